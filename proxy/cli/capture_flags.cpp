@@ -90,10 +90,11 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
 }
 
 void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {
-    repeatable(command
-                   .add_option("--maps", maps,
-                               fmt::format("Folder to search for maps (repeatable), {}", maps_for))
-                   ->type_name("DIR"));
+    make_repeatable(
+        command
+            .add_option("--maps", maps,
+                        fmt::format("Folder to search for maps (repeatable), {}", maps_for))
+            ->type_name("DIR"));
     command
         .add_option("--objects", objects_file,
                     "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")

@@ -35,14 +35,14 @@ void CollectPageFlags::add_to(CLI::App& command) {
     http.add_access(
         command,
         "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
-    repeatable(
+    make_repeatable(
         command
             .add_option(
                 "--http-server-page", server_pages,
                 fmt::format("Link to each server's own page, with {{server}} for its name: "
                             "http://{{server}}.example.org:{}/; NAME=URL sets that of one server "
                             "(repeatable)",
-                            kUsualHttpPort))
+                            kSuggestedHttpPort))
             ->type_name("[NAME=]URL"));
     command
         .add_option("--state", state,
@@ -73,20 +73,20 @@ process::ServerPages CollectPageFlags::pages() const {
             throw UsageError{
                 fmt::format("--http-server-page {0}: expected a URL like "
                             "http://{{server}}.example.org:{1}/, or NAME=http://example.org:{1}/",
-                            each, kUsualHttpPort)};
+                            each, kSuggestedHttpPort)};
         }
         pages.own[name] = url;
     }
     return pages;
 }
 
-int ShownBatches::write(const std::string& batch, const std::vector<bus::Collected>& records) {
+int BatchesForPage::write(const std::string& batch, const std::vector<bus::Collected>& records) {
     const int error = to_->write(batch, records);
     pending_ = error == 0 ? records : std::vector<bus::Collected>{};
     return error;
 }
 
-void ShownBatches::keep() {
+void BatchesForPage::keep() {
     to_->keep();
     for (const bus::Collected& record : pending_) {
         // Publishers may use any server name; only valid names become record keys and addresses.
@@ -98,7 +98,7 @@ void ShownBatches::keep() {
     page_->flush_to_page();
 }
 
-int ShownBatches::take_back() {
+int BatchesForPage::take_back() {
     const int error = to_->take_back();
     if (error == 0) {
         pending_.clear();
@@ -120,7 +120,7 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
         page_ = std::make_unique<process::FleetPage>(
             std::move(options), process::FleetPage::Stream{.name = stream, .pages = flags.pages()},
             mod);
-        shown_ = std::make_unique<ShownBatches>(output, *page_);
+        shown_ = std::make_unique<BatchesForPage>(output, *page_);
     } catch (const relay::NotYetError& error) {
         sink::print_error("{}", error.what());
         opened_ = false;
@@ -202,14 +202,14 @@ void CollectFlags::add_to(CLI::App& command) {
             "JSON file describing a mod's objects and messages, whose fields filters can name "
             "(snapshot/OBJECTS.md)")
         ->type_name("FILE");
-    repeatable(
+    make_repeatable(
         command
             .add_option(
                 "--expect", expect,
                 "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
                 "none match, 'always ...' that all do")
             ->type_name("EXPRESSION"));
-    repeatable(
+    make_repeatable(
         command
             .add_option("--fail-on", fail_on,
                         "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
@@ -260,7 +260,7 @@ int run_collect(const CollectFlags& flags) {
     records.fail_on = flags.fail_on;
     const auto mod = records.description();
     LineChecks checks{records.expectations(*mod)};
-    const analyze::FailOn fail_on = records.failing();
+    const analyze::FailOn fail_on = records.fail_on_findings();
     auto filter = records.parse_filter("--filter", flags.filter, *mod);
     check_distinct_files({flags.objects_file},
                          {{"--output", flags.output}, {"--summary", flags.summary}});

@@ -31,11 +31,12 @@ struct CollectPageFlags {
     void check() const;
 };
 
-/// Passes collected records on to `to`, and shows them on the page once their batch is confirmed.
-class ShownBatches final : public bus::BatchSink {
+/// Passes batches of collected records to another sink, and the records of confirmed batches to the
+/// page.
+class BatchesForPage final : public bus::BatchSink {
   public:
-    /// Both have to outlive the object.
-    ShownBatches(bus::BatchSink& to, process::FleetPage& page) : to_{&to}, page_{&page} {}
+    /// `to`: the other sink. Both arguments must outlive the object.
+    BatchesForPage(bus::BatchSink& to, process::FleetPage& page) : to_{&to}, page_{&page} {}
 
     [[nodiscard]] std::string unfinished() const override { return to_->unfinished(); }
 
@@ -71,7 +72,7 @@ class CollectPage {
   private:
     bus::BatchSink* output_;
     std::unique_ptr<process::FleetPage> page_; ///< null if there is no page
-    std::unique_ptr<ShownBatches> shown_;
+    std::unique_ptr<BatchesForPage> shown_;
     bool opened_ = true;
 };
 

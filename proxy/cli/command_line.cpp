@@ -46,7 +46,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 }
 
 bool is_shown(const CLI::Option* option) {
-    return replacement_of(*option).empty();
+    return replacement_of_flag(*option).empty();
 }
 
 /// Returns the completion of a flag's value: words, files, folders, or nothing.
@@ -203,7 +203,8 @@ constexpr const char* kSettings = "Every flag of a command can also be set by an
 
 constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 
-/// A subcommand, and what the exit codes that only some commands use mean for it (null: never used).
+/// A subcommand, and what the exit codes that only some commands use mean for it (null: never
+/// used).
 struct Command {
     std::function<Action(CLI::App&)> add;
     const char* finding = nullptr; ///< kExitFinding
@@ -322,8 +323,8 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
-/// Returns an error for the first flag that the command does not have, such as "tap has no --resync;
-/// proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
+/// Returns an error for the first flag that the command does not have, such as "tap has no
+/// --resync; proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
 std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
                          const std::vector<std::string>& given) {
     for (const std::string& each : given) {
@@ -346,8 +347,8 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
     return {};
 }
 
-/// Returns an error for the first argument that the command lacks, such as "map needs file: Map file";
-/// empty if it lacks none.
+/// Returns an error for the first argument that the command lacks, such as "map needs file: Map
+/// file"; empty if it lacks none.
 std::string missing_argument(const CLI::App& chosen) {
     const auto missing = chosen.get_options(
         [](const CLI::Option* option) { return option->get_required() && option->count() == 0; });
@@ -416,7 +417,7 @@ int run(Invocation invocation) {
 
 /// Returns the exit code, considering write errors. If the reader of the output left, that is no
 /// failure, because it needs no more text.
-int code_of(int code, int error) {
+int combine_exit_code(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
     }
@@ -434,10 +435,10 @@ int run_program(int argc, char** argv) {
         const int code = run(invocation_of(argc, argv));
         errno = 0;
         const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-        return code_of(code, printed ? 0 : errno == 0 ? EIO : errno);
+        return combine_exit_code(code, printed ? 0 : errno == 0 ? EIO : errno);
     } catch (const std::system_error& error) {
         if (std::ferror(stdout) != 0) { // the error came from printing
-            return code_of(0, error.code().value());
+            return combine_exit_code(0, error.code().value());
         }
         sink::print_error("{}", error.what());
     } catch (const std::exception& error) {

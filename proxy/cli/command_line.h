@@ -31,7 +31,7 @@ struct CommandLine {
     explicit CommandLine(const Invocation& invocation = {});
 
     CLI::App app;
-    std::string color{"auto"}; ///< --color of commands that print nothing coloured
+    std::string color{"auto"}; ///< value of --color for commands without coloured output
     std::vector<std::pair<CLI::App*, Action>> actions;
 };
 

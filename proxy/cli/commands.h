@@ -31,7 +31,7 @@ struct Invocation {
     /// Number of the observer process that a relay started (see ObserverChannel); 0 if a user
     /// started the program.
     std::uint32_t observer = 0;
-    /// The observer process inspects nothing until process::ObserverChannel tells it to start.
+    /// Whether the observer process waits for ControlMessage::look before it inspects.
     bool observer_waits = false;
 };
 

@@ -90,10 +90,10 @@ struct DecodeFlags {
 };
 
 /// Everything that a run of `decode` has open: inputs, pipeline and outputs.
-class Decoding {
+class DecodeCommand {
   public:
     /// Opens inputs and outputs. Errors: UsageError, CaptureError.
-    explicit Decoding(const DecodeFlags& flags);
+    explicit DecodeCommand(const DecodeFlags& flags);
 
     /// Decodes everything. Returns the exit code.
     int run();
@@ -103,7 +103,7 @@ class Decoding {
     [[nodiscard]] sink::Output* open_lines();
     [[nodiscard]] std::string name_on_bus() const;
     [[nodiscard]] bool finish_demos();
-    [[nodiscard]] bool nobody_left() const;
+    [[nodiscard]] bool all_readers_left() const;
     [[nodiscard]] int print_reports();
     [[nodiscard]] int write_objects();
     [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
@@ -132,8 +132,8 @@ class Decoding {
     pipeline::WorkerResult result_;
 };
 
-Decoding::Decoding(const DecodeFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.failing()}, mod_{flags.records.description()},
+DecodeCommand::DecodeCommand(const DecodeFlags& flags)
+    : flags_{&flags}, fail_on_{flags.records.fail_on_findings()}, mod_{flags.records.description()},
       config_{flags.artifacts.complete(flags.records, *mod_, flags.bus.on())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
@@ -178,7 +178,7 @@ Decoding::Decoding(const DecodeFlags& flags)
 }
 
 /// Finishes the record outputs. Returns false if records are missing.
-bool Decoding::finish_records() {
+bool DecodeCommand::finish_records() {
     pipeline_->written().write_summary(
         {.head = {.time = captures_->last()},
          .stats = &result_.totals,
@@ -188,12 +188,12 @@ bool Decoding::finish_records() {
     return (bus_ == nullptr || finish_publishing(*bus_)) && written;
 }
 
-std::string Decoding::name_on_bus() const {
+std::string DecodeCommand::name_on_bus() const {
     return std::filesystem::path{flags_->captures.paths.front()}.stem().string();
 }
 
 /// Opens the outputs of lines: a file, a bus, or both. Returns null if there are none.
-sink::Output* Decoding::open_lines() {
+sink::Output* DecodeCommand::open_lines() {
     const std::string& output = flags_->records.output;
     if (!output.empty()) {
         check_replaceable("--output", output);
@@ -206,14 +206,14 @@ sink::Output* Decoding::open_lines() {
     return file_ != nullptr ? file_.get() : bus_.get();
 }
 
-void complain_of(const std::vector<std::string>& losses) {
+void print_losses(const std::vector<std::string>& losses) {
     for (const std::string& loss : losses) {
         sink::print_error("--demo: {}", loss);
     }
 }
 
 /// Finishes the demos. Returns false if demos, or parts of them, are missing.
-bool Decoding::finish_demos() {
+bool DecodeCommand::finish_demos() {
     if (!files_) {
         return true;
     }
@@ -229,9 +229,9 @@ bool Decoding::finish_demos() {
         sink::WorldDemoLosses worlds = world_demos_->losses();
         worlds.messages_over_limit += worlds_->lost_messages();
         losses.merge(worlds.demos);
-        complain_of(sentences_of(worlds));
+        print_losses(sentences_of(worlds));
     }
-    complain_of(sentences_of(losses));
+    print_losses(sentences_of(losses));
     if (files_->created() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
@@ -239,7 +239,7 @@ bool Decoding::finish_demos() {
 }
 
 /// True if the reader of standard output has left and there is no other consumer.
-bool Decoding::nobody_left() const {
+bool DecodeCommand::all_readers_left() const {
     const RecordFlags& records = flags_->records;
     return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && capture_ == nullptr &&
            !files_ && !summary_ && !flags_->reports.any() && records.expect.empty() &&
@@ -247,7 +247,7 @@ bool Decoding::nobody_left() const {
 }
 
 /// Prints the reports. Returns the exit code.
-int Decoding::print_reports() {
+int DecodeCommand::print_reports() {
     const ReportFlags& reports = flags_->reports;
     const bool is_taken = flags_->records.output == "-" || reports.objects == "-";
     std::FILE* const people = is_taken ? stderr : stdout;
@@ -277,7 +277,7 @@ int Decoding::print_reports() {
 
 /// Writes what --sizes found. The file is opened here, as an existing one stays unchanged if there
 /// was no snapshot. Returns the exit code.
-int Decoding::write_objects() {
+int DecodeCommand::write_objects() {
     std::optional<sink::FileOutput> file;
     open_output_file("--write-objects", flags_->reports.objects, file);
     if (file) {
@@ -293,7 +293,7 @@ int Decoding::write_objects() {
 
 /// Returns the command that explains a finding of these captures; null if they cannot be read
 /// again.
-sink::FindingLines::ExplainCommand Decoding::explain_command() const {
+sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
     std::string command = "twscope explain";
     for (const std::string& path : flags_->captures.paths) {
         if (path == "-") {
@@ -313,8 +313,8 @@ sink::FindingLines::ExplainCommand Decoding::explain_command() const {
     };
 }
 
-int Decoding::run() {
-    captures_->stop_when([this] { return nobody_left(); });
+int DecodeCommand::run() {
+    captures_->stop_when([this] { return all_readers_left(); });
     captures_->read(pipeline_->inspector(), config_.pseudonym_key);
     if (worlds_) {
         worlds_->finish();
@@ -367,7 +367,7 @@ Action add_decode_command(CLI::App& app) {
     flags->reports.add_to(*command);
     return [flags, settings] {
         settings->complete();
-        return settings->run([&] { return Decoding{*flags}.run(); });
+        return settings->run([&] { return DecodeCommand{*flags}.run(); });
     };
 }
 

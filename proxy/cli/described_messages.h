@@ -30,7 +30,7 @@ class JsonReader {
 
     /// Returns a text that must not be empty.
     [[nodiscard]] std::string text(std::string_view key) const;
-    /// Returns a text that can be a record key and a word in filters: letters, digits and '_'.
+    /// Returns a text that records and filters can use as a key: letters, digits and '_'.
     [[nodiscard]] std::string name(std::string_view key) const;
     /// Returns one of `words`; the first one if the key is missing.
     [[nodiscard]] std::string word(std::string_view key,
@@ -48,7 +48,7 @@ class JsonReader {
     /// Returns a list; null if the key is missing.
     [[nodiscard]] const boost::json::array* array(std::string_view key) const;
     [[nodiscard]] const boost::json::object* object(std::string_view key) const;
-    /// The reader of an element of the list `key`, which is `what` number `index`.
+    /// Returns a reader for element `index` of the list `key`. Errors call the element `what`.
     [[nodiscard]] JsonReader element(std::string_view key, std::string_view what,
                                      std::size_t index) const;
 
@@ -73,7 +73,7 @@ struct NamedUuid {
 /// Errors: UsageError.
 [[nodiscard]] NamedUuid parse_uuid(const JsonReader& in, std::string_view key);
 
-/// Reads the key `names` of an object: numbers and the words that they mean.
+/// Reads the key `names` of an object, which gives names to numbers.
 /// Errors: UsageError.
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
 parse_value_names(const JsonReader& in);

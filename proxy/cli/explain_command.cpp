@@ -179,7 +179,7 @@ int run_explain(const ExplainFlags& flags) {
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
-    const sink::FileBegin begin = look_at_begin(first);
+    const sink::FileBegin begin = read_file_begin(first);
     if (holds_records(first, begin)) {
         for (const std::string& path : flags.captures.paths) {
             whole =
@@ -294,7 +294,7 @@ class ComparedInput {
             throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", flag,
                                          *session, origin_.path)};
         }
-        whole_ = report_no_records(origin_.path, visits_.broken()) && whole_;
+        whole_ = report_invalid_lines(origin_.path, visits_.broken()) && whole_;
         return true;
     }
 
@@ -451,12 +451,12 @@ Action add_compare_command(CLI::App& app) {
                      "Only this session of A, or 0 for its worlds (by default all, paired by "
                      "player name and client address)")
         ->type_name("NUMBER")
-        ->check(session_or_worlds());
+        ->check(session_number_or_zero());
     command
         ->add_option("--other-session", flags->sessions[1],
                      "Only this session of B, or 0 for its worlds")
         ->type_name("NUMBER")
-        ->check(session_or_worlds());
+        ->check(session_number_or_zero());
     command
         ->add_option("--server", flags->captures.server,
                      "In captures, inspect only this server's traffic (by default, servers are "

@@ -238,7 +238,7 @@ std::string heading_text(const HelpFormat& format, const CLI::App& app, const st
                 fmt::format("  {:{}} {}\n",
                             flag.size() <= kBriefColumn ? flag : names_text(*option), kBriefColumn,
                             fmt::format(fmt::runtime(help->brief), default_text(*option),
-                                        fmt::arg("http_port", kUsualHttpPort)));
+                                        fmt::arg("http_port", kSuggestedHttpPort)));
         }
     }
     return text.empty() ? text : fmt::format("\n{}:\n{}", heading, text);
@@ -295,13 +295,13 @@ std::string wrap_lines(std::string_view text, std::size_t columns) {
     return out;
 }
 
-std::vector<std::string_view> flags_with_heading() {
+std::vector<std::string_view> names_of_flags_with_heading() {
     std::vector<std::string_view> flags;
     std::ranges::transform(kFlags, std::back_inserter(flags), &FlagHelp::flag);
     return flags;
 }
 
-void group_flags(CLI::App& command, const std::string& traffic) {
+void set_flag_headings(CLI::App& command, const std::string& traffic) {
     command.set_help_flag("-h", "Show the most used flags and exit");
     command.set_help_all_flag("--help", "Show all flags and exit");
     for (CLI::Option* option : command.get_options()) {

@@ -10,27 +10,28 @@
 namespace tw::cli {
 
 /// The port that texts suggest for a page.
-inline constexpr std::string_view kUsualHttpPort = "9303";
+inline constexpr std::string_view kSuggestedHttpPort = "9303";
 
 /// True if a flag takes no value.
 [[nodiscard]] bool is_switch(const CLI::Option& option);
 
-/// The words that a flag accepts, such as none, changed, all; empty if it accepts any value.
+/// Returns the values that a flag accepts, such as none, changed, all; empty if it accepts any
+/// value.
 [[nodiscard]] std::vector<std::string> value_words(const CLI::Option& option);
 
 /// Quotes a text as one word of a shell.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
-/// Wraps lines of help to this many columns. What continues a line is indented to its second
-/// column, where a gap of two spaces ends, or else as the line is. A word is never broken.
+/// Wraps lines of help to this many columns, without breaking words. Continuation lines are
+/// indented to the text after the line's first gap of two spaces, or else like the line.
 [[nodiscard]] std::string wrap_lines(std::string_view text, std::size_t columns);
 
 /// Puts the flags of a live run under headings, makes -h show only the most used ones, and --help
-/// all. `traffic`: the heading of the flags that say what is forwarded or observed.
-void group_flags(CLI::App& command, const std::string& traffic);
+/// all. `traffic`: the heading of the flags about the source of traffic.
+void set_flag_headings(CLI::App& command, const std::string& traffic);
 
-/// The flags of live runs, without dashes, that have a heading of their own; all others are rare.
-[[nodiscard]] std::vector<std::string_view> flags_with_heading();
+/// Returns the flags of live runs, without dashes, that are not under "Advanced".
+[[nodiscard]] std::vector<std::string_view> names_of_flags_with_heading();
 
 /// Formats help for users and help2man: "-o, --output FILE", values as "none|changed|all", and the
 /// default after the description; no line is longer than the terminal is wide.

@@ -41,7 +41,7 @@ void set_colors(sink::Colors colors) {
     open_log(spdlog::level::to_string_view(spdlog::get_level()).data());
 }
 
-int in_background(const std::function<int(const std::function<void()>& started)>& work) {
+int run_in_background(const std::function<int(const std::function<void()>& started)>& work) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
         throw std::system_error{errno, std::generic_category(), "pipe"};

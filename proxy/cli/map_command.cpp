@@ -127,14 +127,14 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
 }
 
 /// What a picture shows of a recording, and a sentence about it.
-struct Drawn {
+struct DrawnRecording {
     map::Overlay overlay;
     std::string about;
     bool whole = true; ///< false if some records could not be read, which was printed
 };
 
 /// Reads the paths to draw.
-Drawn read_paths(const map::Map& map, const MapFlags& flags) {
+DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const std::string& file = flags.recording();
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
     if (!bytes) {
@@ -142,7 +142,7 @@ Drawn read_paths(const map::Map& map, const MapFlags& flags) {
     }
     const std::string crc = map::to_hex(map::crc_of(0, *bytes));
     analyze::PathReader reader{crc};
-    Drawn drawn;
+    DrawnRecording drawn;
     drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
     const auto found = reader.take();
     if (found.paths.empty() && found.elsewhere != 0) {
@@ -196,7 +196,8 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
 /// Draws the picture. Returns false if some records could not be read, or the picture could not be
 /// written.
 bool draw(const map::Map& file, const MapFlags& flags) {
-    const Drawn drawn = flags.recording().empty() ? Drawn{} : read_paths(file, flags);
+    const DrawnRecording drawn =
+        flags.recording().empty() ? DrawnRecording{} : read_paths(file, flags);
     const auto picture = map::draw_png(
         file,
         {.layers = parse_layers(flags.layers), .scale = flags.scale, .overlay = &drawn.overlay});
@@ -284,7 +285,7 @@ Action add_map_command(CLI::App& app) {
     auto flags = std::make_shared<MapFlags>();
     auto settings = std::make_shared<Settings>(*command);
     command->add_option("file", flags->file, "Map file")->type_name("FILE")->required();
-    repeatable(
+    make_repeatable(
         command
             ->add_option("--at", flags->at,
                          "Show what is at this position, in world units, 32 per tile (repeatable)")
@@ -294,7 +295,7 @@ Action add_map_command(CLI::App& app) {
         ->add_option("--png", flags->png,
                      "Draw the physics layers to this PNG file; - means standard output")
         ->type_name("FILE");
-    repeatable(
+    make_repeatable(
         command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
             ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
             ->each([flags](const std::string& /*value*/) { flags->layers_given = true; })

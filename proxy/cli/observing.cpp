@@ -59,27 +59,28 @@ constexpr std::array kLiveFlags{
 
 } // namespace
 
-base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage word) {
-    return word == channel::ControlMessage::capture
+base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage file) {
+    return file == channel::ControlMessage::capture
                ? flags.recording.open_again(recorded_capture(), flags.artifacts.capture)
                : flags.recording.open_again(recorded_lines(), flags.records.output);
 }
 
-Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
-                     const RunFlags& flags, const Settings& settings)
+ConfigReloader::ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
+                               const RunFlags& flags, const Settings& settings)
     : command_{std::move(command)}, invocation_{std::move(invocation)},
-      make_flags_{std::move(make_flags)}, open_again_{[&flags](channel::ControlMessage word) {
-          return open_again(flags, word);
+      make_flags_{std::move(make_flags)}, open_again_{[&flags](channel::ControlMessage file) {
+          return open_again(flags, file);
       }},
       prepare_servers_{[&flags](std::size_t count) { flags.prepare_servers(count); }},
-      recorded_{{channel::ControlMessage::records, flags.records.output,
-                 !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
-                {channel::ControlMessage::capture, flags.artifacts.capture,
-                 !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
+      reopened_files_{
+          {channel::ControlMessage::records, flags.records.output,
+           !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
+          {channel::ControlMessage::capture, flags.artifacts.capture,
+           !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
       summary_{flags.records.summary}, named_{!flags.servers().empty()}, values_{
                                                                              settings.values()} {}
 
-process::ReloadedSettings Reloading::operator()() {
+process::ReloadedSettings ConfigReloader::operator()() {
     process::ReloadedSettings reload;
     try {
         reload = reread();
@@ -90,7 +91,7 @@ process::ReloadedSettings Reloading::operator()() {
     return reload;
 }
 
-process::ReloadedSettings Reloading::reread() {
+process::ReloadedSettings ConfigReloader::reread() {
     CLI::App app;
     CLI::App* const command = app.add_subcommand(command_);
     const std::unique_ptr<RunFlags> made = make_flags_();
@@ -133,7 +134,7 @@ process::ReloadedSettings Reloading::reread() {
 /// Returns the new servers; nullopt if the servers had no names at the start or have none now,
 /// because changing that needs a restart.
 std::optional<std::vector<process::ServedServer>>
-Reloading::servers_of(const RunFlags& flags) const {
+ConfigReloader::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
     if (!named_ || servers.empty()) {
         return std::nullopt;
@@ -142,21 +143,21 @@ Reloading::servers_of(const RunFlags& flags) const {
     return servers;
 }
 
-void Reloading::reopen(process::ReloadedSettings& reload) const {
-    const auto add = [&reload](channel::ControlMessage word, const std::string& path,
+void ConfigReloader::reopen(process::ReloadedSettings& reload) const {
+    const auto add = [&reload](channel::ControlMessage message, const std::string& path,
                                base::UniqueFd file) {
         if (file.valid()) {
-            reload.files.emplace_back(word, std::move(file));
+            reload.files.emplace_back(message, std::move(file));
         } else {
             spdlog::error("cannot reopen {}, keeping it as it is: {}", path,
                           std::generic_category().message(errno));
         }
     };
-    for (const auto& [word, path, segmented] : recorded_) {
+    for (const auto& [file, path, segmented] : reopened_files_) {
         if (segmented) {
-            reload.files.emplace_back(word, base::UniqueFd{}); // continues in the next segment
+            reload.files.emplace_back(file, base::UniqueFd{}); // continues in the next segment
         } else if (!path.empty() && path != "-") {
-            add(word, path, open_again_(word));
+            add(file, path, open_again_(file));
         }
     }
     if (!summary_.empty() && summary_ != "-") {
@@ -194,7 +195,7 @@ process::ObserverOptions observer_options(const RunFlags& flags, const wire::Mod
             .map_folders = flags.records.map_folders(),
             .map_cache = flags.records.map_cache,
             .inspect = !flags.no_inspect,
-            .resync = flags.asks_again(),
+            .resync = flags.requests_resync(),
             .explain = explain_command(flags)};
 }
 
@@ -209,9 +210,9 @@ void print_stats(sink::PromptStream& console, const process::ObserverResult& res
 
 /// Prints the result of a run and returns the exit code. `after_loss`: the previous observer ended
 /// without a result.
-int conclude_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
-                 std::optional<sink::FileOutput>& summary) {
-    auto checks = flags.records.failing().checks(result.seen.totals, "--fail-on");
+int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
+               std::optional<sink::FileOutput>& summary) {
+    auto checks = flags.records.fail_on_findings().checks(result.seen.totals, "--fail-on");
     analyze::add_checks(checks, filter::Expectations{result.seen.expectations}.report(),
                         "--expect");
     const std::chrono::duration<double> seconds = result.duration;
@@ -270,8 +271,8 @@ bool open_page(process::ObserverOptions& options, const HttpFlags& http,
 }
 
 /// Runs the observer until the relay has ended. Returns the exit code.
-int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
-         sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
+int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
+                 sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
     try {
         const process::ObserverResult result = run.run();
         if (!result.inspected) {
@@ -282,7 +283,7 @@ int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
         if (flags.records.config.stats) {
             print_stats(console, result);
         }
-        return conclude_run(flags, result, after_loss, summary);
+        return report_run(flags, result, after_loss, summary);
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
         return kExitFailed;
@@ -362,7 +363,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         spdlog::info("{}", flags.describe_recording());
     }
     process::ObserverRun run{std::move(options), std::move(post)};
-    return look(flags, run, after_loss, console, summary);
+    return run_observer(flags, run, after_loss, console, summary);
 }
 
 process::SupervisorOptions supervision(const std::string& command, const RunFlags& flags,
@@ -385,8 +386,8 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
                               .reason = "the --duration has elapsed"};
     }
-    options.reload = Reloading{command, invocation, make_flags, flags, settings};
-    options.open_again = [&flags](channel::ControlMessage word) { return open_again(flags, word); };
+    options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
+    options.open_again = [&flags](channel::ControlMessage file) { return open_again(flags, file); };
     std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is handled
     return options;
 }

@@ -15,19 +15,19 @@
 
 namespace tw::cli {
 
-/// Opens the file to which --output or --write refers now, as chosen by `word`
-/// (ControlMessage::records or ControlMessage::capture). See RecordingFlags::open_again.
-[[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage word);
+/// Opens the file that --output (for ControlMessage::records) or --write (for
+/// ControlMessage::capture) now names. See RecordingFlags::open_again.
+[[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage file);
 
 /// Creates the flags of the running command with their defaults.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
 
 /// Rereads the configuration and reopens the files of a running command.
-class Reloading {
+class ConfigReloader {
   public:
     /// `settings`: the complete settings at the start. `command`: the command's name.
-    Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
-              const RunFlags& flags, const Settings& settings);
+    ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
+                   const RunFlags& flags, const Settings& settings);
 
     /// Returns the changes to make now. Logs the changes that are not possible, with reasons.
     /// Changes nothing if the configuration is invalid.
@@ -48,8 +48,8 @@ class Reloading {
     MakeFlags make_flags_;
 
     /// A file that can be reopened.
-    struct Recorded {
-        channel::ControlMessage word;
+    struct ReopenedFile {
+        channel::ControlMessage file;
         std::string path; ///< empty if there is no file
         bool segmented;
     };
@@ -58,7 +58,7 @@ class Reloading {
     /// RunFlags::prepare_servers() of the flags at the start, because the session limit of these
     /// flags stays in force.
     std::function<void(std::size_t count)> prepare_servers_;
-    std::vector<Recorded> recorded_;
+    std::vector<ReopenedFile> reopened_files_;
     std::string summary_;
     bool named_;    ///< true if the servers have names
     Values values_; ///< the values in force
@@ -72,7 +72,8 @@ void prepare_signals(const Invocation& invocation);
 /// code.
 [[nodiscard]] int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation);
 
-/// Returns how a live run is supervised: its observer, its duration, and the effect of signals.
+/// Returns the options of a live run's supervisor: its observer, its duration, and the effect of
+/// signals.
 /// `flags` and `settings` are complete and have to outlive the run.
 /// Errors: UsageError.
 [[nodiscard]] process::SupervisorOptions

@@ -79,7 +79,7 @@ std::string replace_old_command(std::vector<std::string>& arguments) {
                        old->flag.empty() ? "" : " ", old->flag);
 }
 
-std::string_view replacement_of(const CLI::Option& option) {
+std::string_view replacement_of_flag(const CLI::Option& option) {
     const auto& names = option.get_lnames();
     const auto* const old = names.empty()
                                 ? kOldFlags.end()
@@ -89,7 +89,7 @@ std::string_view replacement_of(const CLI::Option& option) {
 
 void hide_old_flags(CLI::App& command) {
     for (CLI::Option* option : command.get_options()) {
-        if (!replacement_of(*option).empty()) {
+        if (!replacement_of_flag(*option).empty()) {
             option->group("");
         }
     }
@@ -97,7 +97,7 @@ void hide_old_flags(CLI::App& command) {
 
 void report_old_flags(const CLI::App& command) {
     for (const CLI::Option* option : command.get_options()) {
-        const std::string_view now = replacement_of(*option);
+        const std::string_view now = replacement_of_flag(*option);
         if (option->count() != 0 && !now.empty()) {
             sink::print_error("--{} is now {}", option->get_lnames().front(), now);
         }

@@ -18,7 +18,7 @@ namespace tw::cli {
 [[nodiscard]] std::string replace_old_command(std::vector<std::string>& arguments);
 
 /// Returns what replaces a flag; empty if the flag is not old.
-[[nodiscard]] std::string_view replacement_of(const CLI::Option& option);
+[[nodiscard]] std::string_view replacement_of_flag(const CLI::Option& option);
 
 /// Leaves the command's old flags out of its help.
 void hide_old_flags(CLI::App& command);

@@ -40,8 +40,8 @@ bool is_compressed(const std::string& flag, std::string_view path) {
     return path.ends_with(kCompressed);
 }
 
-UsageError cannot_open(const std::string& flag, const std::string& path,
-                       const std::system_error& error) {
+UsageError open_error(const std::string& flag, const std::string& path,
+                      const std::system_error& error) {
     if (error.code() == std::errc::timed_out) {
         return UsageError{fmt::format("{} {}: the pipe has no reader; start it first", flag, path)};
     }
@@ -57,7 +57,7 @@ void open_output_file(const std::string& flag, const std::string& path,
     try {
         file.emplace(path);
     } catch (const std::system_error& error) {
-        throw cannot_open(flag, path, error);
+        throw open_error(flag, path, error);
     }
 }
 
@@ -67,7 +67,7 @@ open_plain_output(const std::string& flag, const std::string& path, const sink::
         return std::make_unique<sink::FileOutput>(path, units, std::chrono::milliseconds{0});
     } catch (const std::system_error& error) {
         if (error.code() != std::errc::timed_out) {
-            throw cannot_open(flag, path, error);
+            throw open_error(flag, path, error);
         }
     }
     try {
@@ -75,7 +75,7 @@ open_plain_output(const std::string& flag, const std::string& path, const sink::
                      sink::FileOutput::kReaderTime.count());
         return std::make_unique<sink::FileOutput>(path, units);
     } catch (const std::system_error& error) {
-        throw cannot_open(flag, path, error);
+        throw open_error(flag, path, error);
     }
 }
 
@@ -152,7 +152,7 @@ std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
                 .path = path, .compressed = true, .frame_text = kOfflineFrameText},
             sink::Recording::Begin::empty);
     } catch (const std::system_error& error) {
-        throw cannot_open(flag, path, error);
+        throw open_error(flag, path, error);
     }
 }
 
@@ -163,7 +163,7 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
     }
     const std::string why = std::generic_category().message(file.error());
     if (file.error() == EPIPE && file.path() == "-") {
-        return true; // as after "| head": the reader wanted no more
+        return true; // the reader ended early, as "| head" does: no error
     }
     if (file.error() == EPIPE) { // the reader needs no more, and how much was left is unknown
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
@@ -206,8 +206,8 @@ void check_writable(const NamedOutput& output) {
     const fs::path folder = fs::path{output.path}.parent_path();
     const std::string needed = there ? output.path : folder.empty() ? "." : folder.string();
     if (::access(needed.c_str(), W_OK) != 0) {
-        throw cannot_open(std::string{output.flag}, output.path,
-                          std::system_error{errno, std::generic_category()});
+        throw open_error(std::string{output.flag}, output.path,
+                         std::system_error{errno, std::generic_category()});
     }
 }
 
@@ -246,9 +246,9 @@ struct FirstValue {
     std::int64_t number = 0;
 };
 
-class Taking final : public filter::ValueVisitor {
+class FirstValueVisitor final : public filter::ValueVisitor {
   public:
-    explicit Taking(FirstValue& first) : first_{&first} {}
+    explicit FirstValueVisitor(FirstValue& first) : first_{&first} {}
 
     bool take(const filter::Value& value) override {
         first_->text = value.text;
@@ -264,7 +264,7 @@ class Taking final : public filter::ValueVisitor {
 
 FirstValue value_of(std::string_view line, std::string_view key) {
     FirstValue first;
-    Taking taking{first};
+    FirstValueVisitor taking{first};
     filter::JsonLine json{line};
     filter::visit_record(json.object(), key, taking);
     return first;
@@ -272,7 +272,7 @@ FirstValue value_of(std::string_view line, std::string_view key) {
 
 } // namespace
 
-void LineChecks::look_at(std::string_view line) {
+void LineChecks::check_line(std::string_view line) {
     for (filter::Expectation& expectation : expectations_) {
         expectation.look_at_line(line);
     }
@@ -369,7 +369,7 @@ BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter
                 "--output {}: another collector is writing to this folder; give each its own",
                 output)};
         }
-        throw cannot_open("--output", output, error);
+        throw open_error("--output", output, error);
     }
 }
 
@@ -377,17 +377,17 @@ std::string BatchOutput::unfinished() const {
     return batch_.empty() && files_ ? files_->unfinished() : batch_;
 }
 
-std::string BatchOutput::name_of(const bus::Collected& record) const {
+std::string BatchOutput::file_name_of(const bus::Collected& record) const {
     return folder_ ? collected_file_name(record) : file_;
 }
 
 int BatchOutput::write(const std::string& batch, const std::vector<bus::Collected>& records) {
     pending_.clear();
     std::map<std::string, std::string> texts;
-    strangers_ = 0;
+    invalid_lines_ = 0;
     for (const bus::Collected& collected : records) {
         if (!filter::is_sound_record(collected.line)) {
-            ++strangers_;
+            ++invalid_lines_;
             continue;
         }
         if (filter_ && !filter::matches_line(*filter_, collected.line)) {
@@ -396,7 +396,7 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
         std::string& line = pending_.emplace_back();
         record::append_terminal_json(collected.line, line); // another program may have written it
         if (files_) {
-            texts[name_of(collected)].append(line).push_back('\n');
+            texts[file_name_of(collected)].append(line).push_back('\n');
         }
     }
     batch_ = batch;
@@ -424,7 +424,7 @@ void BatchOutput::keep() {
     }
     std::string block;
     for (const std::string& line : pending_) {
-        checks_->look_at(line);
+        checks_->check_line(line);
         if (stream_) {
             block.append(line).push_back('\n');
         }
@@ -434,10 +434,10 @@ void BatchOutput::keep() {
     }
     pending_.clear();
     batch_.clear();
-    if (strangers_ != 0) {
+    if (invalid_lines_ != 0) {
         spdlog::warn(
             "skipped {}: something else publishes to this stream",
-            record::counted(strangers_, "message[s] that [is|are] not [a record|records]"));
+            record::counted(invalid_lines_, "message[s] that [is|are] not [a record|records]"));
     }
 }
 

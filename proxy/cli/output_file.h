@@ -27,8 +27,8 @@ inline constexpr std::string_view kCompressed = ".zst";
 /// Errors: UsageError for the name of another compression format.
 [[nodiscard]] bool is_compressed(const std::string& flag, std::string_view path);
 
-/// Text size of a compressed frame when not recording live. If the disk becomes full, the last
-/// frame is lost. Smaller frames would compress less well.
+/// The size of the text in a compressed frame, for files that are not written live. If the disk
+/// becomes full, the last frame is lost; smaller frames would compress less well.
 inline constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
 /// Opens the file that a flag names ("-": standard output). `file` stays empty if the flag was not
@@ -42,29 +42,29 @@ void open_output_file(const std::string& flag, const std::string& path,
 open_plain_output(const std::string& flag, const std::string& path,
                   const sink::Framing& units = sink::record_lines());
 
-/// Refuses to replace an existing file that does not begin as records do, compressed ones if the
-/// name ends in .zst. Compressed data is not opened: any zstd file passes.
+/// Checks that an existing file may be replaced: it must begin like records, or like zstd data if
+/// its name ends in .zst. Compressed data is not decompressed, so any zstd file may be replaced.
 /// Errors: UsageError that names the flag.
 void check_replaceable(const std::string& flag, const std::string& path);
 
 enum class FileType : std::uint8_t { capture, map, records };
 
-/// "; this is a capture; use 'twscope decode'": what a file is and which command reads it, to append
-/// to an error. Empty if the file's first bytes do not tell, or tell that it is what was wanted.
+/// Returns a text to append to an error, which says what a file is and which command reads it, such
+/// as "; this is a capture; use 'twscope decode'". Empty if the type is unknown or is `wanted`.
 [[nodiscard]] std::string kind_hint(const std::string& path, FileType wanted);
 
 /// Opens a file for records, compressed if its name ends in .zst. Existing contents are lost.
 [[nodiscard]] std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
                                                                     const std::string& path);
 
-/// Writes what is held back, and prints on standard error how many records (`what`) are missing.
-/// Returns true if none are missing.
+/// Writes all buffered data, and prints on standard error how many records are missing. Returns
+/// true if none are. `what`: the noun and verb for the message.
 [[nodiscard]] bool finish_records(const std::string& flag, sink::OutputFile& file,
                                   std::string_view what = "record[s] [is|are]");
 
 /// The error for a file that cannot be opened.
-[[nodiscard]] UsageError cannot_open(const std::string& flag, const std::string& path,
-                                     const std::system_error& error);
+[[nodiscard]] UsageError open_error(const std::string& flag, const std::string& path,
+                                    const std::system_error& error);
 
 /// An output file: the flag that names it, and its path.
 struct NamedOutput {
@@ -72,8 +72,8 @@ struct NamedOutput {
     const std::string& path; ///< empty if the flag was not given
 };
 
-/// Checks that no output is also read, or written by another flag. Call this before opening the
-/// outputs, which empties them. Folders, pipes and devices may be named twice.
+/// Checks that no output is also an input or the output of another flag. Call this before opening
+/// the outputs, because opening truncates them. Folders, pipes and devices may be named twice.
 /// Errors: UsageError.
 void check_distinct_files(const std::vector<std::string>& read,
                           const std::vector<NamedOutput>& written);
@@ -88,7 +88,7 @@ class LineChecks {
     explicit LineChecks(std::vector<filter::Expectation> expectations)
         : expectations_{std::move(expectations)} {}
 
-    void look_at(std::string_view line);
+    void check_line(std::string_view line);
 
     [[nodiscard]] analyze::Outcome outcome(const analyze::FailOn& fail_on, double seconds) const;
 
@@ -118,11 +118,12 @@ class BatchOutput final : public bus::BatchSink {
     /// True if the reader of standard output is gone.
     [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
 
-    /// Prints on standard error what the reader did not get. Returns true if nothing is missing.
+    /// Prints on standard error how many records the reader of standard output did not get. Returns
+    /// true if none are missing.
     [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
 
   private:
-    [[nodiscard]] std::string name_of(const bus::Collected& record) const;
+    [[nodiscard]] std::string file_name_of(const bus::Collected& record) const;
 
     std::optional<filter::Filter> filter_;
     LineChecks* checks_;
@@ -133,7 +134,7 @@ class BatchOutput final : public bus::BatchSink {
     std::unique_ptr<sink::FileOutput> stream_;
     std::string batch_; ///< the current batch, not confirmed yet; empty if there is none
     std::vector<std::string> pending_; ///< lines of the current batch
-    std::uint64_t strangers_ = 0;      ///< lines of the current batch that are no records
+    std::uint64_t invalid_lines_ = 0;  ///< lines of the current batch that are not records
 };
 
 /// Returns the file name of a record: SERVER/2026-11-22T18Z.jsonl.zst, by its time. A missing

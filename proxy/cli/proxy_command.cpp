@@ -201,7 +201,7 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
     const auto start = [&](const std::function<void()>& started) {
         return start_relay(flags, settings, invocation, started);
     };
-    return flags.background ? in_background(start) : start([] {});
+    return flags.background ? run_in_background(start) : start([] {});
 }
 
 } // namespace
@@ -212,7 +212,7 @@ Action add_proxy_command(CLI::App& app, Invocation invocation) {
     auto flags = std::make_shared<ProxyFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
-    group_flags(*command, "Forward");
+    set_flag_headings(*command, "Forward");
     return [flags, settings, invocation = std::move(invocation)] {
         return settings->run([&] { return run_command(*flags, *settings, invocation); });
     };
@@ -291,7 +291,7 @@ int run_tap_command(const TapFlags& flags, Settings& settings, const Invocation&
     const auto start = [&](const std::function<void()>& started) {
         return run_tap(flags, settings, invocation, started);
     };
-    return flags.background ? in_background(start) : start([] {});
+    return flags.background ? run_in_background(start) : start([] {});
 }
 
 } // namespace
@@ -303,7 +303,7 @@ Action add_tap_command(CLI::App& app, Invocation invocation) {
     auto flags = std::make_shared<TapFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
-    group_flags(*command, "Observe");
+    set_flag_headings(*command, "Observe");
     return [flags, settings, invocation = std::move(invocation)] {
         return settings->run([&] { return run_tap_command(*flags, *settings, invocation); });
     };

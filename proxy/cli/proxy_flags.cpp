@@ -83,7 +83,7 @@ void RelayFlags::add_to(CLI::App& command) {
         "cannot be verified because the start of the session was not seen: the client's inputs "
         "acknowledge -1 until the server sends one, and that one until the client has received it. "
         "No other datagram is changed; each request is recorded (session.resync)");
-    repeatable(
+    make_repeatable(
         command
             .add_option(
                 "--impair", impair,
@@ -156,11 +156,11 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     }
 }
 
-std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_here,
+std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_local,
                                const std::vector<boost::asio::ip::udp::endpoint>& listen) {
     const bool same_port = std::any_of(
         listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
-    if (server_is_here && same_port) {
+    if (server_is_local && same_port) {
         throw UsageError{
             fmt::format("--print-routes: the server is on this host and also uses port {0}, so "
                         "routes cannot tell its answers from the proxy's; listen on another port",
@@ -171,7 +171,7 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
     const std::string address = server.address().to_string();
     // 17 is UDP: ip knows the name only where /etc/protocols is installed.
     const std::string rule =
-        server_is_here
+        server_is_local
             // A server bound to all addresses has no source address yet when the route is chosen.
             ? fmt::format("ipproto 17 sport {}", server.port())
             : fmt::format("from {} ipproto 17 sport {}", address, server.port());
@@ -182,7 +182,7 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
         "{2} rule add pref {3} {4} lookup {3}\n"
         "{2} route add local default dev lo table {3}\n",
         address, server.port(), ip, kRoutingTable, rule);
-    if (!server_is_here) {
+    if (!server_is_local) {
         text += fmt::format(
             "# On the server's host, route traffic to the clients through this host, for example:\n"
             "#   {} route replace default via ADDRESS_OF_THIS_HOST\n",
@@ -255,7 +255,7 @@ bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint&
 }
 
 /// Checks the listen addresses of one server. Its [::] does not include IPv4.
-void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
+void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) {
     for (auto each = listen.begin(); each != listen.end(); ++each) {
         const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
             return overlap(before, *each, false);
@@ -275,7 +275,7 @@ void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
 }
 
 /// Checks the last server against those before it.
-void check_other(std::span<const process::ServedServer> servers) {
+void check_last_server(std::span<const process::ServedServer> servers) {
     const process::ServedServer& last = servers.back();
     for (const process::ServedServer& each : servers.first(servers.size() - 1)) {
         const auto& own = last.where.listen.front();
@@ -302,21 +302,22 @@ void check_other(std::span<const process::ServedServer> servers) {
 } // namespace
 
 void ProxyFlags::add_to(CLI::App& command) {
-    repeatable(command
-                   .add_option("-s,--server", server,
-                               "Game server to forward to (repeatable; several servers need names)")
-                   ->type_name("[NAME=]HOST:PORT"));
-    repeatable(
+    make_repeatable(
+        command
+            .add_option("-s,--server", server,
+                        "Game server to forward to (repeatable; several servers need names)")
+            ->type_name("[NAME=]HOST:PORT"));
+    make_repeatable(
         command
             .add_option("-l,--listen", listen,
                         "Address for clients to connect to (repeatable); port 0 lets the system "
                         "choose. With named servers, one for each, in the same order")
             ->type_name("ADDR:PORT")
             ->capture_default_str());
-    add_outputs(command);
+    add_output_flags(command);
     relay.add_to(command);
     http.add_to(command);
-    add_limits(command);
+    add_limit_flags(command);
     command
         .add_option("--threads", relay.options.threads,
                     "Number of relay threads, each with its own inspection thread")
@@ -337,7 +338,7 @@ void ProxyFlags::add_to(CLI::App& command) {
     command.add_flag("--busy-poll", relay.options.busy_poll,
                      "Spin instead of sleeping: lowest latency, at the cost of a whole core");
     command.add_flag("--no-inspect", no_inspect, "Forward without inspecting");
-    add_course(command, "Run in the background, returning once datagrams are forwarded");
+    add_lifecycle_flags(command, "Run in the background, returning once datagrams are forwarded");
 }
 
 std::vector<RunFlags::Check> ProxyFlags::checks(const Settings& settings) const {
@@ -388,7 +389,7 @@ std::vector<process::ServedServer> ProxyFlags::servers() const {
     }
     for (std::size_t i = 0; i < servers.size(); ++i) {
         servers[i].where.listen.push_back(listen_endpoint(listen[i]));
-        check_other(std::span{servers}.first(i + 1));
+        check_last_server(std::span{servers}.first(i + 1));
     }
     return servers;
 }
@@ -396,9 +397,10 @@ std::vector<process::ServedServer> ProxyFlags::servers() const {
 /// Raises the limit of descriptors: each session and each address to listen on takes one descriptor
 /// of this process.
 void ProxyFlags::prepare_servers(std::size_t count) const {
-    constexpr std::size_t kOthers = 64;
+    constexpr std::size_t kOtherDescriptors = 64;
     const std::size_t addresses = servers().empty() ? listen.size() : count;
-    const std::size_t needed = count * max_sessions + addresses * relay.options.threads + kOthers;
+    const std::size_t needed =
+        count * max_sessions + addresses * relay.options.threads + kOtherDescriptors;
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < needed) {
@@ -426,7 +428,7 @@ relay::Options ProxyFlags::relay_options() const {
     if (!named.empty()) {
         options.listen = first.listen;
     }
-    check_once(options.listen);
+    check_listen_addresses(options.listen);
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};
@@ -439,7 +441,7 @@ void TapFlags::add_to(CLI::App& command) {
             "-i,--interface", interface,
             "Interface that carries the game's traffic; any: all of this host, for a server on it")
         ->type_name("IFACE");
-    repeatable(
+    make_repeatable(
         command
             .add_option("--server", servers,
                         "Inspect only this server's traffic (repeatable; by default, servers are "
@@ -452,15 +454,15 @@ void TapFlags::add_to(CLI::App& command) {
         ->type_name("MIB")
         ->check(CLI::Range(std::size_t{1}, std::size_t{1024}))
         ->capture_default_str();
-    add_outputs(command);
+    add_output_flags(command);
     http.add_to(command);
     command
         .add_option("--state", state,
                     "Folder for the live page's token [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope "
                     "or ~/.local/state/twscope]")
         ->type_name("DIR");
-    add_limits(command);
-    add_course(command, "Run in the background, returning once the interface is open");
+    add_limit_flags(command);
+    add_lifecycle_flags(command, "Run in the background, returning once the interface is open");
 }
 
 std::vector<RunFlags::Check> TapFlags::checks(const Settings& settings) const {

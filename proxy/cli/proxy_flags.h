@@ -18,7 +18,7 @@ namespace tw::cli {
 
 /// The flags of `proxy` about forwarding and impairment.
 struct RelayFlags {
-    relay::Options options; ///< what the flags set directly
+    relay::Options options; ///< options that flags set directly
     bool print_routes = false;
     std::vector<std::string> impair;
     bool no_admission = false;
@@ -39,17 +39,17 @@ struct RelayFlags {
 /// $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
 [[nodiscard]] std::filesystem::path state_folder(const std::string& given_folder);
 
-/// Returns a line for the log: which client addresses the server sees, and why.
+/// Returns a log line that says which client addresses the server sees, and why.
 [[nodiscard]] std::string describe_client_address(relay::ClientAddress wanted,
                                                   relay::ClientAddress chosen);
 
 /// Returns a shell script that routes the server's responses to a proxy that uses its clients'
 /// addresses.
 ///
-/// `server_is_here`: the server runs on the proxy's host.
+/// `server_is_local`: the server runs on the proxy's host.
 /// Errors: UsageError if the proxy's own responses would be mistaken for the server's.
 [[nodiscard]] std::string
-transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_here,
+transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_local,
                    const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 /// The flags of `proxy`.
@@ -57,8 +57,7 @@ struct ProxyFlags final : RunFlags {
     std::vector<std::string> server; ///< one server, or several with names
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RelayFlags relay;
-    /// The number of seconds for which a start is retried that fails because something is not
-    /// available yet.
+    /// Seconds for which the start is retried while an address or name is not available yet.
     double start_timeout = 0;
     bool takeover = false;
 
@@ -68,7 +67,8 @@ struct ProxyFlags final : RunFlags {
     /// Errors: UsageError if there is no server.
     void require_server() const;
 
-    /// With several servers: "fleet", for data that belongs to none of them.
+    /// Returns "fleet" if there are several servers: the name for data that belongs to none of
+    /// them.
     [[nodiscard]] std::string server_name() const override;
 
     [[nodiscard]] std::vector<process::ServedServer> servers() const override;
@@ -83,7 +83,7 @@ struct ProxyFlags final : RunFlags {
         return relay_options().impairment;
     }
 
-    [[nodiscard]] bool asks_again() const override { return relay.resync; }
+    [[nodiscard]] bool requests_resync() const override { return relay.resync; }
 
     /// The relay's options according to these flags.
     /// Errors: UsageError.

@@ -76,13 +76,14 @@ void check_file(const char* flag, const std::string& path) {
 }
 
 /// Folders with many files that are not ours, which must not become the spool.
-constexpr std::array<std::string_view, 14> kShared{"/",    "/boot", "/dev",  "/etc", "/home",
-                                                   "/opt", "/proc", "/root", "/run", "/srv",
-                                                   "/sys", "/tmp",  "/usr",  "/var"};
+constexpr std::array<std::string_view, 14> kProtectedFolders{
+    "/",     "/boot", "/dev", "/etc", "/home", "/opt", "/proc",
+    "/root", "/run",  "/srv", "/sys", "/tmp",  "/usr", "/var"};
 
-bool is_shared(const std::filesystem::path& folder) {
+bool is_protected(const std::filesystem::path& folder) {
     return folder.empty() || folder.parent_path() == "/home" ||
-           std::find(kShared.begin(), kShared.end(), folder.string()) != kShared.end();
+           std::find(kProtectedFolders.begin(), kProtectedFolders.end(), folder.string()) !=
+               kProtectedFolders.end();
 }
 
 /// Adds a file and its folder. A file that is renewed by renaming or by a symbolic link becomes
@@ -95,7 +96,7 @@ void add_with_folders(const std::filesystem::path& file,
         std::filesystem::absolute(file, ignored).parent_path(), ignored);
     const auto real = std::filesystem::weakly_canonical(file, ignored).parent_path();
     for (const auto& folder : {named, real}) {
-        if (!is_shared(folder)) {
+        if (!is_protected(folder)) {
             readable.push_back(folder);
         }
     }
@@ -114,7 +115,8 @@ void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
                     "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
                     "client's with its key, and those of CAs to verify the bus against")
         ->type_name("FILE");
-    repeatable(command.add_option("--nats", urls, about)->type_name("URL,...")->delimiter(','));
+    make_repeatable(
+        command.add_option("--nats", urls, about)->type_name("URL,...")->delimiter(','));
     command.add_option("--nats-stream", old_stream, "Stream on the bus")->type_name("NAME");
     command.add_option("--nats-creds", credentials, "Credentials file")->type_name("FILE");
     command.add_flag("--nats-tls", tls, "Encrypt the connection");
@@ -150,7 +152,7 @@ bus::Access BusAccessFlags::access() const {
         if (const auto secrets = bus::read_secrets(file); !secrets) {
             throw UsageError{fmt::format("--bus-file {}: {}", file, secrets.error())};
         }
-        if (own_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
+        if (given_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
             throw UsageError{"--bus-file holds all that --nats-creds and --nats-tls-... name; give "
                              "it alone"};
         }
@@ -176,7 +178,7 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
     // The files used for looking up host names.
     files.assign({"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
                   "/etc/gai.conf", "/run/systemd/resolve"});
-    for (const std::string& path : own_files()) {
+    for (const std::string& path : given_files()) {
         if (!path.empty()) {
             add_with_folders(path, files);
         }
@@ -282,7 +284,7 @@ std::uint16_t read_port(const std::string& text) {
     if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{}) {
         throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example {}, or "
                                      "ADDR:PORT, or unix:PATH",
-                                     text, kUsualHttpPort)};
+                                     text, kSuggestedHttpPort)};
     }
     return port;
 }
@@ -304,7 +306,7 @@ web::HttpAddress read_address(const std::string& text) {
     if (error) {
         throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:{}, not a "
                                      "name",
-                                     text, kUsualHttpPort)};
+                                     text, kSuggestedHttpPort)};
     }
     return {.address = host, .port = where.port};
 }
@@ -322,13 +324,14 @@ void HttpFlags::add_to(CLI::App& command) {
 }
 
 void HttpFlags::add_access(CLI::App& command, const std::string& about) {
-    repeatable(command
-                   .add_option("--http", addresses,
-                               fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
-                                           "usual), unix:PATH a unix socket for this user only",
-                                           about, kUsualHttpPort))
-                   ->type_name("[ADDR:]PORT|unix:PATH"));
-    repeatable(
+    make_repeatable(
+        command
+            .add_option("--http", addresses,
+                        fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
+                                    "usual), unix:PATH a unix socket for this user only",
+                                    about, kSuggestedHttpPort))
+            ->type_name("[ADDR:]PORT|unix:PATH"));
+    make_repeatable(
         command
             .add_option("--http-host", admin.hosts,
                         "Host name, with dots, by which browsers may reach the page (repeatable); "
@@ -352,7 +355,7 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
     if (!on()) {
         throw UsageError{fmt::format(
             "--http-recordings needs a page to record from; add --http, for example --http {}",
-            kUsualHttpPort)};
+            kSuggestedHttpPort)};
     }
     pipeline::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
     options.demos.folder = existing_folders("--http-recordings", {recordings}).front();

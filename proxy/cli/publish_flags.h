@@ -23,7 +23,7 @@ namespace tw::cli {
 struct BusAccessFlags {
     std::string url{};  ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
     std::string file{}; ///< a bus::SecretsFile; empty for an anonymous connection
-    // The same by flags of earlier versions.
+    // Values of the flags of earlier versions, which `url` and `file` replace.
     std::vector<std::string> urls{};
     std::string old_stream{};
     std::string credentials{};
@@ -41,13 +41,13 @@ struct BusAccessFlags {
     /// The stream's name. Errors: UsageError.
     [[nodiscard]] std::string stream() const;
 
-    /// The files that are given, empty where one is not.
-    [[nodiscard]] std::vector<std::string> own_files() const {
+    /// The files of all flags; an empty path for each flag that was not given.
+    [[nodiscard]] std::vector<std::string> given_files() const {
         return {file, credentials, authorities, certificate, key};
     }
 
-    /// The files that have to be readable at every connection, and the folders in which they are
-    /// renewed.
+    /// The files that must be readable at every connection, and their folders, because a renewed
+    /// file replaces the old one.
     [[nodiscard]] std::vector<std::filesystem::path> files() const;
 };
 
@@ -66,8 +66,8 @@ struct BusFlags {
     /// The folder of --spool; empty if not given.
     /// Errors: UsageError.
     [[nodiscard]] std::filesystem::path spool_folder() const;
-    /// The options for publishing. `server`: the server's name if the user gave none. `many`: the
-    /// servers have names of their own.
+    /// The options for publishing. `server`: the name to publish under if the user gave none.
+    /// `many`: whether there are several servers, each with a name.
     /// Errors: UsageError.
     [[nodiscard]] bus::PublishOptions options(const std::string& server, bool many = false) const;
     [[nodiscard]] std::uint64_t check_spool() const;
@@ -77,8 +77,8 @@ struct BusFlags {
     open(const std::string& server, bus::Patience patience, bool many = false) const;
 };
 
-/// Waits for acknowledgements and prints on standard error what is missing. Returns true if nothing
-/// is missing.
+/// Waits for acknowledgements and prints on standard error how many records were not published.
+/// Returns true if there are none.
 [[nodiscard]] bool finish_publishing(sink::OutputFile& bus);
 
 } // namespace tw::cli

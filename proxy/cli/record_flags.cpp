@@ -43,12 +43,13 @@ void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json
 }
 
 /// Adds the flags about which records are written, and where.
-void add_writing(CLI::App& command, RecordFlags& flags) {
-    repeatable(command
-                   .add_option("--maps", flags.maps,
-                               "Folder to search for maps (repeatable): NAME.map, NAME_CRC.map or "
-                               "NAME_SHA256.map, there or in its maps/ or downloadedmaps/")
-                   ->type_name("DIR"));
+void add_record_flags(CLI::App& command, RecordFlags& flags) {
+    make_repeatable(
+        command
+            .add_option("--maps", flags.maps,
+                        "Folder to search for maps (repeatable): NAME.map, NAME_CRC.map or "
+                        "NAME_SHA256.map, there or in its maps/ or downloadedmaps/")
+            ->type_name("DIR"));
     command
         .add_option("--map-cache", flags.map_cache,
                     "Folder to keep maps in that clients download from the server; also searched")
@@ -57,17 +58,17 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
         .add_option("-o,--output", flags.output,
                     "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    repeatable(command
-                   .add_option_function<std::vector<std::string>>(
-                       "--items",
-                       [&flags](const std::vector<std::string>& words) {
-                           choose_items(words, flags.config.json);
-                       },
-                       "Items of each snapshot or world to write; raw adds their raw ints, "
-                       "to those that changed or as in all,raw")
-                   ->delimiter(',')
-                   ->check(CLI::IsMember({"none", "changed", "all", kRaw}))
-                   ->default_str("changed"));
+    make_repeatable(command
+                        .add_option_function<std::vector<std::string>>(
+                            "--items",
+                            [&flags](const std::vector<std::string>& words) {
+                                choose_items(words, flags.config.json);
+                            },
+                            "Items of each snapshot or world to write; raw adds their raw ints, "
+                            "to those that changed or as in all,raw")
+                        ->delimiter(',')
+                        ->check(CLI::IsMember({"none", "changed", "all", kRaw}))
+                        ->default_str("changed"));
     using Views = pipeline::ViewChoice;
     add_choice<Views>(
         command, "--view", flags.config.views,
@@ -87,20 +88,20 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
     command.add_flag("--show-secrets", flags.config.json.show_secrets,
                      "Write passwords, the remote console, codes and whispers in clear text "
                      "instead of [redacted]");
-    repeatable(command
-                   .add_option_function<std::vector<std::string>>(
-                       "--show-commands",
-                       [&flags](const std::vector<std::string>& names) {
-                           flags.config.shown_commands = wire::CommandNames{names};
-                       },
-                       "Also show the arguments of these chat commands, by name without "
-                       "the slash; 'all' for every command (repeatable)")
-                   ->type_name("NAME,...")
-                   ->delimiter(','));
+    make_repeatable(command
+                        .add_option_function<std::vector<std::string>>(
+                            "--show-commands",
+                            [&flags](const std::vector<std::string>& names) {
+                                flags.config.shown_commands = wire::CommandNames{names};
+                            },
+                            "Also show the arguments of these chat commands, by name without "
+                            "the slash; 'all' for every command (repeatable)")
+                        ->type_name("NAME,...")
+                        ->delimiter(','));
 }
 
 /// Adds the flags about the inspection of traffic.
-void add_looking(CLI::App& command, RecordFlags& flags) {
+void add_inspection_flags(CLI::App& command, RecordFlags& flags) {
     command
         .add_option("--filter", flags.filter,
                     "Write only matching records, for example 'snapshot and tick > 500' "
@@ -127,8 +128,8 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
 }
 
 /// Adds the flags about the result of a run.
-void add_ending(CLI::App& command, RecordFlags& flags) {
-    repeatable(
+void add_result_flags(CLI::App& command, RecordFlags& flags) {
+    make_repeatable(
         command
             .add_option(
                 "--expect", flags.expect,
@@ -140,7 +141,7 @@ void add_ending(CLI::App& command, RecordFlags& flags) {
                     "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
                     "in .xml, otherwise text")
         ->type_name("FILE");
-    repeatable(
+    make_repeatable(
         command
             .add_option("--fail-on", flags.fail_on,
                         "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
@@ -152,9 +153,9 @@ void add_ending(CLI::App& command, RecordFlags& flags) {
 } // namespace
 
 void RecordFlags::add_to(CLI::App& command) {
-    add_writing(command, *this);
-    add_looking(command, *this);
-    add_ending(command, *this);
+    add_record_flags(command, *this);
+    add_inspection_flags(command, *this);
+    add_result_flags(command, *this);
 }
 
 std::unique_ptr<wire::ModDescription> RecordFlags::description() const {
@@ -219,7 +220,7 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     return folders;
 }
 
-analyze::FailOn RecordFlags::failing() const {
+analyze::FailOn RecordFlags::fail_on_findings() const {
     auto parsed = analyze::FailOn::parse(fail_on);
     if (!parsed) {
         throw UsageError{fmt::format(

@@ -22,7 +22,7 @@ namespace tw::cli {
 
 /// The flags that `proxy` and `decode` share: maps, records, and conditions for failure.
 struct RecordFlags {
-    pipeline::Config config; ///< what the flags set directly; complete() adds the rest
+    pipeline::Config config; ///< members that flags set directly; complete() adds the others
     std::vector<std::string> maps;
     std::string map_cache;
     std::string output; ///< empty if no records are written
@@ -39,11 +39,11 @@ struct RecordFlags {
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// The findings and severities of --fail-on.
     /// Errors: UsageError.
-    [[nodiscard]] analyze::FailOn failing() const;
+    [[nodiscard]] analyze::FailOn fail_on_findings() const;
 
-    /// True if records of single messages have to be made. --no-messages only leaves them out of
-    /// the written records. `written`: another output than -o writes messages. `asked`: something
-    /// other than --expect needs messages.
+    /// True if message records are needed. --no-messages only leaves them out of the written
+    /// records. `written`: an output other than -o writes messages. `asked`: something other than
+    /// --expect needs them.
     [[nodiscard]] bool wants_messages(bool written, bool asked) const {
         return ((!output.empty() || written) && config.json.messages) || !expect.empty() || asked;
     }
@@ -65,7 +65,7 @@ struct RecordFlags {
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const wire::ModDescription& mod) const;
 
-    /// The configuration with all that these flags say. `mod` must outlive it.
+    /// Returns the complete configuration of these flags. `mod` must outlive it.
     /// Errors: UsageError.
     [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod) const;
 };
@@ -92,8 +92,8 @@ struct ArtifactFlags {
     /// The options for demos; nullopt if no demos are written. Errors: UsageError for a folder that
     /// cannot be written to.
     [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
-    /// The configuration with all that these flags and `records` say. `mod` must outlive it.
-    /// `publishes`: another output than -o writes messages.
+    /// Returns the complete configuration of these flags and `records`. `mod` must outlive it.
+    /// `publishes`: whether an output other than -o writes messages.
     /// Errors: UsageError.
     [[nodiscard]] pipeline::Config complete(const RecordFlags& records,
                                             const wire::ModDescription& mod, bool publishes) const;

@@ -43,10 +43,10 @@ constexpr std::array kSizeUnits{Unit{"s", 1, true},
                                 Unit{"GiB", std::uint64_t{1} << 30U, false},
                                 Unit{"TiB", std::uint64_t{1} << 40U, false}};
 /// The largest number of a unit. A larger one is a typing error and would not fit into 64 bits.
-constexpr std::uint64_t kMost = 1'000'000;
+constexpr std::uint64_t kMaxNumber = 1'000'000;
 /// The longest time. A longer one is a typing error, and three times as long does not fit into
 /// nanoseconds of 64 bits.
-constexpr std::chrono::seconds kLongest = std::chrono::hours{24} * 36525;
+constexpr std::chrono::seconds kMaxTime = std::chrono::hours{24} * 36525;
 
 UsageError complaint(const std::string& flag, const std::string& text) {
     return UsageError{fmt::format("{} {}: expected a time (s, min, h, d), a size (KiB, MiB, GiB, "
@@ -108,7 +108,7 @@ std::unique_ptr<sink::OutputFile> open_files(const RecordingKind& kind,
         }
         return std::make_unique<sink::Recording>(options, begin);
     } catch (const std::system_error& error) {
-        throw cannot_open(kind.flag, options.path, error);
+        throw open_error(kind.flag, options.path, error);
     } catch (const std::runtime_error& error) {
         throw UsageError{fmt::format("{} {}", kind.flag, error.what())};
     }
@@ -126,13 +126,13 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
         const std::string_view name = part.substr(static_cast<std::size_t>(end - part.data()));
         const auto* const unit = std::find_if(kSizeUnits.begin(), kSizeUnits.end(),
                                               [&](const Unit& each) { return each.name == name; });
-        if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMost ||
+        if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMaxNumber ||
             (unit->time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
             throw complaint(flag, text);
         }
         if (unit->time) {
             parsed.time = std::chrono::seconds{count * unit->size};
-            if (parsed.time > kLongest) {
+            if (parsed.time > kMaxTime) {
                 throw UsageError{
                     fmt::format("{} {}: expected a time of at most 100 years", flag, text)};
             }
@@ -301,9 +301,9 @@ namespace {
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
 /// The shortest time that the flight recorder keeps: the least time between two of its files.
-constexpr std::chrono::nanoseconds kLeastTime{sink::FlightRecorder::kLeastPause};
+constexpr std::chrono::nanoseconds kMinTime{sink::FlightRecorder::kLeastPause};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
-constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
 /// Returns the flag's two values; a variable contains both, separated by a blank.
 std::pair<std::string, std::string> parts_of(const std::vector<std::string>& what) {
@@ -329,7 +329,7 @@ void FlightFlags::add_to(CLI::App& command) {
                     "finding; it contains passwords, so it requires --show-secrets")
         ->type_name("TIME,SIZE DIR")
         ->expected(1, 2);
-    repeatable(
+    make_repeatable(
         command
             .add_option(
                 "--flight-on", triggers,
@@ -368,7 +368,7 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
             "--flight-on {}: neither a finding nor a severity ('twscope explain' lists them)",
             parsed.error())};
     }
-    if (kept.time.count() != 0 && kept.time < kLeastTime) {
+    if (kept.time.count() != 0 && kept.time < kMinTime) {
         throw UsageError{
             fmt::format("--flight {}: keep at least 5 s, the shortest time between files",
                         parts_of(what).first)};
@@ -386,7 +386,7 @@ void FlightFlags::check(bool show_secrets, std::size_t memory_mib) const {
     if (!checked) {
         return;
     }
-    if (checked->bytes < kLeastBytes || checked->bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
+    if (checked->bytes < kMinBytes || checked->bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
         throw UsageError{fmt::format("--flight {}: keep at least 1 MiB, and at most half of "
                                      "--memory ({} MiB)",
                                      what.front(), memory_mib)};

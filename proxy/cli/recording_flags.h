@@ -56,8 +56,8 @@ struct RecordingFlags {
     std::string message_limit = "1MiB";
 
     void add_to(CLI::App& command);
-    /// Checks the values of the flags, and that each flag fits a path. Errors: UsageError for flags
-    /// that fit neither the path of --output nor that of --write.
+    /// Checks the values of the flags. Errors: UsageError, also for flags that apply neither to the
+    /// path of --output nor to that of --write.
     void check(const std::string& output, const std::string& capture) const;
     /// The limit of --message-limit in bytes; 0 for no limit.
     /// Errors: UsageError.
@@ -73,9 +73,9 @@ struct RecordingFlags {
     /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<sink::OutputFile>
     open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
-    /// Opens the file to which a path refers now, for an observer that may not open files itself.
-    /// Returns an invalid descriptor and sets errno if the file cannot be opened, or if the
-    /// observer opens its files itself.
+    /// Opens the file that a path now names, for an observer, which may not open files itself.
+    /// Returns an invalid descriptor and sets errno on failure, or if the observer may open the
+    /// file.
     [[nodiscard]] base::UniqueFd open_again(const RecordingKind& kind,
                                             const std::string& path) const;
 };

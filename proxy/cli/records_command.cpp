@@ -91,7 +91,7 @@ class Selection {
 };
 
 /// Recognises lines that are repeated at the start of a segment, when segments are read in order.
-class Repetitions {
+class RepeatedLines {
   public:
     void begin_file(const std::string& path) {
         const std::filesystem::path file{path};
@@ -278,7 +278,7 @@ int verify(RecordsFiles& files) {
 /// Checks that all files are recordings, before anything is written. Errors: UsageError for a file
 /// that is no recording.
 void check_records(const RecordsFiles& files) {
-    constexpr int kLook = 16;
+    constexpr int kMaxLinesChecked = 16;
     for (const std::string& path : files.files()) {
         std::error_code ignored;
         if (!std::filesystem::is_regular_file(path, ignored)) {
@@ -287,7 +287,7 @@ void check_records(const RecordsFiles& files) {
         sink::LineReader reader{path};
         bool any = false;
         std::string_view line;
-        for (int i = 0; !any && i < kLook && reader.next(line); ++i) {
+        for (int i = 0; !any && i < kMaxLinesChecked && reader.next(line); ++i) {
             any = filter::is_record(line);
         }
         const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
@@ -307,7 +307,7 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
     auto table = table_of(flags);
     check_records(files);
     Writer writer{flags.output, std::move(table)};
-    Repetitions repetitions;
+    RepeatedLines repetitions;
     std::string current;
     std::uint64_t broken = 0;
     bool readable = true;
@@ -328,8 +328,9 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
                                     },
                                 .end =
                                     [&](const sink::LineReader& reader) {
-                                        readable = all_was_read(current, reader) && readable;
-                                        readable = report_no_records(current, broken) && readable;
+                                        readable = report_unread_data(current, reader) && readable;
+                                        readable =
+                                            report_invalid_lines(current, broken) && readable;
                                     },
                                 .pause = [&] { writer.flush(); },
                                 .enough = [&] { return writer.reader_left(); }};
@@ -347,8 +348,8 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
 /// Checks the flags and brings times into a form in which they can be compared.
 /// Errors: UsageError, also for flags without effect when records are only checked.
 void check_flags(RecordsFlags& flags) {
-    flags.from = time_of("--from", flags.from);
-    flags.to = time_of("--to", flags.to);
+    flags.from = parse_record_time("--from", flags.from);
+    flags.to = parse_record_time("--to", flags.to);
     if (!flags.to.empty() && flags.from >= flags.to) {
         throw UsageError{fmt::format("--from {}: must be before --to {}", flags.from, flags.to)};
     }
@@ -378,13 +379,14 @@ int run_records(RecordsFlags flags) {
 }
 
 void add_table_flags(CLI::App& command, RecordsFlags& flags) {
-    repeatable(command
-                   .add_option(
-                       "--columns", flags.columns,
-                       "Write a CSV table of these keys; with keys of items, such as items.player, "
-                       "one row per item")
-                   ->type_name("KEY,...")
-                   ->delimiter(','));
+    make_repeatable(
+        command
+            .add_option(
+                "--columns", flags.columns,
+                "Write a CSV table of these keys; with keys of items, such as items.player, "
+                "one row per item")
+            ->type_name("KEY,...")
+            ->delimiter(','));
     command
         .add_option("--where", flags.where,
                     "In a table of items, only the rows that match, for example 'type == "
@@ -414,9 +416,10 @@ Action add_records_command(CLI::App& app) {
                      "Only matching records, for example 'snapshot and tick > 500' "
                      "(proxy/filter/FILTERS.md); of items, it sees only those listed")
         ->type_name("EXPRESSION");
-    repeatable(command->add_option("--session", flags->sessions, "Only this session (repeatable)")
-                   ->type_name("NUMBER")
-                   ->check(session_number()));
+    make_repeatable(
+        command->add_option("--session", flags->sessions, "Only this session (repeatable)")
+            ->type_name("NUMBER")
+            ->check(session_number()));
     command
         ->add_option("--from", flags->from,
                      "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15")

@@ -45,7 +45,7 @@ namespace tw::cli {
 namespace {
 
 /// True if the two digits at `at` are a number from `least` to `most`.
-bool is_on_clocks(std::string_view text, std::size_t at, int least, int most) {
+bool is_number_between(std::string_view text, std::size_t at, int least, int most) {
     if (text.size() <= at) {
         return true;
     }
@@ -82,7 +82,7 @@ CLI::Validator session_number() {
                           ""};
 }
 
-CLI::Validator session_or_worlds() {
+CLI::Validator session_number_or_zero() {
     return CLI::Validator{[](const std::string& text) {
                               return text == "0" || is_session(text)
                                          ? std::string{}
@@ -91,7 +91,7 @@ CLI::Validator session_or_worlds() {
                           ""};
 }
 
-std::string time_of(std::string_view flag, const std::string& given) {
+std::string parse_record_time(std::string_view flag, const std::string& given) {
     constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
     constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, 19};
     constexpr std::size_t kSecond = 19;
@@ -105,10 +105,10 @@ std::string time_of(std::string_view flag, const std::string& given) {
         whole && std::equal(text.begin(), text.end(), kShape.begin(), [](char got, char shape) {
             return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
         });
-    const bool fits = shaped && is_on_clocks(text, 5, 1, 12) &&
-                      (text.size() <= 8 || is_on_clocks(text, 8, 1, days_of(text))) &&
-                      is_on_clocks(text, 11, 0, 23) && is_on_clocks(text, 14, 0, 59) &&
-                      is_on_clocks(text, 17, 0, 59);
+    const bool fits = shaped && is_number_between(text, 5, 1, 12) &&
+                      (text.size() <= 8 || is_number_between(text, 8, 1, days_of(text))) &&
+                      is_number_between(text, 11, 0, 23) && is_number_between(text, 14, 0, 59) &&
+                      is_number_between(text, 17, 0, 59);
     if (!text.empty() && !fits) {
         throw UsageError{fmt::format(
             "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15",
@@ -119,18 +119,18 @@ std::string time_of(std::string_view flag, const std::string& given) {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kPollInterval{100};
 
-/// Returns the start of a segment, in the format of records, plus kBit seconds: records of the
-/// previous segment are older.
-std::string begin_of(const sink::Segment& segment) {
-    constexpr std::time_t kBit = 2; // names contain whole seconds
+/// Returns the start of a segment, in the format of records, plus kToleranceSeconds seconds:
+/// records of the previous segment are older.
+std::string earliest_record_time(const sink::Segment& segment) {
+    constexpr std::time_t kToleranceSeconds = 2; // names contain whole seconds
     std::tm begun{};
     const std::string time = segment.file.substr(segment.name.size() + 1);
     if (::strptime(time.c_str(), "%Y%m%dT%H%M%SZ", &begun) == nullptr) {
         return {};
     }
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&begun) + kBit));
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&begun) + kToleranceSeconds));
 }
 
 /// Returns the segments of a folder, except those that ended before `from`.
@@ -141,7 +141,7 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
         const auto begins_behind = [&](std::size_t segment) {
-            return begin_of(segments[segment]) > from;
+            return earliest_record_time(segments[segment]) > from;
         };
         // If the clock was set back, a segment may start after the next one.
         if (!followed || from.empty() || begins_behind(i) || begins_behind(i + 1)) {
@@ -153,7 +153,7 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
 
 /// Returns a collector's hourly files, 2026-11-22T18Z.jsonl.zst. Of the files before `from` at most
 /// the last is included.
-std::vector<std::string> hours_of(const std::string& folder, std::string_view from = {}) {
+std::vector<std::string> hourly_files_of(const std::string& folder, std::string_view from = {}) {
     constexpr std::string_view kHour = "dddd-dd-ddTddZ.jsonl.zst";
     constexpr std::size_t kTime = 13;
     std::vector<std::string> files;
@@ -180,7 +180,7 @@ std::vector<std::string> hours_of(const std::string& folder, std::string_view fr
 /// Returns the files of a recording or a collector.
 std::vector<std::string> files_of(const std::string& folder, std::string_view from = {}) {
     auto files = segments_of(folder, from);
-    return files.empty() ? hours_of(folder, from) : files;
+    return files.empty() ? hourly_files_of(folder, from) : files;
 }
 
 /// Returns "1 line was read", "2 lines were read".
@@ -194,13 +194,13 @@ void report(const std::string& path, const std::string& what) {
 
 } // namespace
 
-void report_cut_line(const std::string& path, std::uint64_t lines) {
+void report_truncated_line(const std::string& path, std::uint64_t lines) {
     report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
                              "{}",
                              lines_read(lines)));
 }
 
-bool report_no_records(const std::string& path, std::uint64_t lines) {
+bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
         report(path, "skipped " +
                          record::counted(lines, "line[s] that [is|are] not [a record|records]") +
@@ -209,7 +209,7 @@ bool report_no_records(const std::string& path, std::uint64_t lines) {
     return lines == 0;
 }
 
-bool all_was_read(const std::string& path, const sink::LineReader& reader) {
+bool report_unread_data(const std::string& path, const sink::LineReader& reader) {
     const sink::FileEnd end = reader.source().end();
     const std::uint64_t left_out = reader.source().left_out();
     if (end == sink::FileEnd::too_wide) {
@@ -230,7 +230,7 @@ bool all_was_read(const std::string& path, const sink::LineReader& reader) {
                                  "written; {}",
                                  lines_read(reader.lines())));
     } else if (!reader.rest().empty()) {
-        report_cut_line(path, reader.lines());
+        report_truncated_line(path, reader.lines());
     }
     if (reader.skipped() != 0) {
         report(path, "contains lines too long to be records; they are skipped");
@@ -272,7 +272,7 @@ void RecordsFiles::open(const std::string& path, const Use& use) {
     use.begin(path);
 }
 
-void RecordsFiles::read_on(const Use& use) {
+void RecordsFiles::read_lines_so_far(const Use& use) {
     for (std::string_view line; !use.enough() && reader_->next(line);) {
         joiner_.take(line, use.line);
     }
@@ -292,7 +292,7 @@ void RecordsFiles::read(const Use& use) {
             return;
         }
         open(file, use);
-        read_on(use);
+        read_lines_so_far(use);
         close(use);
     }
 }
@@ -306,7 +306,7 @@ std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) 
     const std::string name = std::filesystem::path{current_}.filename().string();
     const auto own = sink::parse_segment(name);
     if (!own) {
-        const auto hours = hours_of(folder_);
+        const auto hours = hourly_files_of(folder_);
         const auto next = std::ranges::upper_bound(hours, current_);
         return next == hours.end() ? std::string{} : *next;
     }
@@ -352,7 +352,7 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
     static_cast<void>(look());
     for (const std::string& file : files_) {
         open(file, use);
-        read_on(use);
+        read_lines_so_far(use);
         if (&file != &files_.back()) {
             close(use);
         }
@@ -362,7 +362,7 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
         // missed.
         const std::string next = next_file(look());
         const bool other = next.empty() && replaced();
-        read_on(use);
+        read_lines_so_far(use);
         if (!next.empty() || other) {
             const std::string path = next.empty() ? current_ : next;
             close(use);
@@ -370,9 +370,9 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
             continue;
         }
         use.pause();
-        std::this_thread::sleep_for(kLook);
+        std::this_thread::sleep_for(kPollInterval);
     }
-    read_on(use);
+    read_lines_so_far(use);
     close(use);
 }
 
@@ -396,8 +396,8 @@ bool read_records(const std::string& path, const std::function<void(std::string_
                     },
                 .end =
                     [&](const sink::LineReader& reader) {
-                        whole = all_was_read(current, reader) && whole;
-                        whole = report_no_records(current, broken) && whole;
+                        whole = report_unread_data(current, reader) && whole;
+                        whole = report_invalid_lines(current, broken) && whole;
                     },
                 .pause = [] {}});
     return whole;
@@ -466,7 +466,7 @@ bool read_recording(const RecordsOrigin& origin, bool quiet,
                 .line = use,
                 .end =
                     [&](const sink::LineReader& reader) {
-                        whole = (quiet || all_was_read(current, reader)) && whole;
+                        whole = (quiet || report_unread_data(current, reader)) && whole;
                     },
                 .pause = [] {}});
     return whole;
@@ -474,7 +474,7 @@ bool read_recording(const RecordsOrigin& origin, bool quiet,
 
 } // namespace
 
-sink::FileBegin look_at_begin(const std::string& path) {
+sink::FileBegin read_file_begin(const std::string& path) {
     return {path, std::max(capture::kCaptureMagicSize, sink::demo::kMagic.size())};
 }
 
@@ -492,7 +492,7 @@ bool holds_records(const std::string& path, const sink::FileBegin& begin) {
 
 bool read_lines(const RecordsOrigin& origin, bool quiet,
                 const std::function<void(std::string_view line)>& use) {
-    return holds_records(origin.path, look_at_begin(origin.path))
+    return holds_records(origin.path, read_file_begin(origin.path))
                ? read_recording(origin, quiet, use)
                : read_capture(origin, quiet, use);
 }

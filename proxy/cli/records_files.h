@@ -25,23 +25,23 @@ namespace tw::cli {
 /// A validator for session numbers, which start at 1.
 [[nodiscard]] CLI::Validator session_number();
 /// A validator for session numbers, or 0 for the merged snapshots of all sessions.
-[[nodiscard]] CLI::Validator session_or_worlds();
+[[nodiscard]] CLI::Validator session_number_or_zero();
 
-/// Parses a UTC time as in records, or the start of one up to a whole number. Returns it without
-/// the Z, for comparison with record times as text.
+/// Parses a UTC time as in records; its last parts may be left out, as in "2026-11-22T18". Returns
+/// it without the Z, for comparison with record times as text.
 /// Errors: UsageError that names the flag.
-[[nodiscard]] std::string time_of(std::string_view flag, const std::string& given);
+[[nodiscard]] std::string parse_record_time(std::string_view flag, const std::string& given);
 
 /// Prints on standard error which part of a file could not be read, and how much could. Returns
-/// false if the file is damaged. A truncated file, as after a crash, is not damaged.
-[[nodiscard]] bool all_was_read(const std::string& path, const sink::LineReader& reader);
+/// false if the file is damaged. A truncated file, as a crash leaves it, does not count as damaged.
+[[nodiscard]] bool report_unread_data(const std::string& path, const sink::LineReader& reader);
 
-/// Prints on standard error that the last line has no end, and how many lines have.
-void report_cut_line(const std::string& path, std::uint64_t lines);
+/// Prints on standard error that the last line is incomplete, and how many lines were read.
+void report_truncated_line(const std::string& path, std::uint64_t lines);
 
-/// Prints on standard error how many lines of a file were skipped because they are no records.
+/// Prints on standard error how many lines of a file were skipped because they are not records.
 /// Returns true if there were none.
-bool report_no_records(const std::string& path, std::uint64_t lines);
+bool report_invalid_lines(const std::string& path, std::uint64_t lines);
 
 /// Reads the files of recordings, in the order given. A folder stands for its segments, in the
 /// order of their start. Records that --max-line split are joined.
@@ -66,13 +66,13 @@ class RecordsFiles {
     /// Reads all files to their ends.
     /// Errors: UsageError for a file that cannot be opened.
     void read(const Use& use);
-    /// Continues after read() and waits for more data until `stopped`: in the last file, in a new
-    /// file of the same name, and in further segments of the same recording in a folder.
+    /// Continues after read() until `stopped` returns true: reads data that is added to the last
+    /// file, a new file of the same name, and further segments of the recording in its folder.
     void follow(const Use& use, const std::function<bool()>& stopped);
 
   private:
     void open(const std::string& path, const Use& use);
-    void read_on(const Use& use);
+    void read_lines_so_far(const Use& use);
     void close(const Use& use);
     [[nodiscard]] std::string next_file(const std::vector<sink::Segment>& segments) const;
     [[nodiscard]] bool replaced() const;
@@ -92,7 +92,7 @@ class RecordsFiles {
 [[nodiscard]] bool read_records(const std::string& path,
                                 const std::function<void(std::string_view line)>& use);
 
-/// A capture, demo or recording, or a folder with segments of one.
+/// The source of record lines: a capture, demo or recording, or a folder with segments of one.
 struct RecordsOrigin {
     std::string path;
     capture::ServerGuess servers; ///< for a capture: the servers whose traffic is read
@@ -101,7 +101,7 @@ struct RecordsOrigin {
 };
 
 /// Reads a file's first bytes, which distinguish captures from recordings.
-[[nodiscard]] sink::FileBegin look_at_begin(const std::string& path);
+[[nodiscard]] sink::FileBegin read_file_begin(const std::string& path);
 
 /// True if the path is read as records: a file that starts neither as a capture nor as a demo, so
 /// an empty or damaged recording counts; or a folder with segments of records.

@@ -90,12 +90,12 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
 namespace {
 
 /// The most clients of a server.
-constexpr std::size_t kMostClients = 128;
-constexpr double kSlowest = 0.01;
-constexpr double kFastest = 100;
+constexpr std::size_t kMaxClients = 128;
+constexpr double kMinSpeed = 0.01;
+constexpr double kMaxSpeed = 100;
 constexpr double kNanoseconds = 1e9;
 /// The most bytes of a password that fit into the message.
-constexpr std::size_t kMostPassword = 255;
+constexpr std::size_t kMaxPassword = 255;
 
 struct ReplayFlags {
     std::string capture;
@@ -111,10 +111,10 @@ struct ReplayFlags {
 };
 
 /// Everything that a run of `replay` has open.
-class Replaying {
+class ReplayCommand {
   public:
     /// Opens inputs and outputs. Errors: UsageError, CaptureError.
-    explicit Replaying(const ReplayFlags& flags);
+    explicit ReplayCommand(const ReplayFlags& flags);
 
     /// Replays everything. Returns the exit code.
     int run();
@@ -124,7 +124,7 @@ class Replaying {
     void open_sinks();
     [[nodiscard]] HostPort server_name() const;
     [[nodiscard]] boost::asio::ip::udp::endpoint server() const;
-    [[nodiscard]] int conclude_run(const replay::ReplayResult& result);
+    [[nodiscard]] int report_run(const replay::ReplayResult& result);
     [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
 
     const ReplayFlags* flags_;
@@ -141,8 +141,8 @@ class Replaying {
     bool damaged_ = false; ///< parts of the capture could not be read
 };
 
-Replaying::Replaying(const ReplayFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
+ReplayCommand::ReplayCommand(const ReplayFlags& flags)
+    : flags_{&flags}, fail_on_{flags.records.fail_on_findings()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
       mod_{flags.records.description()}, config_{flags.records.complete(*mod_)} {
     check_outputs({flags.capture, flags.records.objects_file},
@@ -152,7 +152,7 @@ Replaying::Replaying(const ReplayFlags& flags)
     open_sinks();
 }
 
-void Replaying::read_scripts() {
+void ReplayCommand::read_scripts() {
     replay::ScriptReader reader{
         {.secrets = config_.json.show_secrets, .shown_commands = &config_.shown_commands}};
     inspect::Observers observers;
@@ -190,7 +190,7 @@ void Replaying::read_scripts() {
                                 });
 }
 
-void Replaying::open_sinks() {
+void ReplayCommand::open_sinks() {
     const RecordFlags& records = flags_->records;
     open_output_file("--summary", records.summary, summary_);
     if (!records.output.empty()) {
@@ -200,7 +200,7 @@ void Replaying::open_sinks() {
     written_.emplace(config_, pipeline::Outputs{.records = file_.get()});
 }
 
-HostPort Replaying::server_name() const {
+HostPort ReplayCommand::server_name() const {
     HostPort where = parse_host_port(flags_->server, "--server");
     if (where.host.empty() || where.port == 0) {
         throw UsageError{fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8303",
@@ -209,13 +209,13 @@ HostPort Replaying::server_name() const {
     return where;
 }
 
-boost::asio::ip::udp::endpoint Replaying::server() const {
+boost::asio::ip::udp::endpoint ReplayCommand::server() const {
     const HostPort where = server_name();
     return process::resolve_answering(where.host, where.port, process::AnswersWanted::one).front();
 }
 
 /// Finishes the records file. Returns false if records are missing.
-bool Replaying::finish_file(const replay::ReplayResult& result) {
+bool ReplayCommand::finish_file(const replay::ReplayResult& result) {
     if (file_ == nullptr) {
         return true;
     }
@@ -225,7 +225,7 @@ bool Replaying::finish_file(const replay::ReplayResult& result) {
     return cli::finish_records("--output", *file_);
 }
 
-int Replaying::conclude_run(const replay::ReplayResult& result) {
+int ReplayCommand::report_run(const replay::ReplayResult& result) {
     using replay::Ending;
     auto checks = fail_on_.checks(result.totals, "--fail-on");
     analyze::add_checks(checks, written_->expectations().report(), "--expect");
@@ -251,7 +251,7 @@ int Replaying::conclude_run(const replay::ReplayResult& result) {
     return fine == result.clients && result.send_errors == 0 ? 0 : kExitFailed;
 }
 
-int Replaying::run() {
+int ReplayCommand::run() {
     replay::ReplayOptions options{
         .scripts = std::move(scripts_),
         .clients = flags_->clients,
@@ -273,7 +273,7 @@ int Replaying::run() {
     const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, *written_);
     const bool recorded = finish_file(result);
     sink::say(flags_->records.output == "-" ? stderr : stdout, replay_text(result, withheld_));
-    const int code = conclude_run(result);
+    const int code = report_run(result);
     return code == 0 && (!recorded || damaged_) ? kExitFailed : code;
 }
 
@@ -283,10 +283,10 @@ CLI::Validator speed() {
                               const char* const end = text.data() + text.size();
                               const auto read = std::from_chars(text.data(), end, value);
                               const bool good = read.ec == std::errc{} && read.ptr == end &&
-                                                value >= kSlowest && value <= kFastest;
+                                                value >= kMinSpeed && value <= kMaxSpeed;
                               return good ? std::string{}
-                                          : fmt::format("expected a number from {} to {}", kSlowest,
-                                                        kFastest);
+                                          : fmt::format("expected a number from {} to {}",
+                                                        kMinSpeed, kMaxSpeed);
                           },
                           ""};
 }
@@ -303,7 +303,7 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("--clients", flags.clients,
                     "Number of simultaneous clients; they share the capture's sessions")
-        ->check(CLI::Range(std::size_t{1}, kMostClients))
+        ->check(CLI::Range(std::size_t{1}, kMaxClients))
         ->capture_default_str();
     command.add_option("--session", flags.session, "Replay only this session of the capture")
         ->type_name("NUMBER")
@@ -326,9 +326,8 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
     command
         .add_option("--password", flags.password, "Server password; the captured one is never sent")
         ->check(CLI::Validator{[](const std::string& text) {
-                                   return text.size() > kMostPassword
-                                              ? fmt::format("is longer than {} bytes",
-                                                            kMostPassword)
+                                   return text.size() > kMaxPassword
+                                              ? fmt::format("is longer than {} bytes", kMaxPassword)
                                               : std::string{};
                                },
                                ""})
@@ -355,7 +354,7 @@ Action add_replay_command(CLI::App& app) {
             throw UsageError{
                 "replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
         }
-        return settings->run([&] { return Replaying{*flags}.run(); });
+        return settings->run([&] { return ReplayCommand{*flags}.run(); });
     };
 }
 

@@ -48,7 +48,7 @@ CLI::Validator seconds() {
     return finite;
 }
 
-void RunFlags::add_outputs(CLI::App& command) {
+void RunFlags::add_output_flags(CLI::App& command) {
     records.add_to(command);
     artifacts.add_to(command);
     recording.add_to(command);
@@ -56,7 +56,7 @@ void RunFlags::add_outputs(CLI::App& command) {
     flight.add_to(command);
 }
 
-void RunFlags::add_limits(CLI::App& command) {
+void RunFlags::add_limit_flags(CLI::App& command) {
     command
         .add_option("--idle-timeout", idle_timeout,
                     "End a session after this many seconds without a datagram")
@@ -82,7 +82,7 @@ void RunFlags::add_limits(CLI::App& command) {
         ->capture_default_str();
 }
 
-void RunFlags::add_course(CLI::App& command, const std::string& background_help) {
+void RunFlags::add_lifecycle_flags(CLI::App& command, const std::string& background_help) {
     command.add_flag("--background", background, background_help);
     command.add_option("--duration", duration, "Stop after this many seconds")
         ->transform(seconds())
@@ -110,7 +110,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
     };
     return {
         [described] { std::ignore = described(); },
-        [this] { std::ignore = records.failing(); },
+        [this] { std::ignore = records.fail_on_findings(); },
         [this] { recording.check(records.output, artifacts.capture); },
         [this, &settings] { check_files(settings); },
         [this] { std::ignore = records.map_folders(); },
@@ -172,18 +172,18 @@ std::string RunFlags::describe_recording() const {
 int check_config(const RunFlags& flags, Settings& settings) {
     std::vector<std::string> problems = settings.fill_all();
     for (const RunFlags::Check& check : flags.checks(settings)) {
-        note_problem(problems, check);
+        add_problem(problems, check);
     }
-    note_problem(problems,
-                 [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
+    add_problem(problems,
+                [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
     const auto check_recording = [&](const RecordingKind& kind, const std::string& path) {
         const std::string folder = flags.recording.folder(kind, path);
         check_outputs({}, {{kind.flag, folder.empty() ? path : folder}});
     };
-    note_problem(problems, [&] { check_recording(recorded_lines(), flags.records.output); });
-    note_problem(problems, [&] { check_recording(recorded_capture(), flags.artifacts.capture); });
-    note_problem(problems, [&] { check_outputs({}, {{"--summary", flags.records.summary}}); });
-    note_problem(problems, [&] {
+    add_problem(problems, [&] { check_recording(recorded_lines(), flags.records.output); });
+    add_problem(problems, [&] { check_recording(recorded_capture(), flags.artifacts.capture); });
+    add_problem(problems, [&] { check_outputs({}, {{"--summary", flags.records.summary}}); });
+    add_problem(problems, [&] {
         if (flags.recording.folder(recorded_lines(), flags.records.output).empty()) {
             check_replaceable("--output", flags.records.output);
         }
@@ -201,7 +201,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
     text += flags.describe_recording() + '\n';
     text += flags.http.on()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
-                : fmt::format("no live page (--http {} serves one)\n", kUsualHttpPort);
+                : fmt::format("no live page (--http {} serves one)\n", kSuggestedHttpPort);
     for (const std::string& line : settings.sources()) {
         text += "from " + line + '\n';
     }
@@ -212,7 +212,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
 void RunFlags::check_files(const Settings& settings) const {
     const std::string none; // for segments these are only the start of names
     const bool whole = recording.rotate.empty();
-    std::vector<std::string> read = bus.access.own_files();
+    std::vector<std::string> read = bus.access.given_files();
     read.insert(read.end(), {records.objects_file, settings.file(), http.token_file});
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
@@ -233,7 +233,7 @@ void RunFlags::check_inspecting() const {
         throw UsageError{
             "--expect and --fail-on need inspection to check anything; drop --no-inspect"};
     }
-    if (asks_again()) {
+    if (requests_resync()) {
         throw UsageError{"--resync needs inspection; drop --no-inspect"};
     }
     if (page_recordings()) {

@@ -59,9 +59,9 @@ struct RunFlags {
     /// Checks all flags.
     /// Errors: UsageError.
     void check(const Settings& settings) const;
-    /// Returns what is recorded where: "records to game.jsonl, demos to demos/".
+    /// Describes what is recorded to which files: "records to game.jsonl, demos to demos/".
     [[nodiscard]] std::string describe_recording() const;
-    /// Returns what is forwarded or observed, one line each.
+    /// Describes the forwarded or tapped traffic, one line for each address.
     /// Errors: UsageError.
     [[nodiscard]] virtual std::vector<std::string> describe_traffic() const = 0;
     /// The configuration of the run. `mod` must outlive it.
@@ -94,23 +94,23 @@ struct RunFlags {
     virtual void prepare_servers(std::size_t /*count*/) const {}
 
     /// True if the run requests full snapshots from the server when a session cannot be decoded.
-    [[nodiscard]] virtual bool asks_again() const { return false; }
+    [[nodiscard]] virtual bool requests_resync() const { return false; }
 
   protected:
     /// Adds the flags about recordings and their presentation.
-    void add_outputs(CLI::App& command);
+    void add_output_flags(CLI::App& command);
     /// Adds the flags about limits.
-    void add_limits(CLI::App& command);
+    void add_limit_flags(CLI::App& command);
     /// Adds the flags about start, end and log.
-    void add_course(CLI::App& command, const std::string& background_help);
+    void add_lifecycle_flags(CLI::App& command, const std::string& background_help);
 
   private:
     void check_files(const Settings& settings) const;
     void check_inspecting() const;
 };
 
-/// Checks the configuration of a live run without starting it: prints what it would do, or every
-/// error. Returns the exit code.
+/// Checks the configuration of a live run without starting it: prints a description of the run, or
+/// every error. Returns the exit code.
 [[nodiscard]] int check_config(const RunFlags& flags, Settings& settings);
 
 /// A validator for times: seconds, or with a unit such as 500ms, 30s or 2min.

@@ -177,14 +177,14 @@ std::string without_comments(const std::string& text, const std::string& path) {
 }
 
 /// A line of a settings file with a key and no value.
-struct LoneKey {
+struct KeyWithoutValue {
     std::string key;
     std::size_t line = 0; ///< number of the line, from 1
 };
 
 /// Finds the first key without a value, which the parser would take for a set flag or skip. Handles
 /// sections and lists over several lines as the parser does. `text`: without comments.
-std::optional<LoneKey> find_lone_key(const std::string& text) {
+std::optional<KeyWithoutValue> find_key_without_value(const std::string& text) {
     std::istringstream in{text};
     std::string line;
     for (std::size_t number = 1; std::getline(in, line); ++number) {
@@ -197,8 +197,8 @@ std::optional<LoneKey> find_lone_key(const std::string& text) {
         std::string value =
             equals == std::string::npos ? "" : boost::algorithm::trim_copy(line.substr(equals + 1));
         if (value.empty()) {
-            return LoneKey{.key = boost::algorithm::trim_copy(line.substr(0, equals)),
-                           .line = number};
+            return KeyWithoutValue{.key = boost::algorithm::trim_copy(line.substr(0, equals)),
+                                   .line = number};
         }
         const bool list = value.size() > 1 && value.front() == '[';
         while (list && !value.ends_with(']') && std::getline(in, line)) {
@@ -221,12 +221,12 @@ std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string
 }
 
 /// Flags that have no effect without one of the others.
-struct Need {
+struct RequiredFlag {
     const char* flag;
     std::array<const char*, 2> one_of;
 };
 
-constexpr Need kNeeds[]{
+constexpr RequiredFlag kRequiredFlags[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
     {"--write-filter", {"--write"}},
     {"--write-objects", {"--sizes"}},
@@ -242,7 +242,7 @@ constexpr Need kNeeds[]{
     {"--spool", {"--bus", "--nats"}},
 };
 
-void check_needs(const CLI::App& command) {
+void check_required_flags(const CLI::App& command) {
     const auto given = [&command](const char* flag) {
         const CLI::Option* const option =
             flag == nullptr ? nullptr : command.get_option_no_throw(flag);
@@ -250,9 +250,9 @@ void check_needs(const CLI::App& command) {
     };
     const auto is_old = [&command](const char* flag) {
         const CLI::Option* const option = command.get_option_no_throw(flag);
-        return option != nullptr && !replacement_of(*option).empty();
+        return option != nullptr && !replacement_of_flag(*option).empty();
     };
-    for (const Need& need : kNeeds) {
+    for (const RequiredFlag& need : kRequiredFlags) {
         if (given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), given)) {
             const char* const other = need.one_of[1];
             const bool is_told = other != nullptr && !is_old(other);
@@ -265,7 +265,7 @@ void check_needs(const CLI::App& command) {
 
 } // namespace
 
-void repeatable(CLI::Option* option) {
+void make_repeatable(CLI::Option* option) {
     option->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
@@ -317,15 +317,15 @@ std::vector<std::string> Settings::fill_all(std::optional<std::string> text) {
             sources_.emplace_back(option->get_lnames().front(), kCommandLine);
         }
     }
-    note_problem(problems_, [this] { check_variables(*command_); });
+    add_problem(problems_, [this] { check_variables(*command_); });
     complete_from_variables();
     if (!file_.empty()) {
-        note_problem(problems_, [&] {
+        add_problem(problems_, [&] {
             text_ = text ? *std::move(text) : read_file(file_);
             complete_from_file();
         });
     }
-    note_problem(problems_, [this] { check_needs(*command_); });
+    add_problem(problems_, [this] { check_required_flags(*command_); });
     return std::exchange(problems_, {});
 }
 
@@ -373,7 +373,7 @@ void Settings::complete_from_variables() {
         if (option->count() != 0 || value == nullptr) {
             continue;
         }
-        note_problem(problems_, [&] {
+        add_problem(problems_, [&] {
             if (!take(*option, {value}, variable)) {
                 throw UsageError{fmt::format("{}: is empty; unset it, or set it to {}", variable,
                                              is_switch(*option) ? "true or false" : "a value")};
@@ -390,7 +390,7 @@ void Settings::complete_from_file() {
     const std::string plain =
         without_comments(marked ? text_.substr(kByteOrderMark.size()) : text_, file_);
     const auto items = items_of(plain, file_);
-    if (const auto lone = find_lone_key(plain)) {
+    if (const auto lone = find_key_without_value(plain)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);
         throw UsageError{
             option == nullptr
@@ -439,7 +439,7 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
         }
     }
     for (const auto& [option, values] : filled) {
-        note_problem(problems_, [&, option = option, &values = values] {
+        add_problem(problems_, [&, option = option, &values = values] {
             if (!take(*option, values, "--config " + file_)) {
                 const std::string& key = option->get_lnames().front();
                 throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,

@@ -28,10 +28,10 @@ class UsageError : public std::runtime_error {
 /// Adds --color to a command. `value`: gets auto, always or never.
 void add_color_flag(CLI::App& command, std::string& value);
 
-/// Adds what a check complains of to a list, unless that is there already. `check` throws an
-/// exception to complain.
+/// Calls `check`, and adds the message of the exception that it throws, if any, to a list, unless
+/// it is in the list.
 template <typename Check>
-void note_problem(std::vector<std::string>& problems, const Check& check) {
+void add_problem(std::vector<std::string>& problems, const Check& check) {
     try {
         check();
     } catch (const std::exception& error) {
@@ -41,9 +41,9 @@ void note_problem(std::vector<std::string>& problems, const Check& check) {
     }
 }
 
-/// Lets a flag be repeated with one value each time. An argument after the value does not belong to
-/// the flag.
-void repeatable(CLI::Option* option);
+/// Makes a flag repeatable, with one value each time. The argument after the value does not belong
+/// to the flag.
+void make_repeatable(CLI::Option* option);
 
 /// Adds a flag that takes one of a few words, each of which stands for a value of `variable`.
 template <typename Value>
@@ -74,11 +74,11 @@ class Settings {
     /// Like fill(), but returns all errors, one per line, instead of throwing the first one.
     [[nodiscard]] std::vector<std::string> fill_all(std::optional<std::string> text = std::nullopt);
 
-    /// Returns which flags were set from where, one line for each source. Without values, which may
-    /// be secrets.
+    /// Describes which flags each source has set, one line for each source. The lines contain no
+    /// values, which may be secret.
     [[nodiscard]] std::vector<std::string> sources() const;
 
-    /// As fill(), and colours the log as --color says.
+    /// Like fill(), and also sets the colours of the log according to --color.
     /// Precondition: this process has one thread.
     void complete(std::optional<std::string> text = std::nullopt);
 
@@ -122,8 +122,8 @@ struct HostPort {
     std::uint16_t port = 0;
 };
 
-/// Returns "; did you mean --keep?" with the command's flag whose name is most similar to `name`, after
-/// `before`; empty if none is similar.
+/// Returns "; did you mean --keep?" with the command's flag whose name is most similar to `name`,
+/// after `before`; empty if none is similar.
 [[nodiscard]] std::string suggest_flag(const CLI::App& command, std::string_view name,
                                        std::string_view before);
 

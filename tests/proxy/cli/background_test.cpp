@@ -11,13 +11,13 @@
 
 namespace {
 
-using tw::cli::in_background;
+using tw::cli::run_in_background;
 
-/// What in_background returns, in a process of its own: where its work ends with it, too.
-int code_of(const std::function<int(const std::function<void()>&)>& work) {
+/// Returns the result of run_in_background(), called in a child process.
+int combine_exit_code(const std::function<int(const std::function<void()>&)>& work) {
     const pid_t child = ::fork();
     if (child == 0) {
-        ::_exit(in_background([&](const auto& started) -> int { ::_exit(work(started)); }));
+        ::_exit(run_in_background([&](const auto& started) -> int { ::_exit(work(started)); }));
     }
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -25,24 +25,24 @@ int code_of(const std::function<int(const std::function<void()>&)>& work) {
 }
 
 TEST_CASE("work that ends before it has started gives its exit code") {
-    CHECK(code_of([](const auto&) { return 4; }) == 4);
-    CHECK(code_of([](const auto&) { return 0; }) == 0);
-    CHECK(code_of([](const auto&) {
+    CHECK(combine_exit_code([](const auto&) { return 4; }) == 4);
+    CHECK(combine_exit_code([](const auto&) { return 0; }) == 0);
+    CHECK(combine_exit_code([](const auto&) {
               std::raise(SIGKILL);
               return 0;
           }) == 128 + SIGKILL);
 }
 
-TEST_CASE("work that has started goes on when its caller has returned") {
+TEST_CASE("work that has started continues when its caller has ended") {
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
     std::array<int, 2> back{};
     REQUIRE(::pipe(back.data()) == 0);
     char byte = 0;
-    CHECK(code_of([&](const auto& started) {
+    CHECK(combine_exit_code([&](const auto& started) {
               started();
               char word = 0;
-              // Until the test has seen that its caller returned.
+              // Waits until the test has seen that the caller returned.
               const bool told = ::read(pipe[0], &word, 1) == 1 && ::write(back[1], &word, 1) == 1;
               return told ? 7 : 8;
           }) == 0);

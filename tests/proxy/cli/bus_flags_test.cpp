@@ -23,8 +23,8 @@ bool has(const std::vector<fs::path>& paths, const fs::path& path) {
 
 } // namespace
 
-TEST_CASE(
-    "what is renewed by renaming stays readable: its folder is, unless much else stands there") {
+TEST_CASE("a file that is renewed by renaming stays readable through its folder, unless that is a "
+          "shared one") {
     struct Row {
         const char* file;
         const char* folder;
@@ -44,10 +44,12 @@ TEST_CASE(
         CHECK(has(flags.files(), row.file));
         CHECK(has(flags.files(), row.folder) == row.readable);
     }
-    CHECK(BusAccessFlags{.credentials = "/nowhere/a.creds"}.files().empty()); // no bus
+    CHECK(BusAccessFlags{.credentials = "/nowhere/a.creds"}
+              .files()
+              .empty()); // files without a bus are not used
 }
 
-TEST_CASE("what a link leads to may be renewed, too") {
+TEST_CASE("the target of a symbolic link can be renewed, too") {
     const fs::path folder =
         fs::canonical(fs::temp_directory_path()) / ("twscope-links-" + std::to_string(::getpid()));
     fs::create_directories(folder / "live");
@@ -61,7 +63,7 @@ TEST_CASE("what a link leads to may be renewed, too") {
     fs::remove_all(folder);
 }
 
-TEST_CASE("one URL names the servers of a bus and the stream") {
+TEST_CASE("one URL contains the servers of a bus and the stream") {
     using Urls = std::vector<std::string>;
 
     struct Row {
@@ -102,7 +104,8 @@ TEST_CASE("one URL names the servers of a bus and the stream") {
     }
 }
 
-TEST_CASE("the flags of earlier versions name the same, but not beside the new ones") {
+TEST_CASE(
+    "flags of earlier versions have the same effect, but cannot be combined with the new ones") {
     const BusAccessFlags old{.urls = {"nats://a:1", "nats://b:2"}, .old_stream = "games"};
     CHECK(old.access().urls == std::vector<std::string>{"nats://a:1", "nats://b:2"});
     CHECK(old.stream() == "games");

@@ -31,7 +31,8 @@ filter::Expectation expecting(std::string_view text) {
 
 } // namespace
 
-TEST_CASE("each server has a file an hour, and nothing from the bus leads out of the folder") {
+TEST_CASE(
+    "each server has a file for each hour, and no name from the bus leads out of the folder") {
     CHECK(collected_file_name({.server = "eu-1", .line = line("map", "")}) ==
           "eu-1/2026-11-22T18Z.jsonl.zst");
     CHECK(collected_file_name({.server = "../etc", .line = line("map", "")}) ==
@@ -41,7 +42,7 @@ TEST_CASE("each server has a file an hour, and nothing from the bus leads out of
     CHECK(collected_file_name({.server = "", .line = "no record"}) == "other/other.jsonl.zst");
 }
 
-TEST_CASE("what is not one line of a record is left out, and the others are written") {
+TEST_CASE("messages that are not one record line are left out, and the others are written") {
     const auto path = std::filesystem::temp_directory_path() /
                       fmt::format("twscope-collect-{}.jsonl", ::getpid());
     std::filesystem::remove(path);
@@ -65,7 +66,7 @@ TEST_CASE("what is not one line of a record is left out, and the others are writ
     std::filesystem::remove(path);
 }
 
-TEST_CASE("a batch of which nobody knows whether it counts is not forgotten, also without files") {
+TEST_CASE("an unconfirmed batch is kept, also without files") {
     struct Row {
         std::string_view name;
         std::string_view output;
@@ -97,7 +98,7 @@ TEST_CASE("a batch of which nobody knows whether it counts is not forgotten, als
     }
 }
 
-TEST_CASE("expectations are held against written records as against records") {
+TEST_CASE("expectations apply to written records as to records") {
     struct Row {
         std::string_view text;
         bool met;
@@ -126,13 +127,13 @@ TEST_CASE("expectations are held against written records as against records") {
     }
 }
 
-TEST_CASE("findings of written records are counted, those that were left out as well") {
+TEST_CASE("findings of written records are counted, also those that the limit left out") {
     LineChecks checks{{}};
-    checks.look_at(line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
-    checks.look_at(
+    checks.check_line(line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+    checks.check_line(
         line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
-    checks.look_at(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
-    checks.look_at("no record");
+    checks.check_line(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
+    checks.check_line("no record");
     const auto fails = analyze::FailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
     REQUIRE(fails);
     const auto outcome = checks.outcome(*fails, 1);

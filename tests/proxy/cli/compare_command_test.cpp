@@ -1,4 +1,4 @@
-// Two views of the same game, of other games, and what is none.
+// `compare` with two views of the same game, of different games, and of other input.
 // Covers: proxy/cli/records_files.cpp, proxy/cli/explain_command.cpp
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/test_data.h"
@@ -33,7 +33,7 @@ void cut_in_two(const std::string& recording, const std::string& folder) {
     write_text(folder + "/game-20261121T171530Z-0002.jsonl", text.substr(cut));
 }
 
-/// Changes the number behind the last `what`, and returns the tick of the snapshot it is in.
+/// Changes the number after the last `what`, and returns the tick of the snapshot that contains it.
 std::string change_last(std::string& text, const std::string& what, const std::string& by) {
     const std::size_t at = text.rfind(what);
     REQUIRE(at != std::string::npos);
@@ -87,7 +87,7 @@ TEST_CASE("a capture and its recordings are equal") {
           "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
 }
 
-TEST_CASE("a capture and each of its demos are equal where the demo has something") {
+TEST_CASE("a capture equals each of its demos for the time of the demo") {
     for (const std::string name : {"token-map-change", "token-map-download", "tokenless-map-change",
                                    "seven-map-change", "seven-on-ddnet"}) {
         CAPTURE(name);
@@ -124,7 +124,7 @@ TEST_CASE("each demo of a server's players is compared with its own session") {
     CHECK(count == 4);
 }
 
-TEST_CASE("sessions that are numbered and addressed in another way are found by their names") {
+TEST_CASE("sessions with other numbers and addresses are matched by player names") {
     const TemporaryFolder folder;
     const std::string capture = test_data("captures/bench-4.pcap.gz");
     const std::string recording = folder.file("game.jsonl");
@@ -150,7 +150,7 @@ TEST_CASE("sessions that are numbered and addressed in another way are found by 
     CHECK(last_line(done.out).starts_with("equal: 5955 ticks in both, 0 different"));
 }
 
-TEST_CASE("a field that was changed by hand is named with its tick and its item") {
+TEST_CASE("a changed field is reported with its tick and its item") {
     const TemporaryFolder folder;
 
     struct Row {
@@ -205,7 +205,7 @@ TEST_CASE("sessions of other games are not compared, unless they are selected") 
     CHECK(twscope({"compare", kMapChange, kMapChange, "--session", "2"}).status == 0);
 }
 
-TEST_CASE("session 0 selects the worlds, and only them") {
+TEST_CASE("session 0 selects the merged worlds only") {
     const TemporaryFolder folder;
     const std::string both = folder.file("both.jsonl");
     REQUIRE(twscope({"decode", kMapChange, "--view", "both", "-o", both}).status == 0);
@@ -220,7 +220,7 @@ TEST_CASE("session 0 selects the worlds, and only them") {
     check_refused({"compare", kMapChange, both, "--session", "0"}, "--session 0");
 }
 
-TEST_CASE("of a damaged recording is compared what can be read, and it is said") {
+TEST_CASE("the readable part of a damaged recording is compared, and the damage is reported") {
     const TemporaryFolder folder;
     const std::string recording = folder.file("damaged.jsonl.zst");
     REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
@@ -235,7 +235,7 @@ TEST_CASE("of a damaged recording is compared what can be read, and it is said")
           "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
 }
 
-TEST_CASE("what a torn line held is not taken for a difference, and it is said") {
+TEST_CASE("an incomplete line is no difference, and is reported") {
     const TemporaryFolder folder;
     const std::string recording = folder.file("torn.jsonl");
     REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
@@ -250,7 +250,7 @@ TEST_CASE("what a torn line held is not taken for a difference, and it is said")
     CHECK(done.err.find(recording + ": skipped 1 line that is not a record") != std::string::npos);
 }
 
-TEST_CASE("a recording that begins with a torn line is compared, and it is said") {
+TEST_CASE("a recording that begins with an incomplete line is compared, and the line is reported") {
     const TemporaryFolder folder;
     const std::string recording = folder.file("tail.jsonl");
     REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
@@ -262,7 +262,7 @@ TEST_CASE("a recording that begins with a torn line is compared, and it is said"
           "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
 }
 
-TEST_CASE("what is no game is refused in one line") {
+TEST_CASE("input without a game is an error of one line") {
     const TemporaryFolder folder;
     const auto file = [&](const std::string& name, const std::string& text) {
         write_text(folder.file(name), text);

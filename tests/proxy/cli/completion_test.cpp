@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("bash completes commands, flags and the words a flag can be") {
+TEST_CASE("bash completes commands, flags and the values of flags") {
     struct Row {
         std::string_view words; ///< "twscope proxy --it": the last is the one under the cursor
         std::string_view current;
@@ -41,7 +41,7 @@ TEST_CASE("bash completes commands, flags and the words a flag can be") {
     }
 }
 
-TEST_CASE("zsh reads what bash reads, and fish is told each command and flag") {
+TEST_CASE("zsh uses the script of bash, and the script of fish has each command and flag") {
     const tw::cli::CommandLine line;
     CHECK(tw::cli::zsh_completion(line.app).ends_with(tw::cli::bash_completion(line.app)));
     const std::string fish = tw::cli::fish_completion(line.app);
@@ -57,7 +57,7 @@ TEST_CASE("zsh reads what bash reads, and fish is told each command and flag") {
     }
 }
 
-TEST_CASE("help and the version are found under the names that other programs give them") {
+TEST_CASE("help and the version have the names that other programs use") {
     using tw::test::twscope;
     CHECK(twscope({"help"}).out == twscope({"--help"}).out);
     CHECK(twscope({"help", "records"}).out == twscope({"records", "--help"}).out);

@@ -1,5 +1,5 @@
-// Recordings that end too early, as a crash or a full disk leaves them: every reader reads what there is, and says
-// once that there is no more.
+// Recordings that end too early, as a crash or a full disk leaves them: every reader reads what
+// there is, and says once that there is no more.
 
 #include "map/identity.h"
 #include "tests/map/writer.h"
@@ -17,7 +17,7 @@ using namespace tw::test;
 
 namespace {
 
-/// What is written of one player's stay on the small map.
+/// Returns the records of one player on the small map.
 std::string some_records(const TemporaryFolder& folder) {
     const std::string capture = folder.file("stay.pcap");
     const std::string records = folder.file("stay.jsonl");
@@ -28,7 +28,7 @@ std::string some_records(const TemporaryFolder& folder) {
     return read_text(records);
 }
 
-/// As gzip(1) packs it.
+/// Compresses a text as gzip(1) does.
 std::string gzipped(const TemporaryFolder& folder, const std::string& text) {
     const std::string plain = folder.file("plain");
     write_text(plain, text);
@@ -45,14 +45,14 @@ struct Cut {
 
 } // namespace
 
-TEST_CASE("what can be read of a recording that ends too early is, and it is said once") {
+TEST_CASE("a truncated recording is read to its end, which is reported once") {
     const TemporaryFolder folder;
     const std::string all = some_records(folder);
     const std::string whole = folder.file("stay.jsonl");
     const std::string map = folder.file("tiny.map");
     REQUIRE(tw::map::test::write_file(map, small_map()));
 
-    // All lines but the last one can be read of each.
+    // All lines except the last one can be read.
     const std::size_t last = all.rfind('\n', all.size() - 2) + 1;
     const std::string lines = all.substr(0, last);
     const std::string rest = all.substr(last);

@@ -30,7 +30,7 @@ std::string content(const std::filesystem::path& path) {
 
 } // namespace
 
-TEST_CASE("a capture becomes a demo with its map in it, and the demo records") {
+TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes records") {
     const FilledFolder folder;
     const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
     const auto map = test::small_map();
@@ -61,7 +61,7 @@ TEST_CASE("a capture becomes a demo with its map in it, and the demo records") {
     }
 }
 
-TEST_CASE("a damaged demo is read as far as it goes, and says so in one line") {
+TEST_CASE("a damaged demo is read up to the damage, which is reported in one line") {
     test::Bytes damaged = test::demo_of(6, {{1, {}}, {3, {}}});
     test::Bytes cut = damaged;
     test::append(damaged, test::bytes_of({0xa2, 0x21, 1}));
@@ -89,7 +89,7 @@ TEST_CASE("a damaged demo is read as far as it goes, and says so in one line") {
     CHECK(twscope({"decode", short_file.path(), "--fail-on", "demo.cut_short"}).status == 1);
 }
 
-TEST_CASE("a capture is only written by who may see everything in it") {
+TEST_CASE("a capture is only written if secrets may be shown") {
     const FilledFolder folder;
     const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
     test::Recording recording;
@@ -109,7 +109,7 @@ TEST_CASE("a capture is only written by who may see everything in it") {
     CHECK(first.out == second.out);
 }
 
-TEST_CASE("a capture's filter sees messages, whoever else does") {
+TEST_CASE("a capture's filter gets messages, also if no other output does") {
     const FilledFolder folder;
     const std::string from = (folder.path() / "a.pcap").string();
     const std::string to = (folder.path() / "b.pcapng").string();
@@ -135,7 +135,7 @@ TEST_CASE("a capture's filter sees messages, whoever else does") {
     CHECK(packets({"--write-filter", R"(name == "ready")", "--no-messages"}) == 1);
 }
 
-TEST_CASE("what is no folder, and what is no demo, is refused in one line") {
+TEST_CASE("a path that is not a folder or not a demo is an error of one line") {
     const TemporaryFile demo{test::demo_of(6, {})};
     check_refused({"decode", demo.path(), "--demo", "/no such folder"}, "--demo");
     check_refused({"decode", demo.path(), "--demo", demo.path()}, "--demo");

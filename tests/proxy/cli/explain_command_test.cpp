@@ -1,4 +1,4 @@
-// The story of a finding, from a capture and from its records, as users ask for it.
+// `explain` with findings of a capture and of its records.
 
 #include "proxy/record/findings.h"
 #include "tests/proxy/cli/program_runs.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto kS2c = wire::Direction::s2c;
 
-/// Three snapshots, the second of which has a value that its checksum does not have.
+/// A capture of three snapshots, of which the second does not match its checksum.
 void record_damage(const std::string& path) {
     Recording recording;
     SessionScript peers;
@@ -32,7 +32,7 @@ void record_damage(const std::string& path) {
     recording.save(path);
 }
 
-/// Returns a story without what only a capture tells.
+/// Returns an explanation without the lines that only a capture gives.
 std::string without_datagrams(std::string story) {
     if (const std::size_t at = story.find("Datagram: "); at != std::string::npos) {
         story.erase(at, story.find('\n', at) + 1 - at);
@@ -46,7 +46,7 @@ std::string without_datagrams(std::string story) {
 
 } // namespace
 
-TEST_CASE("a capture, its records and standard input tell the same story") {
+TEST_CASE("a capture, its records and standard input give the same explanation") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("damage.pcap");
     const std::string records = folder.file("damage.jsonl");
@@ -90,7 +90,7 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     REQUIRE(twscope({"decode", capture, "--server", ":8303", "--show-secrets", "-w",
                      captures + "/game-20261121T201500Z-0001.pcapng"})
                 .status == 0);
-    // The capture that twscope wrote begins with the session's state, and so not in mid-game.
+    // A capture by twscope begins with the session's state, so it does not begin in the middle of a game.
     std::string continued = story;
     const std::size_t midway = continued.find("  finding session.joined_midway\n");
     REQUIRE(midway != std::string::npos);
@@ -99,14 +99,14 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     CHECK(without_datagrams(twscope({"explain", captures, "--server", ":8303"}).out) == continued);
 }
 
-TEST_CASE("decode shows findings with time and field, and a table with the command that explains") {
+TEST_CASE("decode prints findings with time and field, and the command that explains them") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("it's damaged.pcap");
     record_damage(capture);
     const Finished done = twscope({"decode", capture, "--server", ":8303"});
     CAPTURE(done.err);
     CHECK(done.status == 0);
-    // The explanation came within a second of the game, so it stands for the finding.
+    // The explanation belongs to the finding, because it is within a second of it.
     const std::size_t line = done.err.find("  error snapshot.crc_mismatch: session 1, tick 12, ");
     REQUIRE(line == std::string_view{"HH:MM:SS"}.size());
     CHECK(done.err.find("character 3 x 4206 instead of 110") < done.err.find('\n'));
@@ -160,7 +160,7 @@ TEST_CASE("findings and explanations are JSON objects for programs") {
     }
 }
 
-TEST_CASE("explain tells what named findings mean, and does not take a misspelt one for a file") {
+TEST_CASE("explain describes named findings, and a misspelt name is not taken for a file") {
     const Finished named = twscope({"explain", "snapshot.size_change", "inspect.gap"});
     CHECK(named.status == 0);
     CHECK(named.out.starts_with("snapshot.size_change ("));
@@ -177,7 +177,7 @@ TEST_CASE("explain tells what named findings mean, and does not take a misspelt 
     check_refused({"explain", folder.file("none")}, "No such file");
 }
 
-TEST_CASE("where there is no such finding, those that there are are listed") {
+TEST_CASE("if there is no such finding, the existing findings are listed") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("damage.pcap");
     record_damage(capture);
@@ -213,7 +213,7 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
               .out.starts_with("Nothing to explain: no finding about snapshots in 1 session.\n"));
 }
 
-TEST_CASE("a recording is one whatever it begins with, in a file and in a pipe") {
+TEST_CASE("a recording is recognised by any first record, in a file and in a pipe") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("damage.pcap");
     const std::string records = folder.file("damage.jsonl");
@@ -254,7 +254,7 @@ TEST_CASE("a recording is one whatever it begins with, in a file and in a pipe")
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
 }
 
-TEST_CASE("of a damaged recording is explained what can be read, and it is said") {
+TEST_CASE("the readable part of a damaged recording is explained, and the damage is reported") {
     const TemporaryFolder folder;
     const std::string packed = folder.file("game.jsonl.zst");
     REQUIRE(twscope({"records", std::string{TW_GOLDEN} + "/token-map-change.jsonl", "-o", packed})

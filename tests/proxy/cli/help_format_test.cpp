@@ -59,7 +59,7 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
              ->type_name("NUMBER")
              ->check(CLI::PositiveNumber),
          "  --session NUMBER            Only this\n"},
-        // Two blanks at least, or the description would be read as part of the value.
+        // At least two spaces separate the description from the value.
         {app.add_option("--twenty-eight-wide", file, "Where")->type_name("VALUE-8"),
          "  --twenty-eight-wide VALUE-8\n                              Where\n"},
     };
@@ -71,7 +71,7 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
     CHECK(HelpFormat{}.make_option(map, true) == "  file                        The map\n");
 }
 
-TEST_CASE("the words a value can be are told from other names of types") {
+TEST_CASE("the values of a flag are distinguished from names of types") {
     CLI::App app;
     std::string value;
     CLI::Option* const option = app.add_option("--value", value);
@@ -84,7 +84,7 @@ TEST_CASE("the words a value can be are told from other names of types") {
     CHECK(tw::cli::value_words(*option) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("help is wrapped to the terminal, below the text that it continues") {
+TEST_CASE("help is wrapped to the terminal's width, and continuation lines are indented") {
     struct Row {
         std::string_view text;
         std::size_t columns;
@@ -97,7 +97,8 @@ TEST_CASE("help is wrapped to the terminal, below the text that it continues") {
         {"one two three four", 8, "one two\nthree\nfour\n"},
         {"  one two three", 9, "  one two\n  three\n"},
         {"  -a  one two three", 13, "  -a  one two\n      three\n"},
-        {"  --long  one two three", 14, "  --long  one\n    two three\n"}, // too narrow to hang
+        {"  --long  one two three", 14,
+         "  --long  one\n    two three\n"}, // too narrow to indent to the second column
         {"       one two three", 15, "       one two\n       three\n"},
         {"unbreakable words", 5, "unbreakable\nwords\n"},
         {"  --unbreakable  x", 5, "  --unbreakable  x\n"},
@@ -111,7 +112,7 @@ TEST_CASE("help is wrapped to the terminal, below the text that it continues") {
     }
 }
 
-TEST_CASE("-h of a live run fits a screen, and --help lists each flag once, under a heading") {
+TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, under a heading") {
     for (const std::string command : {"proxy", "tap"}) {
         CAPTURE(command);
         const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
@@ -125,7 +126,7 @@ TEST_CASE("-h of a live run fits a screen, and --help lists each flag once, unde
         CHECK(all.find("\nAdvanced:\n") != std::string::npos);
         const tw::cli::CommandLine line;
         for (const CLI::Option* option : line.app.get_subcommand(command)->get_options()) {
-            const bool is_old = !tw::cli::replacement_of(*option).empty();
+            const bool is_old = !tw::cli::replacement_of_flag(*option).empty();
             const auto& names = option->get_lnames();
             const std::string flag = names.empty() ? "-h" : "--" + names.front();
             CAPTURE(flag);
@@ -145,9 +146,9 @@ TEST_CASE("-h of a live run fits a screen, and --help lists each flag once, unde
     }
 }
 
-TEST_CASE("a flag that has a heading is one of a live run") {
+TEST_CASE("each flag with a heading is a flag of a live run") {
     const tw::cli::CommandLine line;
-    for (const std::string_view flag : tw::cli::flags_with_heading()) {
+    for (const std::string_view flag : tw::cli::names_of_flags_with_heading()) {
         CAPTURE(flag);
         const std::string name = "--" + std::string{flag};
         const auto has_flag = [&](const char* command) {
@@ -184,8 +185,8 @@ TEST_CASE("no line of help is longer than the terminal is wide") {
 TEST_CASE("help of a command names only the exit codes that it has") {
     struct Row {
         const char* command;
-        const char* finding; ///< what 1 means; empty: not used
-        const char* not_yet; ///< what 4 means; empty: not used
+        const char* finding; ///< the meaning of exit code 1; empty if unused
+        const char* not_yet; ///< the meaning of exit code 4; empty if unused
     };
 
     const Row rows[] = {

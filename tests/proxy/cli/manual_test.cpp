@@ -20,7 +20,7 @@ std::string page(const std::string& name) {
 
 } // namespace
 
-TEST_CASE("the manual has a page for each command, which names every flag and what it is for") {
+TEST_CASE("the manual has a page for each command with every flag and its purpose") {
     const tw::cli::CommandLine line;
     const std::string main_page = page("twscope");
     CHECK(holds(main_page, ".TH TWSCOPE \"1\""));
@@ -29,8 +29,9 @@ TEST_CASE("the manual has a page for each command, which names every flag and wh
         CHECK(holds(main_page, "\\fBtwscope-" + command->get_name() + "\\fR(1)"));
         const std::string own_page = page("twscope-" + command->get_name());
         CHECK(holds(own_page, "\ntwscope-" + command->get_name() + " \\- "));
-        for (const CLI::Option* option : command->get_options(
-                 [](const CLI::Option* each) { return tw::cli::replacement_of(*each).empty(); })) {
+        for (const CLI::Option* option : command->get_options([](const CLI::Option* each) {
+                 return tw::cli::replacement_of_flag(*each).empty();
+             })) {
             std::string name = option->get_name(option->get_lnames().empty());
             for (std::size_t at = 0; (at = name.find('-', at)) != std::string::npos; at += 2) {
                 name.insert(at, "\\");

@@ -1,4 +1,4 @@
-// `twscope map`, run as its users run it.
+// `twscope map` as a process.
 // Covers: proxy/base/files.cpp
 
 #include "map/identity.h"
@@ -17,7 +17,7 @@
 using namespace tw;
 using namespace tw::test;
 
-TEST_CASE("twscope map tells and draws what is there") {
+TEST_CASE("twscope map describes and draws a map") {
     const TemporaryFolder folder;
     const std::string file = folder.file("tiny.map");
     const auto bytes = small_map();
@@ -73,7 +73,7 @@ TEST_CASE("twscope map tells and draws what is there") {
     CHECK(told_of.err.starts_with("wrote " + png + " with 1 player from 20"));
     CHECK(told_of.err.ends_with("Z, 0 deaths\n"));
 
-    // A folder of segments, of which each goes on where the last one ended.
+    // A folder of consecutive segments.
     const std::string segments = folder.file("segments");
     std::filesystem::create_directory(segments);
     const std::string lines = read_text(records);
@@ -91,7 +91,8 @@ TEST_CASE("twscope map tells and draws what is there") {
     check_refused({"map", file, "--png", png, "--path", records},
                   "all its positions are on other maps");
 
-    // Players of one name on two servers: whichever way their worlds alternate, each has its own way.
+    // Players of one name on two servers: whichever way their worlds alternate, each has its own
+    // way.
     const auto worlds = [&](int even, int odd) {
         std::string text;
         for (int i = 0; i < 20; ++i) {
@@ -114,13 +115,13 @@ TEST_CASE("twscope map tells and draws what is there") {
     CHECK(two != all);
 }
 
-TEST_CASE("a picture that cannot be written leaves the one that was there") {
+TEST_CASE("a picture that cannot be written leaves the existing one unchanged") {
     const TemporaryFolder folder;
     REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()));
     const std::string png = folder.file("tiny.png");
     write_text(png, "the one before");
     const std::string enter = "cd " + folder.path() + "; ";
-    // No file may grow beyond a few hundred bytes: a picture does not fit, a complaint does.
+    // The size limit of files is a few hundred bytes: enough for an error message, not for a picture.
     const Finished full = in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
                                            "exec $twscope map tiny.map --png tiny.png");
     CHECK(full.status == 3);
@@ -134,7 +135,7 @@ TEST_CASE("a picture that cannot be written leaves the one that was there") {
     CHECK(in_shell(enter + "ln -s tiny.png link; $twscope map tiny.map --png link; "
                            "test -h link && cat tiny.png")
               .out == picture);
-    // A link to what is not there yet is written through, not replaced.
+    // A link to a missing file is kept, and the file is created.
     CHECK(in_shell(enter + "ln -s later.png ahead; $twscope map tiny.map --png ahead; "
                            "test -h ahead && cat later.png")
               .out == picture);
@@ -143,7 +144,7 @@ TEST_CASE("a picture that cannot be written leaves the one that was there") {
     CHECK(in_shell(enter + "$twscope map tiny.map --png /dev/stdout | cat").out == picture);
 }
 
-TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
+TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     const TemporaryFolder folder;
     const std::string noise = folder.file("noise.map");
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
@@ -164,7 +165,7 @@ TEST_CASE("twscope map tells the verdict on what is no map or an odd one") {
     CHECK(page.out.find("the file continues after its last block") != std::string::npos);
 }
 
-TEST_CASE("twscope map refuses nonsense in one line") {
+TEST_CASE("twscope map rejects invalid flags in one line") {
     const TemporaryFolder folder;
     const std::string file = folder.file("tiny.map");
     const std::string noise = folder.file("noise.map");

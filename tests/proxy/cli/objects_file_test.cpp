@@ -1,4 +1,4 @@
-// What a mod's file may say, and what becomes of it.
+// Valid and invalid descriptions of a mod.
 // Covers: proxy/cli/described_messages.cpp, proxy/cli/described_messages.cpp
 
 #include "proxy/cli/described_messages.h"
@@ -24,7 +24,7 @@ using snapshot::FieldKind;
 using snapshot::FieldMerge;
 using snapshot::ObjectSpec;
 
-/// What a file of this text describes, or why it is refused.
+/// Reads a file with this text. Returns the description or the error.
 struct ReadFile {
     explicit ReadFile(std::string_view text) {
         const std::string path = folder.file("mod.json");
@@ -74,7 +74,7 @@ TEST_CASE("the UUID of a name is the one that game programs compute") {
     CHECK(messages > 30);
 }
 
-TEST_CASE("an object is found by its UUID, or by the name that it is made of") {
+TEST_CASE("an object is identified by its UUID, or by the name from which that is made") {
     const ReadFile named{
         R"({"objects": [{"name": "thing", "uuid": "my-thing@netobj.test.example"}]})"};
     REQUIRE(named.complaint.empty());
@@ -88,8 +88,8 @@ TEST_CASE("an object is found by its UUID, or by the name that it is made of") {
     CHECK(spelt.mod.objects.find(uuid) != nullptr);
 }
 
-TEST_CASE("an entry for a known type keeps what the type means") {
-    // As decode --sizes writes it for a server that leaves out the last int.
+TEST_CASE("an entry for a known type keeps the meaning of the type") {
+    // The entry that decode --sizes writes for a server that leaves out the last int.
     const ReadFile shorter{R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": true,
         "fields": [{"name": "local"}, {"name": "client_id"}, {"name": "team"}, {"name": "score"}]}]})"};
     REQUIRE(shorter.complaint == "");
@@ -105,7 +105,7 @@ TEST_CASE("an entry for a known type keeps what the type means") {
     CHECK(find_field(*info, "team")->names == &snapshot::names::team);
     CHECK(find_field(*info, "score")->merge == FieldMerge::own_first);
 
-    // An int in front moves all others.
+    // An int at the start moves all others.
     const ReadFile moved{R"({"objects": [{"type": 4,
         "fields": [{"name": "glow"}, {"name": "x"}, {"name": "y"}, {"name": "type"}, {"name": "subtype"}]}]})"};
     REQUIRE(moved.complaint == "");
@@ -121,7 +121,7 @@ TEST_CASE("an entry for a known type keeps what the type means") {
         "fields": [{"name": "x"}, {"name": "y"}, {"name": "type"}, {"name": "glow"}, {"name": "subtype"}]}]})"};
     CHECK(find_field(*apart.mod.objects.find(4, Dialect::six), "subtype")->names == nullptr);
 
-    // What the entry says counts.
+    // The entry's own value is used.
     const ReadFile told{R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": false,
         "fields": [{"name": "client_id", "kind": "int"}, {"name": "team", "names": {"5": "green"}}]}]})"};
     const ObjectSpec* const own = told.mod.objects.find(10, Dialect::six);
@@ -131,7 +131,7 @@ TEST_CASE("an entry for a known type keeps what the type means") {
     CHECK_FALSE(find_field(*own, "team")->names->find(0));
 }
 
-TEST_CASE("an entry without fields is the known object, with what it adds") {
+TEST_CASE("an entry without fields extends the known object") {
     const ReadFile read{R"({"objects": [
         {"type": 6, "per_viewer": ["round_start_tick", "time_limit"]},
         {"type": 10, "protocol": "0.7", "per_viewer": true},
@@ -154,7 +154,7 @@ TEST_CASE("an entry without fields is the known object, with what it adds") {
     CHECK(find_field(*tee, "strong_weak_id")->merge == FieldMerge::untranslated);
 }
 
-TEST_CASE("an object says whose it is, and what each viewer is told of it") {
+TEST_CASE("an object can name its client, and the fields that differ for each viewer") {
     const ReadFile read{R"({"objects": [
         {"name": "a", "type": 40, "fields": [{"name": "owner"}], "client": "owner"},
         {"name": "b", "type": 41, "id_is_client": true, "fields": [{"name": "on", "kind": "bool"}]},
@@ -197,7 +197,7 @@ TEST_CASE("a message is described by number or UUID, with who sends it and its f
     CHECK(key->fields[2].type == wire::FieldType::integers_until_end);
 }
 
-TEST_CASE("what a file may not say is refused, with what to do") {
+TEST_CASE("an invalid file is rejected with a hint") {
     struct Row {
         std::string_view name;
         std::string text;
@@ -316,7 +316,7 @@ TEST_CASE("what a file may not say is refused, with what to do") {
     }
 }
 
-TEST_CASE("the descriptions that come with twscope are as their mods' sources say") {
+TEST_CASE("the descriptions shipped with twscope agree with the sources of the mods") {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator{TW_MODS}) {
         CAPTURE(entry.path().string());

@@ -27,7 +27,7 @@ TEST_CASE("an old command becomes the command that has its report now") {
     struct Row {
         Arguments old;
         Arguments now;
-        std::string_view said; ///< empty: not old
+        std::string_view said; ///< the expected message; empty if the name is not old
     };
 
     const Row rows[] = {
@@ -59,7 +59,7 @@ TEST_CASE("an old command becomes the command that has its report now") {
     }
 }
 
-TEST_CASE("old commands do what their new names do, and say so in one line") {
+TEST_CASE("old commands work like their replacements, which they name in one line") {
     const TemporaryFolder folder;
     const std::string capture = record_game(folder);
 
@@ -88,7 +88,8 @@ TEST_CASE("old commands do what their new names do, and say so in one line") {
     }
 }
 
-TEST_CASE("old flags work from the command line, a variable and a file, and say so once") {
+TEST_CASE("old flags work from the command line, a variable and a file, and name their replacement "
+          "once") {
     const TemporaryFolder folder;
     const std::string capture = record_game(folder);
     const std::string config = folder.file("c.conf");
@@ -108,10 +109,10 @@ TEST_CASE("old flags work from the command line, a variable and a file, and say 
     const Finished all = twscope({"decode", capture, "-o", "-", "--items", "all", "--raw"});
     CHECK(all.out == twscope({"decode", capture, "-o", "-", "--items", "all,raw"}).out);
 
-    // The relay and its observer read the same flags; one of them reports.
+    // The relay and its observer read the same flags; only one of them reports old ones.
     const Finished live = in_shell("$twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms "
                                    "--raw --nats-name a --nats nats://127.0.0.1:1");
-    CHECK(live.status == 3); // nothing answers there, so a record is missing
+    CHECK(live.status == 3); // no bus listens there, so the records are not published
     for (const std::string_view said : {"--raw is now --items raw\n", "--nats is now --bus\n",
                                         "--nats-name is now --bus-name\n"}) {
         CAPTURE(said);
@@ -134,7 +135,7 @@ TEST_CASE("old names are neither in help nor in completions") {
     for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
         const std::string own = twscope({command->get_name(), "--help"}).out;
         for (const CLI::Option* option : command->get_options()) {
-            if (tw::cli::replacement_of(*option).empty()) {
+            if (tw::cli::replacement_of_flag(*option).empty()) {
                 continue;
             }
             const std::string flag = "--" + option->get_lnames().front();

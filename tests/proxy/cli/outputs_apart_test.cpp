@@ -1,5 +1,5 @@
-// Files that are read and written at once, and files that are written for nothing: both are refused before anything
-// is emptied.
+// Files that are read and written at once, and files that are written for nothing: both are refused
+// before anything is emptied.
 // Covers: proxy/cli/output_file.cpp
 
 #include "tests/map/writer.h"
@@ -15,7 +15,7 @@ using namespace tw::test;
 
 namespace {
 
-/// A capture, its records, a map and a name for a hard link and one for a symbolic one.
+/// A folder with a capture, its records and a map, and names for a hard and a symbolic link.
 struct Files {
     TemporaryFolder folder{};
     std::string capture = folder.file("p.pcap");
@@ -39,7 +39,7 @@ struct Files {
 
 } // namespace
 
-TEST_CASE("what is read is not written over") {
+TEST_CASE("an input file is never overwritten") {
     const Files files;
     const std::string records = read_text(files.records);
     const std::string capture = read_text(files.capture);
@@ -64,7 +64,7 @@ TEST_CASE("what is read is not written over") {
     CHECK(read_text(files.map) == map);
 }
 
-TEST_CASE("two flags do not write one file, but may share what is none") {
+TEST_CASE("two flags cannot write the same file, but can share a pipe or device") {
     const Files files;
     const std::string same = files.folder.file("same");
     check_refused({"decode", files.capture, "--show-secrets", "-o", same, "-w", same},
@@ -78,7 +78,7 @@ TEST_CASE("two flags do not write one file, but may share what is none") {
           0);
 }
 
-TEST_CASE("a file that is not there yet is one file by each of its names") {
+TEST_CASE("a new file is recognised by each of its names") {
     const Files files;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(files.folder.path());
@@ -90,7 +90,7 @@ TEST_CASE("a file that is not there yet is one file by each of its names") {
     std::filesystem::current_path(before);
 }
 
-TEST_CASE("nothing is emptied before all else is known to be right") {
+TEST_CASE("no file is truncated before all flags are checked") {
     const Files files;
     const std::string none = files.folder.file("none");
     const std::string nowhere = files.folder.file("no/where");
@@ -115,7 +115,7 @@ TEST_CASE("nothing is emptied before all else is known to be right") {
     }
 }
 
-TEST_CASE("flags that do nothing without another one say so") {
+TEST_CASE("a flag that needs another one is an error without it") {
     const Files files;
     check_refused({"decode", files.capture, "--write-filter", "session == 1"}, "--write");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");

@@ -52,7 +52,7 @@ void Recording::say(const Host& client, wire::Direction direction,
 
 void Recording::play(const Host& client, const Items& items, std::string_view map,
                      std::uint32_t crc, std::size_t size) {
-    SessionScript peers; // only to build packets
+    SessionScript peers; // used only to build packets
     peers.assume_ddnet();
     constexpr auto kToken = SessionScript::kToken;
     using wire::ControlKind;

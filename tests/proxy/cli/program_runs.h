@@ -21,7 +21,8 @@ using Arguments = std::vector<std::string>;
 /// Runs a line of shell, in which "$twscope" is that program.
 [[nodiscard]] Finished in_shell(const std::string& line);
 
-/// One line on standard error that says what, nothing on standard output, exit code 2.
+/// Checks for a usage error: one line on standard error that contains the text, nothing on standard
+/// output, exit code 2.
 void check_refused(const Arguments& arguments, std::string_view what);
 
 struct Host {
@@ -47,7 +48,7 @@ class Recording {
 /// A snapshot with one tee, of client 3.
 [[nodiscard]] Items tee_at(std::int32_t x, std::int32_t y);
 
-/// 8 x 6 tiles, a wall around, something to finish on tile (2, 2).
+/// A map of 8 x 6 tiles with a wall around it and a finish tile at (2, 2).
 [[nodiscard]] std::vector<std::byte> small_map();
 
 } // namespace tw::test

@@ -4,7 +4,7 @@
 // Covers: proxy/analyze/stats_report.cpp
 // Covers: proxy/pipeline/worker_result.cpp
 // Covers: proxy/process/observer_run.cpp
-// The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
+// The program as a process: flags, output and exit codes.
 // Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/capture_flags.cpp
 // Covers: proxy/cli/commands.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp, proxy/cli/record_flags.cpp, proxy/cli/command_line.cpp
@@ -32,7 +32,7 @@ using Udp = boost::asio::ip::udp;
 
 constexpr auto kS2c = wire::Direction::s2c;
 
-/// Every item of every snapshot in these lines.
+/// Returns every item of every snapshot in these lines.
 std::vector<boost::json::object> items_of(const std::string& lines) {
     std::vector<boost::json::object> found;
     for (const auto& line : parse_lines(lines)) {
@@ -61,7 +61,7 @@ std::size_t count_of(std::string_view text, std::string_view what) {
 
 } // namespace
 
-TEST_CASE("--objects names a mod's objects in records and in the account of bytes") {
+TEST_CASE("--objects names a mod's objects in records and in the traffic table") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("objects.json");
@@ -92,7 +92,7 @@ TEST_CASE("--objects names a mod's objects in records and in the account of byte
     CHECK(twscope({"decode", "--stats", capture}).out.find("orb") == std::string::npos);
 }
 
-TEST_CASE("--objects agrees on the size of a type where the mod does") {
+TEST_CASE("--objects sets the agreed size of a mod's type") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("objects.json");
@@ -100,7 +100,7 @@ TEST_CASE("--objects agrees on the size of a type where the mod does") {
     Recording recording;
     SessionScript peers;
     peers.assume_ddnet();
-    // Type 21 without its size on the wire; then a pickup that is only found if that was right.
+    // Type 21 without a size on the wire, then a pickup that is only found if the right size was used.
     const auto body = body_of({0, 2, 0, 21, 1, 5, 6, 4, 2, 10, 20, 0, 0});
     recording.say(kAnn, kS2c, peers.pack(kS2c, {plain(snap_single(10, kNoBase, 41, body))}));
     recording.save(capture);
@@ -114,7 +114,7 @@ TEST_CASE("--objects agrees on the size of a type where the mod does") {
     CHECK(items[1].at("type").as_string() == "soul");
 }
 
-TEST_CASE("a file of objects that cannot be is one line that says what") {
+TEST_CASE("an invalid file of objects is an error of one line") {
     struct Row {
         std::string_view text;
         std::string_view what;
@@ -166,7 +166,7 @@ TEST_CASE("a file of objects that cannot be is one line that says what") {
                   "missing.json");
 }
 
-TEST_CASE("--pseudonyms tells clients apart and tells nobody where they are") {
+TEST_CASE("--pseudonyms distinguishes clients and hides their addresses") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
     constexpr Host kSameHouse{kAnn.address, 50001};
@@ -257,7 +257,7 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
     }
 }
 
-TEST_CASE("a flag that may be given again takes one value, and the file behind it stays the file") {
+TEST_CASE("a repeatable flag takes one value, and the next argument is still the file") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
     const std::string records = folder.file("records.jsonl");
@@ -289,7 +289,7 @@ TEST_CASE("a flag that may be given again takes one value, and the file behind i
     CHECK(drawn.err == "wrote " + image + "\n");
 }
 
-TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
+TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
     constexpr std::chrono::seconds kPatience{20};
     const TemporaryFolder folder;
     const std::string records = folder.file("records.jsonl");
@@ -300,7 +300,7 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
     Program proxy{TW_TWSCOPE,
                   {"proxy", "-s", "127.0.0.1:" + std::to_string(server.local_endpoint().port()),
                    "-l", "127.0.0.1:0", "-o", records, "-q",
-                   "--no-admission"}, // nobody answers the client, so it could not prove itself
+                   "--no-admission"}, // no server answers, so the client stays unverified
                   folder.path()};
     std::uint16_t port = 0;
     REQUIRE(within(kPatience, [&] {
@@ -326,7 +326,7 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
         client.send_to(boost::asio::buffer(connect), listen);
         CHECK(seen_by_server() == connect.size());
         proxy.signal(SIGUSR1);
-        // The copy and the signal take different ways: ask again until the totals have it.
+        // The signal may overtake the copy of the datagram, so it is repeated until the totals contain it.
         CHECK(within(kPatience, [&] {
             const auto lines = parse_lines(read_text(records));
             const bool told = std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
@@ -344,10 +344,10 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {
     proxy.signal(SIGTERM);
     const Finished done = proxy.finish();
     CHECK(done.status == 0);
-    CHECK(summaries() >= asked + 2); // of the session and of the run
+    CHECK(summaries() >= asked + 2); // one summary of the session and one of the run
 }
 
-TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
+TEST_CASE("SIGUSR1 at any time, even at the end, does not change how the run ends") {
     constexpr std::chrono::seconds kPatience{20};
     for (int round = 0; round < 5; ++round) {
         const TemporaryFolder folder;
@@ -359,7 +359,7 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
                        [&] { return proxy.err().find("listening on") != std::string::npos; }));
         proxy.signal(SIGTERM);
         REQUIRE(within(kPatience, [&] {
-            constexpr int kMany = 2000; // it is the last microseconds that matter
+            constexpr int kMany = 2000; // only a signal in the last microseconds is critical
             for (int i = 0; i < kMany && !proxy.ended(); ++i) {
                 proxy.signal(SIGUSR1);
             }
@@ -371,8 +371,7 @@ TEST_CASE("SIGUSR1 at any time until the very end changes nothing about it") {
     }
 }
 
-TEST_CASE(
-    "an observer that has not read what it was asked for by then is told to end all the same") {
+TEST_CASE("an observer with many unread requests still gets the message to end") {
     constexpr std::chrono::seconds kPatience{20};
     const TemporaryFolder folder;
     Program proxy{TW_TWSCOPE,
@@ -386,7 +385,7 @@ TEST_CASE(
     REQUIRE(told.find(kBefore) != std::string::npos);
     const pid_t observer = std::stoi(told.substr(told.find(kBefore) + kBefore.size()));
     REQUIRE(::kill(observer, SIGSTOP) == 0);
-    constexpr int kMany = 300'000; // some hundred requests are more than there is room for
+    constexpr int kMany = 300'000; // a few hundred unread requests fill the buffer
     for (int i = 0; i < kMany; ++i) {
         proxy.signal(SIGUSR1);
     }
@@ -398,7 +397,7 @@ TEST_CASE(
     CHECK(done.status == 0);
 }
 
-TEST_CASE("what cannot be meant is reported before anything is begun") {
+TEST_CASE("contradictory flags are reported before the start") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "unknown command 'frobnicate' (see");
     check_refused({"recods"}, "unknown command 'recods'; did you mean records? (see");

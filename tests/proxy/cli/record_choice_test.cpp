@@ -1,4 +1,5 @@
-// Which records are wanted: sessions, times and columns; and what becomes of lines that are no records.
+// Which records are wanted: sessions, times and columns; and what becomes of lines that are no
+// records.
 // Covers: proxy/cli/records_files.cpp
 
 #include "tests/map/writer.h"
@@ -40,7 +41,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     const std::string whole = folder.file("whole.jsonl");
     const std::string limited = folder.file("limited.jsonl.zst");
     const std::string joined = folder.file("joined.jsonl");
-    Items tees; // more than a line has room for, and as many as a datagram has room for
+    Items tees; // more than fit into a line, and as many as fit into a datagram
     constexpr std::uint16_t kTees = 36;
     for (std::uint16_t id = 0; id < kTees; ++id) {
         tees[{9, id}] = std::vector<std::int32_t>(22, 63); // the largest int that takes one byte
@@ -71,7 +72,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     }
 }
 
-TEST_CASE("times are whole numbers that clocks show, in their order") {
+TEST_CASE("times have valid numbers in the usual order") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     write_text(file, text(kFirst) + text(kSecond));
@@ -115,7 +116,7 @@ TEST_CASE("sessions are counted from 1") {
         const std::string session = std::string{"--session="} + bad;
         check_refused({"records", file, session}, "expected a session number, from 1");
         check_refused({"explain", file, session}, "expected a session number, from 1");
-        if (std::string_view{bad} != "0") { // the worlds
+        if (std::string_view{bad} != "0") { // 0 selects the merged worlds
             check_refused({"compare", file, file, session}, "expected a session number, or 0");
         }
         check_refused({"replay", file, session}, "expected a session number, from 1");
@@ -127,7 +128,7 @@ TEST_CASE("sessions are counted from 1") {
     }
 }
 
-TEST_CASE("clients are played from a folder of segments, too") {
+TEST_CASE("clients can be replayed from a folder of segments") {
     const TemporaryFolder folder;
     const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
     check_refused(replay, "contains no capture segments");
@@ -137,7 +138,7 @@ TEST_CASE("clients are played from a folder of segments, too") {
     check_refused(replay, "no client plays in its session 99");
 }
 
-TEST_CASE("columns are keys that records have") {
+TEST_CASE("columns must be keys of records") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     write_text(
@@ -196,7 +197,8 @@ TEST_CASE("rows of a table of items are selected, also by a mod's fields") {
     }
 }
 
-TEST_CASE("lines that are no records are left out, counted, and said once a file") {
+TEST_CASE(
+    "lines that are not records are left out, and their number is reported once for each file") {
     const TemporaryFolder folder;
     const std::string file = folder.file("torn.jsonl");
     const std::string torn = text(kFirst.substr(0, 40));
@@ -233,7 +235,7 @@ TEST_CASE("lines that are no records are left out, counted, and said once a file
     check_refused({"map", packed}, "this is a recording; use 'twscope records'");
 }
 
-TEST_CASE("records replace a recording, and nothing that somebody else wrote") {
+TEST_CASE("records may replace a recording, but no other file") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
     Recording recording;
@@ -241,7 +243,9 @@ TEST_CASE("records replace a recording, and nothing that somebody else wrote") {
     recording.save(capture);
     const std::string records = folder.file("game.jsonl");
     const std::string packed = folder.file("game.jsonl.zst");
-    for (const std::string& output : {records, packed, records, packed}) { // twice: replaced
+    for (const std::string& output :
+         {records, packed, records,
+          packed}) { // each twice, so that the second run replaces the file
         CAPTURE(output);
         REQUIRE(twscope({"decode", capture, "-o", output}).status == 0);
     }
@@ -263,7 +267,7 @@ TEST_CASE("records replace a recording, and nothing that somebody else wrote") {
               .status == 0);
 }
 
-TEST_CASE("what a recording repeats is not left out of another one") {
+TEST_CASE("records repeated in one recording are not left out of another one") {
     const TemporaryFolder folder;
     const std::string a = folder.file("a-20261121T201500Z-0001.jsonl");
     const std::string next = folder.file("a-20261121T211500Z-0002.jsonl");
@@ -275,7 +279,7 @@ TEST_CASE("what a recording repeats is not left out of another one") {
     CHECK(twscope({"records", a, b}).out == text(kFirst) + text(kAgain));
 }
 
-TEST_CASE("a report that does not get where it goes is a failure") {
+TEST_CASE("a report that cannot be written is a failure") {
     if (!std::filesystem::exists("/dev/full")) {
         return;
     }

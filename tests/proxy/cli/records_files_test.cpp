@@ -18,7 +18,8 @@ void append(const std::string& path, const std::string& text) {
     write_text(path, before + text);
 }
 
-/// What a follower of the folder reads while these things happen, one whenever it has read all there is.
+/// Returns the lines that following the folder gives. The steps happen one by one, each when all data
+/// has been read.
 std::vector<std::string> followed(const TemporaryFolder& folder,
                                   std::vector<std::function<void()>> steps) {
     std::vector<std::string> lines;
@@ -42,7 +43,8 @@ std::vector<std::string> followed(const TemporaryFolder& folder,
 
 } // namespace
 
-TEST_CASE("a follower stays with its recording, whatever happens to the file it reads") {
+TEST_CASE(
+    "following continues with the same recording when the file is moved, removed or replaced") {
     const TemporaryFolder folder;
     const auto segment = [&folder](const std::string& name, int number) {
         return folder.file(name + "-20261121T161530Z-000" + std::to_string(number) + ".jsonl");
@@ -54,17 +56,17 @@ TEST_CASE("a follower stays with its recording, whatever happens to the file it 
     write_text(second, "two\n");
     using Lines = std::vector<std::string>;
 
-    SUBCASE("its file is removed, and an older one is not read again") {
+    SUBCASE("the file is removed, and an older one is not read again") {
         CHECK(followed(folder, {[&] { std::filesystem::remove(second); },
                                 [&] { write_text(third, "three\n"); }}) ==
               Lines{"one", "two", "three"});
     }
-    SUBCASE("its file is moved away, and goes on there") {
+    SUBCASE("the file is moved and grows under its new name") {
         const std::string moved = folder.file("moved");
         CHECK(followed(folder, {[&] { std::filesystem::rename(second, moved); },
                                 [&] { append(moved, "more\n"); }}) == Lines{"one", "two", "more"});
     }
-    SUBCASE("another recording begins, with a name before or behind it") {
+    SUBCASE("another recording begins, with a name that sorts before or after it") {
         CHECK(followed(folder,
                        {[&] { write_text(segment("zeta", 1), "other\n"); },
                         [&] { write_text(segment("alpha", 7), "other\n"); },
@@ -74,7 +76,7 @@ TEST_CASE("a follower stays with its recording, whatever happens to the file it 
     }
 }
 
-TEST_CASE("a follower of what a collector writes goes from hour to hour") {
+TEST_CASE("following a collector's files continues from hour to hour") {
     const TemporaryFolder folder;
     const std::string first = folder.file("2026-11-22T18Z.jsonl.zst");
     write_text(first, "one\n");

@@ -19,12 +19,12 @@ using boost::asio::ip::make_address;
 using relay::ClientAddress;
 using Udp = boost::asio::ip::udp;
 
-/// The relay's options as these arguments make them.
+/// Returns the relay's options for these arguments.
 relay::Options options_of(std::vector<std::string> arguments) {
     CLI::App app;
     RelayFlags flags;
     flags.add_to(app);
-    std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
+    std::reverse(arguments.begin(), arguments.end()); // CLI11 takes the arguments in reverse order
     app.parse(arguments);
     return flags.complete();
 }
@@ -46,8 +46,8 @@ TEST_CASE("flags about the relay become its options") {
     CHECK(relay::to_string(options_of({"--impair", "none"}).impairment) == "none");
 }
 
-TEST_CASE("the state folder is the one given, else where the system keeps state") {
-    // NOLINTBEGIN(concurrency-mt-unsafe): no other thread is there
+TEST_CASE("the state folder is the given one, or the system's usual one") {
+    // NOLINTBEGIN(concurrency-mt-unsafe): there is no other thread
     ::unsetenv("STATE_DIRECTORY");
     ::unsetenv("XDG_STATE_HOME");
     ::setenv("HOME", "/home/tee", 1);
@@ -62,7 +62,7 @@ TEST_CASE("the state folder is the one given, else where the system keeps state"
     CHECK(flags.state_folder() == "here");
 }
 
-TEST_CASE("an impairment that cannot be is a mistake of usage, reported with the flag's name") {
+TEST_CASE("an invalid impairment is a usage error with the flag's name") {
     std::string said;
     try {
         static_cast<void>(options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"}));
@@ -99,7 +99,7 @@ TEST_CASE("times are seconds, or have a unit") {
     }
 }
 
-TEST_CASE("the start-up line says what the server sees, and why") {
+TEST_CASE("the start-up line says which client addresses the server sees, and why") {
     struct Row {
         ClientAddress wanted;
         ClientAddress chosen;
@@ -125,7 +125,7 @@ TEST_CASE("the start-up line says what the server sees, and why") {
     }
 }
 
-TEST_CASE("routes name the server's port, and its address where another host's could be meant") {
+TEST_CASE("routes contain the server's port, and its address if the server is on another host") {
     struct Row {
         std::string_view name;
         std::string_view server;

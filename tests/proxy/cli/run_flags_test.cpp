@@ -1,4 +1,4 @@
-// What live runs refuse before they begin, each by one line that says what to do.
+// Errors that a live run reports before its start, each in one line that says what to do.
 
 #include "tests/proxy/cli/program_runs.h"
 
@@ -15,7 +15,7 @@ using namespace tw::test;
 
 namespace {
 
-/// A run whose ports are the system's choice; it ends by itself where it is not refused.
+/// A run on ports chosen by the system, which ends by itself if its flags are valid.
 Arguments run_with(const Arguments& more) {
     Arguments arguments{"proxy",       "-s", "127.0.0.1:1", "-l",
                         "127.0.0.1:0", "-q", "--duration",  "100ms"};
@@ -30,7 +30,7 @@ struct Row {
 
 } // namespace
 
-TEST_CASE("what needs the inspection that is switched off is refused") {
+TEST_CASE("flags that need inspection are rejected if it is switched off") {
     const Row rows[] = {
         {{"--expect", "snapshot"}, "--expect and --fail-on need"},
         {{"--fail-on", "error"}, "--expect and --fail-on need"},
@@ -47,7 +47,7 @@ TEST_CASE("what needs the inspection that is switched off is refused") {
     CHECK(twscope(run_with({"--no-inspect"})).status == 0);
 }
 
-TEST_CASE("a filter that lets only messages pass is refused where they are left out") {
+TEST_CASE("a filter that only messages can match is rejected if messages are left out") {
     const Row rows[] = {
         {{"--filter", "message"}, "--filter 'message' matches only messages"},
         {{"--filter", "fields.message ~ gg and name == sv_chat"}, "leave one of them out"},
@@ -62,7 +62,7 @@ TEST_CASE("a filter that lets only messages pass is refused where they are left 
     CHECK(twscope(run_with({"--filter", "message"})).status == 0);
 }
 
-TEST_CASE("a file that holds something else than records is not written to") {
+TEST_CASE("a file that contains other data than records is not written to") {
     const TemporaryFolder folder;
     const std::string notes = folder.file("notes.txt");
     const std::string config = folder.file("c.conf");
@@ -89,10 +89,10 @@ TEST_CASE("a file that holds something else than records is not written to") {
     CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
 }
 
-TEST_CASE("a line of a configuration that gives no value is refused by its number") {
+TEST_CASE("a configuration line without a value is reported by its number") {
     struct Line {
         std::string_view text;
-        std::string_view what; ///< empty: nothing is wrong
+        std::string_view what; ///< a part of the expected error; empty if there is none
     };
 
     const Line lines[] = {
@@ -184,11 +184,11 @@ TEST_CASE("a # within quotes of a configuration belongs to the value") {
     }
 }
 
-TEST_CASE("an empty value, or a variable of no flag, is refused") {
+TEST_CASE("an empty value, or a variable of an unknown flag, is rejected") {
     struct Variable {
         const char* name;
         const char* value;
-        std::string_view what; ///< empty: nothing is wrong
+        std::string_view what; ///< a part of the expected error; empty if there is none
     };
 
     const Variable variables[] = {
@@ -215,7 +215,7 @@ TEST_CASE("an empty value, or a variable of no flag, is refused") {
     check_refused(run_with({"--pseudonyms", ""}), "--pseudonyms");
 }
 
-TEST_CASE("times that do not fit into a clock are refused, and so is what is none") {
+TEST_CASE("times that are out of range or invalid are rejected") {
     const TemporaryFolder folder;
     const Row rows[] = {
         {{"--rotate", "106752d", "-o", folder.path() + "/"}, "at most 100 years"},
@@ -235,7 +235,7 @@ TEST_CASE("times that do not fit into a clock are refused, and so is what is non
     CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
 }
 
-TEST_CASE("what cannot be opened, or opens nothing, is refused by what it is") {
+TEST_CASE("addresses and files that cannot be opened are rejected with the reason") {
     const TemporaryFolder folder;
     const Row rows[] = {
         {{"--objects", folder.path()}, "Is a directory; name a file with"},
@@ -252,7 +252,7 @@ TEST_CASE("what cannot be opened, or opens nothing, is refused by what it is") {
     }
 }
 
-TEST_CASE("--check-config says what a run would do, and starts nothing") {
+TEST_CASE("--check-config describes the run and starts nothing") {
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
     const std::string output = folder.file("game.jsonl");
@@ -276,7 +276,7 @@ TEST_CASE("--check-config says what a run would do, and starts nothing") {
     CHECK(done.out.find("max-sessions", done.out.find(config)) != std::string::npos);
     CHECK(done.out.find("secret") == std::string::npos);
     CHECK_FALSE(std::filesystem::exists(output));
-    const std::string records = folder.file("records/"); // a run makes the folder
+    const std::string records = folder.file("records/"); // the run creates the folder
     CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", records, "--keep", "1GiB"})
               .out.find("recording records to " + records + " in segments, keeping 1GiB\n") !=
           std::string::npos);

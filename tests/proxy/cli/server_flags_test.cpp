@@ -20,7 +20,8 @@ using Arguments = std::vector<std::string>;
 struct Parsed {
     explicit Parsed(Arguments arguments) {
         flags.add_to(app);
-        std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
+        std::reverse(arguments.begin(),
+                     arguments.end()); // CLI11 takes the arguments in reverse order
         app.parse(arguments);
     }
 
@@ -28,7 +29,7 @@ struct Parsed {
     ProxyFlags flags;
 };
 
-TEST_CASE("one server needs no name, and is what it always was") {
+TEST_CASE("a single server needs no name") {
     const Parsed parsed{{"-s", "127.0.0.1:8304", "-l", "127.0.0.1:1", "-l", "[::1]:1"}};
     CHECK(parsed.flags.servers().empty());
     CHECK(parsed.flags.server_name() == "127.0.0.1:8304");
@@ -39,7 +40,7 @@ TEST_CASE("one server needs no name, and is what it always was") {
     CHECK(Parsed{{"-s", "game.test:8304"}}.flags.relay_options().listen.size() == 1);
 }
 
-TEST_CASE("servers with names have an address to listen on each, in their order") {
+TEST_CASE("each named server has its listen address, in the same order") {
     const Parsed parsed{
         {"-s", "ctf=127.0.0.1:8304", "-s", "race-1=game.test:1", "-l", ":8303", "-l", "[::1]:0"}};
     const auto servers = parsed.flags.servers();
@@ -57,7 +58,7 @@ TEST_CASE("servers with names have an address to listen on each, in their order"
     CHECK(Parsed{{"-s", "ctf=127.0.0.1:8304"}}.flags.servers().size() == 1);
 }
 
-TEST_CASE("servers that cannot be told apart are refused, and what to do is said") {
+TEST_CASE("servers that cannot be distinguished are rejected with a hint") {
     struct Row {
         std::string_view name;
         Arguments arguments;
@@ -120,13 +121,14 @@ TEST_CASE("servers that cannot be told apart are refused, and what to do is said
     }
 }
 
-TEST_CASE("addresses that can be bound beside each other are taken") {
+TEST_CASE("addresses that can be bound together are accepted") {
     const std::vector<Arguments> rows = {
         {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", ":2"},
         {"-s", "a=a:1", "-s", "b=b:1", "-l", ":0", "-l", "127.0.0.1:0"},
         {"-s", "a=a:1", "-s", "b=b:1", "-l", ":1", "-l", "[::1]:1"},
         {"-s", "a=a:1", "-s", "b=b:1", "-l", "127.0.0.1:1", "-l", "127.0.0.2:1"},
-        {"-s", "a:1", "-l", "127.0.0.1:1", "-l", "[::]:1"}, // of one server, which tells them apart
+        {"-s", "a:1", "-l", "127.0.0.1:1", "-l",
+         "[::]:1"}, // addresses of one server, whose [::] excludes IPv4
         {"-s", "a:1", "-l", ":1", "-l", "[::]:1"},
     };
     for (const Arguments& row : rows) {

@@ -1,4 +1,4 @@
-// The sizes that a capture's server uses, and the file of objects that comes of them.
+// `decode --sizes`: the sizes of a server's items, and the file of objects made from them.
 // Covers: proxy/cli/decode_command.cpp
 
 #include "tests/proxy/cli/program_runs.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kS2c = wire::Direction::s2c;
 
-/// A server whose characters have one int more; each snapshot is full.
+/// A capture of a server whose characters have one int more. Each snapshot is full.
 void record_mod(const std::string& path) {
     Recording recording;
     SessionScript peers;
@@ -58,7 +58,7 @@ std::size_t count(const std::string& text, std::string_view what) {
 
 } // namespace
 
-TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapshots right") {
+TEST_CASE("the sizes of a mod are printed, and the written file makes its snapshots verifiable") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("sizes.json");
@@ -116,7 +116,7 @@ TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapsh
     CHECK(read_text(records).find(R"("ok":true)") != std::string::npos);
 }
 
-TEST_CASE("what a known type means survives a file of sizes") {
+TEST_CASE("a known type keeps its meaning with a file of sizes") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("sizes.json");
@@ -158,7 +158,7 @@ TEST_CASE("what a known type means survives a file of sizes") {
     CHECK(count(taught, R"("severity":"error")") == 0);
 }
 
-TEST_CASE("a server of 0.6 has the sizes that were agreed on") {
+TEST_CASE("a server of 0.6 has the agreed sizes") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("honest.pcap");
     Recording recording;
@@ -169,7 +169,7 @@ TEST_CASE("a server of 0.6 has the sizes that were agreed on") {
     CHECK(done.out.find("All sizes are as agreed in 0.6.\n") != std::string::npos);
 }
 
-TEST_CASE("what --sizes cannot do is said in one line") {
+TEST_CASE("an error of --sizes is one line") {
     const TemporaryFolder folder;
     check_refused({"decode", "--sizes"}, "");
     const std::string silent = folder.file("silent.pcap");

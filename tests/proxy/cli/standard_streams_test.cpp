@@ -1,4 +1,5 @@
-// What becomes of a run whose standard input, output or error is closed, full, or left by its reader.
+// What becomes of a run whose standard input, output or error is closed, full, or left by its
+// reader.
 // Covers: proxy/cli/commands.cpp, proxy/cli/command_line.cpp
 
 #include "tests/proxy/cli/program_runs.h"
@@ -23,7 +24,7 @@ std::string save_game(const TemporaryFolder& folder) {
     return capture;
 }
 
-/// Runs a shell's script, which finds the program in $0, a capture in $1 and a folder in $2.
+/// Runs a shell script. $0 is the program, $1 a capture and $2 a folder.
 Finished in_shell(const std::string& script, const TemporaryFolder& folder) {
     return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, save_game(folder), folder.path()});
 }
@@ -32,7 +33,7 @@ constexpr std::string_view kUnmet = "tick > 100000";
 
 } // namespace
 
-TEST_CASE("what cannot be said on standard error costs nothing else") {
+TEST_CASE("a closed or full standard error has no other effect") {
     struct Row {
         std::string script;
         int status;
@@ -48,14 +49,14 @@ TEST_CASE("what cannot be said on standard error costs nothing else") {
         {R"("$0" decode "$2/missing" 2>&-)", 2, ""},
         {R"("$0" decode --frobnicate 2>/dev/full)", 2, ""},
         {R"("$0" decode "$1" -o - >/dev/full 2>/dev/full)", 3, ""},
-        // Records that are missing are no reason not to check.
+        // The checks are made even if records are missing.
         {R"("$0" decode "$1" -o - --expect 'tick > 100000' --summary "$2/summary" >/dev/full)", 1,
          kUnmet},
         {R"("$0" decode "$1" -o - --expect snapshot --summary "$2/summary" >/dev/full)", 3,
          "snapshot"},
     };
     if (!std::filesystem::exists("/dev/full")) {
-        return; // a shell would make it
+        return; // without the device, the shell would create a file
     }
     for (const Row& row : rows) {
         CAPTURE(row.script);
@@ -65,7 +66,7 @@ TEST_CASE("what cannot be said on standard error costs nothing else") {
     }
 }
 
-TEST_CASE("no message lands in a file because a standard stream is closed") {
+TEST_CASE("no message gets into a file if a standard stream is closed") {
     const TemporaryFolder folder;
     const std::string decode = R"("$0" decode "$1" --expect 'tick > 100000' -o "$2/)";
     CHECK(in_shell(decode + "plain\"", folder).status == 1);
@@ -78,7 +79,7 @@ TEST_CASE("no message lands in a file because a standard stream is closed") {
     CHECK(in_shell(R"("$0" decode - <&-)", folder).status == 2);
 }
 
-TEST_CASE("that a pipe is waited for is said on standard error") {
+TEST_CASE("waiting for a pipe is reported on standard error") {
     constexpr std::chrono::seconds kPatience{20};
     const TemporaryFolder folder;
     const std::string pipe = folder.file("pipe");
@@ -93,7 +94,7 @@ TEST_CASE("that a pipe is waited for is said on standard error") {
     CHECK(done.out.empty());
 }
 
-TEST_CASE("a reader of records that leaves costs only its own") {
+TEST_CASE("a reader of records that leaves affects only its own output") {
     struct Row {
         std::string command;
         int status;
@@ -105,19 +106,21 @@ TEST_CASE("a reader of records that leaves costs only its own") {
         {R"("$0" decode "$1" -o - --expect 'tick > 100000' --summary "$2/summary" >&4)", 1},
         {R"("$0" decode "$1" -o - --show-secrets -w "$2/copy.pcapng" >&4)", 0},
         {R"("$0" records "$2/records.jsonl" >&4)", 0},
-        {R"("$0" records -f "$2/records.jsonl" >&4)", 0}, // and does not go on for ever
+        {R"("$0" records -f "$2/records.jsonl" >&4)", 0}, // must also end
     };
     for (const Row& row : rows) {
         CAPTURE(row.command);
         const TemporaryFolder folder;
         const std::string capture = save_game(folder);
         REQUIRE(twscope({"decode", capture, "-o", folder.file("records.jsonl")}).status == 0);
-        // A pipe whose reader is gone before anything is written to it.
+        // A pipe whose reader ends before the first write.
         const Finished done = in_shell(
             R"(mkfifo "$2/pipe"; exec 3<>"$2/pipe" 4>"$2/pipe" 3<&-; )" + row.command, folder);
         CHECK(done.status == row.status);
-        CHECK(done.err.find("Broken pipe") == std::string::npos);      // it wanted no more
-        CHECK(done.err.find("no UDP datagrams") == std::string::npos); // of what was not read
+        CHECK(done.err.find("Broken pipe") ==
+              std::string::npos); // a reader that leaves is no error
+        CHECK(done.err.find("no UDP datagrams") ==
+              std::string::npos); // unread input is not reported as empty
         if (row.command.find("summary") != std::string::npos) {
             CHECK_FALSE(read_text(folder.file("summary")).empty());
         }

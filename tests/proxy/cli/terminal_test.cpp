@@ -1,4 +1,4 @@
-// What the program shows people: colours, status lines, help that fits.
+// Output for terminals: colours, status lines, wrapped help.
 // Covers: proxy/cli/log.cpp, proxy/cli/settings.cpp
 #include "proxy/cli/command_line.h"
 #include "tests/proxy/cli/program_runs.h"
@@ -23,7 +23,7 @@ using Udp = boost::asio::ip::udp;
 
 } // namespace
 
-TEST_CASE("every command takes --color, and a log has colours where that says so") {
+TEST_CASE("every command has --color, and it decides the colours of the log") {
     const tw::cli::CommandLine line;
     for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
         CAPTURE(command->get_name());
@@ -62,7 +62,7 @@ TEST_CASE("every command takes --color, and a log has colours where that says so
     check_refused({"explain", "--color", "sometimes"}, "--color");
 }
 
-TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and the page") {
+TEST_CASE("a run starts with three lines: the forwarding, the recording and the page") {
     const TemporaryFolder folder;
     boost::asio::io_context io;
     const Udp::socket server{io, {boost::asio::ip::address_v4::loopback(), 0}};
@@ -91,7 +91,8 @@ TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and
     CHECK(early.err.find("nothing listens on 127.0.0.1:1 yet") != std::string::npos);
 }
 
-TEST_CASE("where nothing is redrawn, findings are shown and summed up, and no status each second") {
+TEST_CASE(
+    "without a terminal, findings are shown and counted, and there is no status each second") {
     constexpr std::chrono::seconds kPatience{20};
     const TemporaryFolder folder;
     boost::asio::io_context io;
