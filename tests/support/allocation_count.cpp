@@ -6,7 +6,7 @@
 
 #include <malloc.h>
 
-// GCC says it with macros, Clang with features.
+// GCC reports sanitizers by macros, Clang by features.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TW_SANITIZED
 #elif defined(__has_feature)
@@ -15,8 +15,7 @@
 #endif
 #endif
 
-// A file of its own: were these inlined where they are used, GCC would take them for mismatched
-// pairs of new and free.
+// In a file of its own: if these were inlined, GCC would warn of mismatched pairs of new and free.
 
 namespace {
 
@@ -55,7 +54,7 @@ bool tw::test::counts_allocations() noexcept {
 #endif
 }
 
-// Sanitizers bring an allocator of their own; under them the count stays 0 and other builds judge.
+// Sanitizers replace the allocator, so with them the count stays 0.
 #ifndef TW_SANITIZED
 
 namespace {

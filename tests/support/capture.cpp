@@ -39,7 +39,7 @@ std::uint32_t u32_big(Bytes data, std::size_t at) {
     return std::uint32_t{u16_big(data, at)} << 16U | u16_big(data, at + 2);
 }
 
-/// False when the frame is no IPv4 UDP datagram.
+/// Returns false if the frame is not an IPv4 UDP datagram.
 bool parse_frame(Bytes frame, CapturedDatagram& out) {
     if (frame.size() < kEthernetSize + kMinIpSize + kUdpSize) {
         return false;
@@ -89,7 +89,7 @@ std::vector<CapturedDatagram> read_capture(const std::string& path) {
         }
         frame.resize(size);
         if (!read(frame)) {
-            break; // cut while recording
+            break; // the capture is truncated
         }
         CapturedDatagram datagram;
         datagram.time_us = std::int64_t{u32_little(record, 0)} * 1'000'000 + u32_little(record, 4);

@@ -17,8 +17,8 @@ struct CapturedDatagram {
     std::vector<std::byte> payload;
 };
 
-/// All UDP datagrams of a gzipped classic pcap of Ethernet and IPv4, as tests/data/captures holds
-/// them. For tests and benchmarks only: throws std::runtime_error on anything else.
+/// Returns all UDP datagrams of a gzipped classic pcap of Ethernet and IPv4, as in
+/// tests/data/captures. Throws std::runtime_error for any other file.
 [[nodiscard]] std::vector<CapturedDatagram> read_capture(const std::string& path);
 
 } // namespace tw::test

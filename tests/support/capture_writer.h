@@ -14,10 +14,10 @@ class CaptureBytes {
   public:
     explicit CaptureBytes(bool big_endian = false) : big_endian_{big_endian} {}
 
-    /// In the file's byte order.
+    /// Append a number in the file's byte order.
     CaptureBytes& u16(std::uint32_t value);
     CaptureBytes& u32(std::uint32_t value);
-    /// In network order.
+    /// Append a number in network byte order.
     CaptureBytes& be16(std::uint32_t value);
     CaptureBytes& be32(std::uint32_t value);
     CaptureBytes& u8(std::uint32_t value);
@@ -35,14 +35,15 @@ class CaptureBytes {
 
 using FrameBytes = std::vector<std::byte>;
 
-/// A UDP segment from port 1000 to 8303; `length` lies about its size. No checksum unless given.
+/// Returns a UDP segment from port 1000 to 8303. `length`: a wrong size for its header. Without a
+/// checksum, it is 0.
 [[nodiscard]] FrameBytes udp(std::span<const std::byte> payload,
                              std::optional<std::uint32_t> length = std::nullopt,
                              std::uint32_t checksum = 0);
-/// An IPv4 packet from 10.0.0.1 to 10.0.0.2. `fragment`: flags and offset as on the wire.
+/// Returns an IPv4 packet from 10.0.0.1 to 10.0.0.2. `fragment`: flags and offset as on the wire.
 [[nodiscard]] FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes = 0,
                               std::uint32_t fragment = 0, std::uint32_t protocol = 17);
-/// An IPv6 packet from fd00::1 to fd00::2, with these extension headers of 8 bytes each in front.
+/// Returns an IPv6 packet from fd00::1 to fd00::2, with these extension headers of 8 bytes each.
 [[nodiscard]] FrameBytes ipv6(std::span<const std::byte> segment,
                               const std::vector<std::uint32_t>& extensions = {});
 
@@ -56,7 +57,7 @@ struct PcapFrame {
     std::uint32_t seconds = 1'700'000'000;
     std::uint32_t fraction = 0; ///< micro- or nanoseconds
     FrameBytes bytes{};
-    std::optional<std::uint32_t> original_size{}; ///< when more was sent than recorded
+    std::optional<std::uint32_t> original_size{}; ///< size on the wire if the frame was truncated
 };
 
 [[nodiscard]] FrameBytes pcap_file(const PcapForm& form, const std::vector<PcapFrame>& frames);
@@ -65,7 +66,7 @@ struct PcapFrame {
 pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolution,
             const std::vector<std::pair<std::uint64_t, FrameBytes>>& frames);
 
-/// A file in a folder of its own that goes with it.
+/// A file in a new folder; the destructor removes both.
 class TemporaryFile {
   public:
     explicit TemporaryFile(std::span<const std::byte> content);

@@ -10,7 +10,7 @@
 
 namespace tw::test {
 
-/// One datagram of a capture, as the inspector wants it.
+/// One datagram of a capture, with what the inspector needs.
 struct TrafficDatagram {
     std::uint64_t session = 0; ///< the client's port
     wire::Direction direction = wire::Direction::c2s;
@@ -18,10 +18,10 @@ struct TrafficDatagram {
     std::vector<std::byte> bytes;
 };
 
-/// All datagrams of tests/data/captures/NAME. The server is who takes part in everything.
+/// Returns all datagrams of tests/data/captures/NAME. The server is the address in all of them.
 [[nodiscard]] std::vector<TrafficDatagram> read_traffic(const std::string& name);
 
-/// There are no maps.
+/// A source without maps.
 class NoMaps final : public inspect::MapSource {
   public:
     inspect::FoundMap find(const inspect::MapAnnouncement& announcement) override;
@@ -29,13 +29,13 @@ class NoMaps final : public inspect::MapSource {
                            std::vector<std::byte> bytes) override;
 };
 
-/// An inspector that opens a session for every client it sees.
+/// An inspector for captured datagrams; opens a session for each client.
 class TrafficInspector {
   public:
     TrafficInspector(const inspect::Options& options, record::RecordSink& sink)
         : inspector_{options, maps_, sink, numbers_} {}
 
-    /// `next`: the one of the next call, where that is at hand.
+    /// `next`: the datagram of the next call, if known.
     void on_datagram(const TrafficDatagram& datagram, const TrafficDatagram* next = nullptr);
     void finish();
 

@@ -6,12 +6,12 @@
 
 namespace tw::test {
 
-/// A number below `limit`.
+/// Returns a random number below `limit`.
 [[nodiscard]] std::size_t below(std::mt19937& random, std::size_t limit);
 [[nodiscard]] std::byte any_byte(std::mt19937& random);
 
-/// Does one of the things that lines and enemies do to a datagram: flips a bit, cuts, inserts or
-/// takes out a byte, writes over a byte or over all that follows. An empty one stays.
+/// Damages a datagram in a random way: flips a bit, truncates, inserts or removes a byte,
+/// overwrites a byte or everything from a byte on. An empty datagram is not changed.
 void damage(std::vector<std::byte>& bytes, std::mt19937& random);
 
 } // namespace tw::test

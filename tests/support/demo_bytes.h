@@ -39,7 +39,7 @@ inline void append(Bytes& bytes, const Bytes& more) {
     return header;
 }
 
-/// A demo of these snapshots.
+/// Returns the bytes of a demo with these snapshots.
 [[nodiscard]] inline Bytes demo_of(int version,
                                    const std::vector<std::pair<snapshot::Tick, Items>>& snapshots,
                                    const Bytes& map = {}) {
@@ -52,7 +52,7 @@ inline void append(Bytes& bytes, const Bytes& more) {
     return demo;
 }
 
-/// A folder for what a test has written, and gone with it.
+/// A temporary folder for the files of a test.
 class FilledFolder {
   public:
     FilledFolder() {
@@ -72,7 +72,7 @@ class FilledFolder {
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-    /// Its files, sorted by name.
+    /// The files in the folder, sorted by name.
     [[nodiscard]] std::vector<std::filesystem::path> files() const {
         std::vector<std::filesystem::path> files;
         for (const auto& entry : std::filesystem::directory_iterator{path_}) {

@@ -1,15 +1,15 @@
-// A library to preload into twscope (LD_PRELOAD) that lets one call fail: the N-th of a function, in
-// the process that forwards or in the one that looks.
+// A library for LD_PRELOAD that makes one call in twscope fail: the N-th call of a function, in the
+// relay's or the observer's process.
 //
-//     TW_FAULT=relay:send:3    the process (relay, observer), the function's kind (see kKinds), the
-//                              number from 1; 0: none fails, they are only counted
-//     TW_FAULT_COUNTS=FILE     where to count, for whoever watches: a 64-bit number for each kind, in
-//                              the order of the table, then one that is 1 once the call has failed
+// TW_FAULT=relay:send:3    the process (relay, observer), the function's kind (see kKinds), the
+// number from 1; 0: no call fails, calls are only counted TW_FAULT_COUNTS=FILE     the file for the
+// counts: a 64-bit number for each kind, in the order of the table, then one that is 1 once the
+// call has failed
 //
-// Only calls through the dynamic linker are seen, from main on: what the C library does inside is
-// not, and what fails before main nobody could catch. A call fails as it may fail: an eventfd takes
-// what is written to it, and fcntl fails only where it makes a descriptor. libseccomp goes round in
-// circles for ever when it gets no memory, so the call that is to fail must not be its own.
+// Only calls through the dynamic linker are counted, from main() on; calls within the C library are
+// not. Calls fail only in ways that are possible: writing to an eventfd succeeds, and fcntl() fails
+// only if it creates a descriptor. libseccomp loops forever without memory, so its allocations
+// never fail.
 
 #include <array>
 #include <atomic>
@@ -80,7 +80,7 @@ constexpr std::array<Kind, KindId::num_kinds> kKinds{{
     {"thread", EAGAIN}, // pthread_create
 }};
 
-/// What is counted; in memory that the watcher sees, where it asked for that.
+/// The counts of calls, in memory shared with the test if it asked for that.
 struct Counts {
     std::array<std::atomic<std::uint64_t>, KindId::num_kinds> calls;
     std::atomic<std::uint64_t> failed;
@@ -105,7 +105,7 @@ bool is_of_libseccomp(const void* caller) {
     return ::dladdr(caller, &info) != 0 && std::strstr(info.dli_fname, "libseccomp") != nullptr;
 }
 
-/// Whether this call is the one.
+/// Whether this call is the one that must fail.
 bool fails(KindId kind, const void* caller = nullptr) {
     Counts* const here = counts.load(std::memory_order_acquire);
     if (here == nullptr || !in_main) {
@@ -120,7 +120,7 @@ bool fails(KindId kind, const void* caller = nullptr) {
     return true;
 }
 
-/// `relay` for twscope itself, `observer` for the one it starts, nothing for another program.
+/// Returns `relay` for twscope itself, `observer` for the process that it starts, otherwise "".
 const char* role_of_process() {
     std::array<char, 4096> line{};
     const int file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", 0));
@@ -176,10 +176,10 @@ __attribute__((constructor)) void begin() {
 
 } // namespace
 
-// Each as the C library has it, but for the one call.
+// The C library's functions, of which one call fails.
 extern "C" {
 
-/// How a program is begun, to know when main is.
+/// The C library's start function, replaced to know when main begins.
 // NOLINTNEXTLINE(readability-identifier-naming): the C library's name
 int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
                       void (*fini)(), void (*loader)(), void* stack) {
@@ -273,7 +273,7 @@ int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
 int open(const char* path, int flags, ...) {
     va_list rest;
     va_start(rest, flags);
-    const auto mode = va_arg(rest, mode_t); // rubbish where there is none, and then nobody reads it
+    const auto mode = va_arg(rest, mode_t); // undefined if there is no mode, and then unused
     va_end(rest);
     static const auto next = real<int (*)(const char*, int, mode_t)>("open");
     return fails(KindId::opening) ? -1 : next(path, flags, mode);

@@ -7,7 +7,7 @@
 
 namespace tw::test {
 
-/// No file grows beyond so many bytes while this is there.
+/// Limits the size of all files that this process writes, for the lifetime of the object.
 class FullDisk {
   public:
     explicit FullDisk(rlim_t bytes = 0) {

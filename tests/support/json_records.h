@@ -10,7 +10,7 @@
 
 namespace tw::test {
 
-/// Takes the text that a writer hands over.
+/// An output that keeps the written text.
 class TextOutput final : public sink::Output {
   public:
     void write(std::string_view block) override { text += block; }
@@ -18,7 +18,7 @@ class TextOutput final : public sink::Output {
     std::string text;
 };
 
-/// Parses every line; what is no JSON object of valid UTF-8 becomes null.
+/// Parses every line. A line that is not a JSON object in valid UTF-8 becomes null.
 [[nodiscard]] inline std::vector<boost::json::value> parse_lines(std::string_view text) {
     std::vector<boost::json::value> lines;
     while (!text.empty()) {
@@ -34,7 +34,7 @@ class TextOutput final : public sink::Output {
     return lines;
 }
 
-/// The records as the JSON lines that are written for them.
+/// Returns the JSON lines of the records, parsed.
 [[nodiscard]] inline std::vector<boost::json::value>
 write_json(const std::vector<record::Record>& records, const sink::JsonOptions& options = {}) {
     TextOutput output;

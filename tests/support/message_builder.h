@@ -12,13 +12,13 @@
 
 namespace tw::test {
 
-/// Writes messages the way senders do: append what should follow, take `bytes()`. It checks
-/// nothing, so that hostile messages can be written too.
+/// Builds a message field by field; bytes() returns it. Checks nothing, so that hostile messages
+/// can be built, too.
 class MessageBuilder {
   public:
     MessageBuilder() = default;
 
-    /// Starts with the head of this message.
+    /// Begins with the head of this message.
     explicit MessageBuilder(const wire::MessageSpec& spec) {
         number((spec.number << 1) | (spec.system ? 1 : 0));
         if (spec.number == 0) {
@@ -35,7 +35,7 @@ class MessageBuilder {
         return raw(std::as_bytes(std::span{text.data(), text.size()})).byte(0);
     }
 
-    /// A number as connless packets write it.
+    /// Appends a number as connless packets write it.
     MessageBuilder& decimal(std::int64_t value) { return string(std::to_string(value)); }
 
     MessageBuilder& raw(std::span<const std::byte> data) {
@@ -43,7 +43,7 @@ class MessageBuilder {
         return *this;
     }
 
-    /// Text without a NUL.
+    /// Appends a text without a NUL.
     MessageBuilder& text(std::string_view characters) {
         return raw(std::as_bytes(std::span{characters.data(), characters.size()}));
     }

@@ -9,14 +9,14 @@
 
 namespace tw::test {
 
-/// What a program left behind.
+/// The exit code and the output of a program.
 struct Finished {
-    int status = 0; ///< exit code; 128 and more: ended by that signal less 128
+    int status = 0; ///< exit code; 128 plus the signal's number if a signal ended it
     std::string out;
     std::string err;
 };
 
-/// A program that runs beside the test, with its output in files. Killed when it goes out of scope.
+/// A running program with its output in files. The destructor kills it.
 class Program {
   public:
     /// Precondition: `folder` exists; its files `out` and `err` are overwritten.
@@ -29,10 +29,10 @@ class Program {
     Program& operator=(Program&&) = delete;
 
     void signal(int number) const;
-    /// Whether it has ended by itself; `finish` tells how.
+    /// Whether the program has ended; finish() returns how.
     [[nodiscard]] bool ended() const;
     [[nodiscard]] std::string err() const;
-    /// Waits until it ends by itself.
+    /// Waits until the program ends.
     [[nodiscard]] Finished finish();
 
   private:
@@ -47,10 +47,11 @@ class Program {
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 
-/// Checks `condition` until it holds or the deadline passes; returns whether it holds.
+/// Checks `condition` repeatedly until it is true or the deadline passes. Returns whether it is
+/// true.
 [[nodiscard]] bool within(std::chrono::seconds deadline, const std::function<bool()>& condition);
 
-/// An empty folder that goes with its owner.
+/// An empty folder, which the destructor removes.
 class TemporaryFolder {
   public:
     TemporaryFolder();

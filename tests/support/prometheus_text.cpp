@@ -13,7 +13,7 @@ const std::regex kSample{
     R"(([a-zA-Z_:][a-zA-Z0-9_:]*)(\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+))"};
 const std::regex kLabel{R"xx(([a-zA-Z_][a-zA-Z0-9_]*)="(?:[^"\\\n]|\\["\\n])*")xx"};
 
-/// The family a sample belongs to: a summary's have suffixes.
+/// Returns the family of a sample; the samples of a summary have suffixes.
 std::string family_of(const PrometheusText& text, const std::string& name) {
     for (const std::string suffix : {"_sum", "_count"}) {
         if (name.ends_with(suffix)) {

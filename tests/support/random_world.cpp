@@ -35,9 +35,9 @@ snapshot::ItemKey RandomWorld::any_key() {
         return {snapshot::kDescriptorType, number(snapshot::kFirstUuidType, kUuidTypes)};
     case 1:
         return {number(snapshot::kFirstUuidType, kUuidTypes), number(0, kIds)};
-    case 2: // nobody agreed on a size
+    case 2: // a type without an agreed size
         return {number(kAgreedTypes + 1, 100), number(0, kIds)};
-    case 3: // at the ends of what a key can be
+    case 3: // the limits of a key
         return {number(snapshot::kMaxItemType - 1, 2), number(snapshot::kMaxItemId - 1, 2)};
     default:
         return {number(1, kAgreedTypes), number(0, kIds)};
@@ -80,7 +80,7 @@ void RandomWorld::step() {
     for (std::size_t left = kChanges.at(choose_(choose_(4) == 0 ? 8 : 6)); left > 0; --left) {
         change_one();
     }
-    // What is there already moves.
+    // Changes existing items.
     for (std::size_t left = items_.empty() ? 0 : choose_(12); left > 0; --left) {
         const auto at =
             std::next(items_.begin(), static_cast<std::ptrdiff_t>(choose_(items_.size())));

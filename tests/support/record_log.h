@@ -9,7 +9,7 @@
 
 namespace tw::test {
 
-/// Writes down every record as one short line that a test can compare:
+/// Writes every record as one short line that a test can compare:
 ///     session established 0.6+ddnet          session close bye
 ///     message c2s input                      message s2c rcon_line #6
 ///     map dm1 none
@@ -21,19 +21,19 @@ class RecordLog final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
 
-    /// All lines of these types, in order: "finding", "snapshot", …
+    /// Returns all lines of these types, in order: "finding", "snapshot", …
     [[nodiscard]] std::vector<std::string>
     lines(std::initializer_list<std::string_view> types) const;
 
     [[nodiscard]] std::vector<std::string> findings() const { return lines({"finding"}); }
 
-    /// Forgets what was written down; what follows is compared alone.
+    /// Removes all lines.
     void clear() { lines_.clear(); }
 
-    /// How often a finding was handed out.
+    /// Returns how often a finding was recorded.
     [[nodiscard]] std::size_t count_of(std::string_view finding) const;
 
-    /// Every text and byte that records hand out without marking it secret.
+    /// All texts and bytes in records that are not marked as secret.
     [[nodiscard]] const std::string& shown() const { return shown_; }
 
     [[nodiscard]] const std::vector<record::SessionStats>& summaries() const { return summaries_; }

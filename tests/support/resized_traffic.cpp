@@ -14,7 +14,7 @@ using snapshot::Tick;
 
 namespace {
 
-/// A well-mixed number out of some others: the same wherever the test runs.
+/// Returns a hash of some numbers, the same on every machine.
 std::uint32_t mixed(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
     std::uint32_t value = 0x9E3779B9U; // the golden ratio, as in boost::hash_combine
     for (const std::uint32_t each : {a, b, c, d}) {
@@ -102,7 +102,7 @@ Bytes ordered_delta(const Items& from, const Items& to, const std::vector<ItemKe
     return body_of(body);
 }
 
-/// Reads a capture, and takes its packets apart on the way.
+/// Reads a capture and collects its datagrams and snapshots.
 class ResizedTraffic::Reading final : public record::RecordSink, public inspect::Observer {
   public:
     explicit Reading(ResizedTraffic& traffic) : traffic_{&traffic} {}
@@ -194,9 +194,9 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
   private:
     ResizedTraffic* traffic_;
     wire::Packet packet_;
-    bool counted_ = false; ///< the packet's chunks count, and are of 0.6
+    bool counted_ = false; ///< the current packet is of 0.6 and its chunks are accepted
     std::optional<wire::Token> token_;
-    Bytes chunks_; ///< but for snapshots
+    Bytes chunks_; ///< chunks of the packet except snapshots
     std::uint8_t num_chunks_ = 0;
     std::size_t num_snapshots_ = 0;
 };

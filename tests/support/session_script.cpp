@@ -9,7 +9,7 @@ namespace {
 
 constexpr record::Timestamp kStep = 10'000'000;
 
-/// CONNECT of vanilla 0.6.5: 512 bytes behind the kind, the token in bytes 4 to 7 of them.
+/// Returns the CONNECT of vanilla 0.6.5: the kind and 512 bytes, whose bytes 4 to 7 are the token.
 Bytes header_token_connect(const wire::Token& token) {
     constexpr std::size_t kPadding = 512;
     constexpr std::size_t kTokenAt = 4;
@@ -22,7 +22,8 @@ Bytes header_token_connect(const wire::Token& token) {
     return datagram;
 }
 
-/// CONNECTACCEPT of vanilla 0.6.5: the client's token in the header, the server's as content.
+/// Returns the CONNECTACCEPT of vanilla 0.6.5: the client's token in the header, the server's as
+/// payload.
 Bytes header_token_accept(const wire::Token& client, const wire::Token& server) {
     Bytes datagram{std::byte{0x18}, std::byte{0}, std::byte{0}};
     for (const std::uint8_t byte : client) {
@@ -133,7 +134,7 @@ void SessionScript::assume_ddnet() {
 }
 
 void SessionScript::control(wire::Direction direction, wire::ControlSpec spec) {
-    // Those of a handshake have none yet.
+    // Control packets of a handshake have no ack.
     if (spec.ack == 0 &&
         (spec.kind == wire::ControlKind::close || spec.kind == wire::ControlKind::keepalive)) {
         spec.ack = peer(direction).received;
@@ -203,7 +204,7 @@ void SessionScript::tell_unseen(wire::Direction direction, const MessageBuilder&
 }
 
 void SessionScript::receive(wire::Direction direction, std::uint16_t before) {
-    // A receiver that has all up to here has these too; one behind a gap stays where it is.
+    // After a gap, the receiver accepts none of these.
     Peer& receiver = peer(opposite(direction));
     if (receiver.received == before) {
         receiver.received = peer(direction).sent;
@@ -239,7 +240,7 @@ void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& 
 
 namespace {
 
-/// A control packet of 0.7 for the owner of this token.
+/// Returns a control packet of 0.7 for the peer with this token.
 Bytes seven_control(const wire::Token& token, std::uint8_t kind,
                     std::optional<wire::Token> own = std::nullopt) {
     constexpr std::size_t kPadded = 520;

@@ -14,7 +14,7 @@
 
 namespace tw::test {
 
-/// Finds what the test tells it to find.
+/// A source of the maps that the test sets.
 class FakeMaps final : public inspect::MapSource {
   public:
     inspect::FoundMap find(const inspect::MapAnnouncement& /*announcement*/) override {
@@ -32,7 +32,7 @@ class FakeMaps final : public inspect::MapSource {
         return kept_elsewhere_;
     }
 
-    /// Another session's client downloaded a map.
+    /// Sets a map that another session's client has downloaded.
     void keep_elsewhere(inspect::FoundMap map) {
         kept_elsewhere_ = std::move(map);
         kept_elsewhere_.from_wire = true;
@@ -50,30 +50,30 @@ struct Piece {
     Bytes message;
     bool vital = false;
     bool resend = false;
-    std::optional<std::uint16_t> sequence{}; ///< instead of the next one
+    std::optional<std::uint16_t> sequence{}; ///< sequence to send instead of the next one
 };
 
 [[nodiscard]] Piece vital(const MessageBuilder& message);
 [[nodiscard]] Piece vital(Bytes message);
 [[nodiscard]] Piece plain(const MessageBuilder& message);
 [[nodiscard]] Piece plain(Bytes message);
-/// The same chunk as sent before, with the resend bit.
+/// Returns a chunk that was sent before, with the resend bit.
 [[nodiscard]] Piece again(Piece piece, std::uint16_t sequence);
 
-/// What a packet says other than what its sender honestly would.
+/// Deviations of a packet from what a correct sender would send.
 struct Odd {
-    std::optional<int> ack{};            ///< this far from the honest one
+    std::optional<int> ack{};            ///< offset from the correct acknowledgement
     std::optional<std::uint8_t> count{}; ///< number of chunks in the header
-    std::optional<Bytes> behind{};       ///< instead of the token
-    std::uint8_t flags = 0;              ///< on top, in the first byte
+    std::optional<Bytes> behind{};       ///< bytes to send instead of the token
+    std::uint8_t flags = 0;              ///< flags to add in the first byte
 };
 
-/// A client and a server that send what the script says, and a session that looks on. Every
-/// datagram comes 10 ms after the one before it.
+/// A client and a server that send what the script says, and a session that inspects it. Every
+/// datagram is 10 ms after the previous one.
 class SessionScript {
   public:
     explicit SessionScript(inspect::Options options = {});
-    /// Records go to `sink`, and none to log().
+    /// Records go to `sink` instead of log().
     SessionScript(inspect::Options options, record::RecordSink& sink);
 
     static constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
@@ -81,21 +81,21 @@ class SessionScript {
 
     void feed(wire::Direction direction, std::span<const std::byte> datagram);
 
-    /// Nothing happens for so long, in nanoseconds.
+    /// Advances the time by this many nanoseconds.
     void pause(record::Timestamp time) { time_ += time; }
 
     void gap(std::uint64_t lost);
-    /// The client's next input is rewritten on its way.
+    /// The relay rewrites the client's next input.
     void resync();
     void close(std::string_view reason);
 
-    /// Handshakes. The peers start their sequences anew.
+    /// Handshakes, after which the peers' sequences start again.
     void join_ddnet();
     void join_ddnet_with(wire::Token token);
     void join_vanilla();
     void join_header_token();
-    /// A connection of 0.7, to its ACCEPT, and its end by the client. `ddnet`: the server is one,
-    /// as it shows by its ACCEPT.
+    /// The handshake of a 0.7 connection up to ACCEPT, and its end by the client. `ddnet`: the
+    /// ACCEPT is that of a DDNet server.
     void join_seven(bool ddnet = false);
     void close_seven();
 
@@ -104,32 +104,32 @@ class SessionScript {
 
     [[nodiscard]] wire::Dialect dialect() const { return dialect_; }
 
-    /// A message of the dialect that is spoken.
+    /// Begins a message in the connection's dialect.
     [[nodiscard]] MessageBuilder message_of(std::string_view name) const;
-    /// No handshake passes, yet packets look as if this had been one.
+    /// Makes later packets look like those of a DDNet connection, without a handshake.
     void assume_ddnet();
 
-    /// A CLOSE or KEEPALIVE has the honest ack unless it says another.
+    /// Sends a control packet. A CLOSE or KEEPALIVE has the correct ack unless `spec` has another.
     void control(wire::Direction direction, wire::ControlSpec spec);
-    /// Builds the next packet of one side: sequences, ack and token as the side has them.
+    /// Builds the next packet of one side, with its sequences, ack and token.
     [[nodiscard]] Bytes pack(wire::Direction direction, const std::vector<Piece>& pieces);
-    /// A packet that is not what it should be. Sequences stay as they were: the next honest vital
-    /// chunk has the same one again.
+    /// Builds an incorrect packet. The side's sequence is not incremented, so the next correct
+    /// vital chunk has the same one.
     [[nodiscard]] Bytes pack_odd(wire::Direction direction, const std::vector<Piece>& pieces,
                                  const Odd& odd);
-    /// Sequence of the next honest vital chunk.
+    /// Returns the sequence of the next correct vital chunk.
     [[nodiscard]] std::uint16_t next_sequence(wire::Direction direction);
     void tell(wire::Direction direction, const std::vector<Piece>& pieces);
     void tell(wire::Direction direction, const MessageBuilder& vital_message);
-    /// The receiver gets it, and the session does not see it.
+    /// Sends a message that the receiver gets and the session does not.
     void tell_unseen(wire::Direction direction, const MessageBuilder& vital_message);
 
-    /// From map change to entering the game.
+    /// Sends the messages from the map change to entering the game.
     void enter(std::string_view map = "dm1");
 
-    /// The server's snapshot of a tick; it remembers them and builds on the one named.
+    /// Sends the server's snapshot of a tick as a delta from the earlier snapshot `base`.
     void snap(snapshot::Tick tick, snapshot::Tick base, const Items& items);
-    /// The same as a datagram that does not pass (yet).
+    /// Like snap(), but returns the datagram instead of sending it.
     [[nodiscard]] Bytes snap_datagram(snapshot::Tick tick, snapshot::Tick base, const Items& items);
 
     [[nodiscard]] RecordLog& log() { return *log_; }
@@ -153,14 +153,14 @@ class SessionScript {
 
     struct Peer {
         std::uint16_t sent = 0;     ///< sequence of its last vital chunk
-        std::uint16_t received = 0; ///< what it says as ack
+        std::uint16_t received = 0; ///< sequence that it acknowledges
     };
 
     [[nodiscard]] Peer& peer(wire::Direction sender) {
         return peers_[sender == wire::Direction::s2c ? 1 : 0];
     }
 
-    /// The other side has what `direction`'s sender sent since `before`.
+    /// Marks the chunks that were sent in this direction since `before` as received.
     void receive(wire::Direction direction, std::uint16_t before);
 
     void restart(std::optional<wire::Token> token, std::optional<wire::Token> header_token);

@@ -12,7 +12,7 @@ namespace tw::test {
 
 namespace {
 
-/// The distance a server writes for a base, wrapping where a test asks for the impossible.
+/// Returns the distance from a tick to its base; wraps for invalid values.
 std::int32_t distance(snapshot::Tick tick, snapshot::Tick base) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(tick) -
                                      static_cast<std::uint32_t>(base));

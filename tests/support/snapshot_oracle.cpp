@@ -30,7 +30,7 @@ bool same(const Items& wanted, const snapshot::SnapshotView& got) {
            equal(view.data(), got.data());
 }
 
-/// Holds what comes out against what was sent.
+/// Compares the decoded snapshots with the expected ones.
 class Comparing final : public record::RecordSink {
   public:
     explicit Comparing(const std::map<Tick, Items>& sent) : sent_{&sent} {}
@@ -55,7 +55,7 @@ class Comparing final : public record::RecordSink {
     const std::map<Tick, Items>* sent_;
 };
 
-/// One part, or the whole of a snapshot that came in one.
+/// One part of a snapshot, or a whole snapshot in one message.
 struct Slice {
     Tick tick = 0;
     Tick base = kNoBase;
@@ -64,7 +64,7 @@ struct Slice {
     bool empty = false;
 };
 
-/// What a receiver must make of what reaches it, by the rules of the protocol alone.
+/// The result that a receiver must have, by the rules of the protocol.
 class Expected {
   public:
     void take(const Slice& slice) {
@@ -73,7 +73,7 @@ class Expected {
         const bool has_base = slice.base == kNoBase || rebuilt.contains(slice.base);
         auto& had = had_[slice.tick];
         const bool again = !had.insert(slice.part).second;
-        // One that came whole is tried again when its base came between.
+        // A repeated whole snapshot is tried again if its base has arrived meanwhile.
         if (rebuilt.contains(slice.tick) || (again && !(in_one && has_base))) {
             ++repeated;
             return;
@@ -106,7 +106,7 @@ class Expected {
     std::map<Tick, std::size_t> num_parts_;
 };
 
-/// A server, its line, and the session that looks on.
+/// A server, its network, and the session that inspects the traffic.
 class WorldPlay {
   public:
     explicit WorldPlay(const Choose& choose)
@@ -179,7 +179,8 @@ class WorldPlay {
         Bytes bytes;
     };
 
-    /// Mostly one that came, as servers learn from acknowledgements; now and then any of late.
+    /// Returns a base: usually a snapshot that arrived, as acknowledgements tell a server;
+    /// sometimes any recent one.
     [[nodiscard]] Tick choose_base() {
         constexpr Tick kOldest = 60;
         const auto first = sent_.lower_bound(tick_ - kOldest);
@@ -226,7 +227,7 @@ class WorldPlay {
     Tick tick_ = 100;
 };
 
-/// Does to bytes what a line or an enemy may do; nothing in one of four.
+/// Damages bytes at random; in one of four cases not at all.
 void damage_by(const Choose& choose, Bytes& bytes) {
     for (std::size_t left = choose(4); left > 0 && !bytes.empty(); --left) {
         const std::size_t at = choose(bytes.size());
@@ -259,7 +260,7 @@ Bytes any_bytes(const Choose& choose, std::size_t most) {
     return bytes;
 }
 
-/// The plain decoder's items in the order of their keys.
+/// Returns the plain decoder's items in the order of their keys.
 Items sorted(const bench::plain::Items& plain) {
     Items items;
     for (const auto& item : plain.items) {

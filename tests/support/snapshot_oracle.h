@@ -8,23 +8,24 @@
 
 namespace tw::test {
 
-/// What a play of random worlds came to.
+/// The result of play_worlds().
 struct OraclePlay {
-    std::optional<std::string> difference{}; ///< between what must be and what is; nothing: none
-    std::size_t sent = 0;                    ///< snapshots
+    std::optional<std::string>
+        difference{};     ///< the first difference from the expected result; nullopt: none
+    std::size_t sent = 0; ///< snapshots
     std::size_t rebuilt = 0;
-    std::size_t baseless = 0;   ///< came whole, but what they build on did not
-    std::size_t incomplete = 0; ///< some of their parts did not come
-    std::size_t repeated = 0;   ///< parts and empty ones that came again
+    std::size_t baseless = 0;   ///< complete, but without their base
+    std::size_t incomplete = 0; ///< some of their parts were lost
+    std::size_t repeated = 0;   ///< repeated parts and repeated empty snapshots
 };
 
-/// A server sends random worlds, by our encoder, in packets compressed or not, over a line that
-/// loses, repeats and reorders datagrams; a session looks on. Every snapshot that comes whole on a
-/// base that came must be the very world that was sent, and all others must be accounted for.
+/// Sends random worlds by our encoder, in packets compressed or not, over a network that loses,
+/// repeats and reorders datagrams, and inspects them. Each complete snapshot whose base has arrived
+/// must equal the world that was sent; all others must be counted.
 [[nodiscard]] OraclePlay play_worlds(const Choose& choose, std::size_t snapshots);
 
-/// Damaged Huffman data and damaged deltas, by our decoders and by the plain ones of tests/bench:
-/// both take the same, and make the same of it. The first difference; nothing: none.
+/// Compares our decoders with the plain ones of tests/bench on damaged Huffman data and deltas:
+/// both must accept the same input and return the same result.
 struct OracleComparison {
     std::optional<std::string> difference{};
     std::size_t accepted = 0;

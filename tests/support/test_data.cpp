@@ -2,7 +2,8 @@
 
 namespace tw::test {
 
-// The only file that knows where it is: the others compile to the same bytes in any folder, for the compiler's cache.
+// The only file that contains the source folder's path, so that the compiler's cache works for all
+// others.
 std::string test_data(std::string_view name) {
     return std::string{TW_TEST_DATA "/"}.append(name);
 }

@@ -5,7 +5,7 @@
 
 namespace tw::test {
 
-/// The path of a file of tests/data, such as "spec/vectors.json".
+/// Returns the path of a file of tests/data, such as "spec/vectors.json".
 [[nodiscard]] std::string test_data(std::string_view name);
 
 } // namespace tw::test

@@ -1,5 +1,5 @@
-// bare_relay LISTEN_PORT SERVER_PORT: the least a relay on loopback can be. One thread, one epoll,
-// recvmmsg and sendmmsg, no observer, no limits, no error handling: what the relay is held against.
+// bare_relay LISTEN_PORT SERVER_PORT: a minimal relay on loopback, to compare with. One thread, one
+// epoll, recvmmsg and sendmmsg; no observer, no limits, no error handling.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,5 @@
-// Counts the system calls of a relay while it runs, at full speed, which no tracer leaves it: loaded before the program
-// (LD_PRELOAD), it stands before the C library's functions that relays call, and adds to the number in the file that
-// TW_CALLS names.
+// Counts the system calls of a relay without slowing it down as a tracer does. This library is loaded with LD_PRELOAD,
+// wraps the C library's functions that relays call, and counts in the file that TW_CALLS names.
 
 #include <atomic>
 #include <cstdint>
@@ -33,7 +32,7 @@ Count& shared_count() {
     return memory == MAP_FAILED ? nowhere : *static_cast<Count*>(memory);
 }
 
-/// Counts a call, and makes it.
+/// Counts a call of a function and calls it.
 template <typename Function, typename... Args>
 auto counted(const char* name, Args... args) {
     static Count& calls = shared_count();

@@ -7,7 +7,7 @@ namespace tw::bench {
 
 namespace {
 
-/// Ten seconds at 800,000 round trips a second: 32 MB.
+/// The values of ten seconds at 800,000 round trips a second: 32 MB.
 constexpr std::size_t kMaxValues = 8'000'000;
 
 } // namespace

@@ -5,14 +5,14 @@
 
 namespace tw::bench {
 
-/// Round-trip times, all of them kept (in ns, up to four seconds) up to a limit fixed beforehand.
+/// Round-trip times in ns, up to four seconds each, and up to a fixed number of them.
 class Histogram {
   public:
     Histogram();
 
     void add(std::int64_t nanoseconds);
 
-    /// The value below which `share` (0 to 1) of all lie, in microseconds; 0 when there are none.
+    /// Returns the quantile `share` (0 to 1) in microseconds; 0 if there are no values.
     [[nodiscard]] double microseconds_at(double share);
 
     [[nodiscard]] std::size_t size() const { return values_.size(); }

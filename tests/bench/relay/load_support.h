@@ -8,29 +8,29 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/// What the load generators share.
+/// Functions shared by the load generators.
 namespace tw::bench {
 
 inline constexpr std::int64_t kSecond = 1'000'000'000;
 inline constexpr int kSocketBuffer = 4 * 1024 * 1024;
 
-/// Of the steady clock.
+/// Returns the steady clock's time.
 [[nodiscard]] std::int64_t now_ns();
 
 [[nodiscard]] sockaddr_in loopback(std::uint16_t port);
 
-/// Does not block; with large buffers.
+/// Returns a non-blocking socket with large buffers.
 [[nodiscard]] int udp_socket();
 
-/// The same, bound to a port of loopback. Errors: std::runtime_error.
+/// Returns a udp_socket() bound to a port of loopback. Errors: std::runtime_error.
 [[nodiscard]] int server_socket(std::uint16_t port);
 
-/// The same, bound to an address of 127.0.0.0/8 of its own: players come from all over the world.
-/// `avoided_ports`: the server's and the proxy's, since a proxy rejects what comes from those of this machine.
+/// Returns a udp_socket() bound to its own address of 127.0.0.0/8, since players have different addresses.
+/// `avoided_ports`: the server's and the proxy's, because a proxy rejects datagrams from these ports of this machine.
 /// Errors: std::runtime_error.
 [[nodiscard]] int client_socket(std::size_t index, std::span<const std::uint16_t> avoided_ports);
 
-/// Time on a processor of the processes and all their threads, in ns.
+/// Returns the CPU time of the processes and all their threads, in ns.
 [[nodiscard]] std::int64_t cpu_time(const std::vector<int>& pids);
 
 template <typename Name>

@@ -45,12 +45,12 @@ def free_port():
 
 
 def pinned(command, core):
-    """On this processor alone, where there are two."""
+    """The command that runs a program on this processor only, if there are at least two."""
     return command if os.cpu_count() < 2 else ["taskset", "--cpu-list", str(core), *command]
 
 
 def family_of(pid):
-    """The process and its descendants."""
+    """Returns the process and its descendants."""
     found = [pid]
     for parent in found:
         try:
@@ -101,7 +101,7 @@ def peers(args, tools, work):
 
 
 def measure(peer, load, scenario, look=None, environment=None):
-    """`look`: called with the relay's process while it is under load; `environment`: what the relay is given besides."""
+    """`look`: called with the relay's process under load; `environment`: further variables for the relay."""
     listen, server = free_port(), free_port()
     process = None
     if peer.command:
@@ -138,7 +138,7 @@ def scenarios(args):
     found = [
         {"name": "64 clients, as fast as it goes",
          "load": {"clients": 64, "window": 16, "seconds": seconds}, "peers": few + ["socat"]},
-        # Nobody waits for anything: what is too much is lost. The rate follows from what comes back without any relay.
+        # Clients send at a fixed rate, derived from the rate without a relay; the excess is lost.
         {"name": "64 clients, more than fits (open loop)",
          "load": {"clients": 64, "rate": None, "seconds": seconds}, "peers": ["none", "bare", "twscope", "twscope own", "nginx"]},
         {"name": "64 clients x 100 a second",
@@ -153,7 +153,7 @@ def scenarios(args):
 
 
 def count_calls(peer, tools, scenario, work):
-    """System calls a datagram, in a run that measures nothing else."""
+    """Returns the number of system calls per datagram, from a separate run."""
     path = os.path.join(work, "calls")
     with open(path, "wb") as file:
         file.write(bytes(8))
@@ -172,7 +172,7 @@ def count_calls(peer, tools, scenario, work):
 
 
 def table(scenario, runs):
-    """The best of each peer, and ratios to nginx and to the bare relay."""
+    """Prints the best result of each relay, and ratios to nginx and to the bare relay."""
     most = ["datagrams_per_second"]
     keys = [*most, "cpu_us_per_datagram", "p50_us", "p99_us", "max_us", "lost"]
     found = {name: {key: (max if key in most else min)(run[key] for run in results) for key in keys}

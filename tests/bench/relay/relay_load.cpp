@@ -1,12 +1,12 @@
 // Loads a UDP relay with many clients against an echo server of its own, and reports throughput,
 // loss and round-trip times as one JSON object.
 //
-// Without --rate every client keeps --window datagrams on their way: as fast as it goes without
-// loss. With --rate every client sends so many a second, evenly spread over time and clients.
+// Without --rate, every client keeps --window datagrams in transit, which gives the highest rate without
+// loss. With --rate, every client sends this many datagrams a second, evenly spread over time and clients.
 //
-// First each client proves to a proxy with admission that it receives at its address: it sends what
-// reads as a server's CONNECTACCEPT with a token; the echo tells the proxy that token, and the same
-// again returns it. Then the echo of a chunk says that the server plays with it.
+// First each client proves its address to the proxy: it sends a datagram like a server's CONNECTACCEPT with
+// a token. The server's echo shows the proxy that token, and the client returns it. The echo of a chunk then
+// shows that the server has accepted the client.
 
 #include "tests/bench/relay/histogram.h"
 #include "tests/bench/relay/load_support.h"
@@ -34,15 +34,15 @@ using namespace tw::bench;
 
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxDatagram = 2048;
-/// A round trip that takes longer is lost; only then a window opens again.
+/// A datagram without an answer for this long counts as lost, and another may be sent instead.
 constexpr std::int64_t kGiveUp = kSecond / 2;
-/// With --rate: who is behind by more does not make up for it, or nothing would ever be received.
+/// With --rate: a client that is late by more skips datagrams, so that there is time to receive.
 constexpr std::int64_t kMostBehind = kSecond / 100;
-/// CONNECTACCEPT of DDNet: control packet, no acknowledgement, no chunks; its number, magic, token.
+/// CONNECTACCEPT of DDNet: header of a control packet, its number, magic and token.
 constexpr std::array<unsigned char, 12> kAccept{0x10, 0, 0, 2, 'T', 'K', 'E', 'N', 1, 2, 3, 4};
-/// A packet with a chunk of one byte, and the token behind it.
+/// A packet with a chunk of one byte, followed by the token.
 constexpr std::array<unsigned char, 10> kPlay{0, 0, 1, 0, 1, 2, 1, 2, 3, 4};
-/// New clients come no faster than a game's proxy lets them in.
+/// The pause between new clients, because a proxy admits only some of them a second.
 constexpr std::chrono::milliseconds kBetweenClients{1};
 
 struct Settings {
@@ -182,7 +182,7 @@ class Load {
               std::span<const unsigned char>{kPlay}}) {
             pollfd answer{.fd = fd, .events = POLLIN, .revents = 0};
             std::array<char, kMaxDatagram> echoed{};
-            do { // whoever is not heard tries again
+            do { // a client without an answer tries again
                 ::send(fd, each.data(), each.size(), 0);
             } while (::poll(&answer, 1, static_cast<int>(kGiveUp / 1'000'000)) == 0);
             ::recv(fd, echoed.data(), echoed.size(), 0);

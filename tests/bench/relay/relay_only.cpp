@@ -1,4 +1,4 @@
-// The relay alone, without a decoder behind it: what `twscope proxy` costs before it looks.
+// The relay without decoding: copies of datagrams go into the rings and are discarded.
 
 #include "proxy/relay/relay.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace tw::relay;
 
-/// Takes the copies out of the rings and throws them away, as pipeline::Worker does before it looks.
+/// Reads the copies from the rings and discards them.
 class Taker {
   public:
     explicit Taker(unsigned threads) {
@@ -62,7 +62,7 @@ class Taker {
     std::thread thread_;
 };
 
-/// What ends it; blocked, so that it can be waited for.
+/// Returns the signals that end the program, after blocking them, so that it can wait for them.
 sigset_t block_ends() {
     sigset_t signals;
     sigemptyset(&signals);

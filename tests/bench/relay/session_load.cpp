@@ -1,9 +1,9 @@
-// Plays captured sessions through a running proxy, many at a time: client and server are both this
-// program. What it sends decodes, so that the proxy has to do everything it does for players.
+// Plays captured sessions through a running proxy, many at a time. This program is both the clients and the
+// servers. Its datagrams can be decoded, so the proxy does the same work as for players.
 //
-// Session i is the captured session i modulo their number, from its handshake to its end, and then again; of several
-// servers it plays on one after the other. Sessions are spread evenly over time. Until the handshake is over an end speaks only
-// when it has heard what the other said before. Whoever else sends gets back what it sent. Reports one JSON object.
+// Session i repeats the captured session i modulo the number of captured ones, from its handshake to its end. The sessions
+// are distributed over the servers in turn, and evenly over time. During the handshake, each side sends a datagram only after
+// it has received the earlier ones of the other side. Datagrams of other senders are echoed. Prints one JSON object.
 
 #include "tests/bench/relay/load_support.h"
 #include "tests/bench/relay/session_script.h"
@@ -33,15 +33,15 @@ using bench::Step;
 
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kMaxDatagram = 2048;
-/// Captured time in which sessions get going.
+/// The length of the handshake in the captures.
 constexpr std::int64_t kHandshake = kSecond;
-/// Who waits longer for the other end lost something.
+/// A session that waits longer for the other end has lost a datagram.
 constexpr std::int64_t kGiveUp = kSecond / 2;
-/// Before a client goes and before it comes back, so that nothing of before is on its way.
+/// The pause before a client leaves and before it returns, so that no old datagrams are in transit.
 constexpr std::int64_t kPause = kSecond / 50;
-/// Sends are gathered for so long.
+/// Datagrams are collected for this long before they are sent.
 constexpr std::chrono::microseconds kRound{200};
-/// Sent before it is looked whether something came.
+/// The most datagrams that are sent before the sockets are read.
 constexpr std::size_t kMostAtOnce = 512;
 /// How often a client's socket is emptied: as often as that many clients leave time for.
 constexpr std::int64_t kSweepPerClient = 50'000;
@@ -49,7 +49,7 @@ constexpr std::int64_t kShortestSweep = 1'000'000;
 
 struct Settings {
     std::vector<std::uint16_t> server_ports;
-    std::vector<std::uint16_t> target_ports; ///< of the proxy, one for each server
+    std::vector<std::uint16_t> target_ports; ///< ports of the proxy, one for each server
     std::string capture = "bench-4.pcap.gz";
     unsigned sessions = 64;
     double speed = 1;
@@ -72,17 +72,18 @@ struct Session {
     const Script* script = nullptr;
     int fd = -1;
     std::size_t server = 0;
-    sockaddr_in at_server{}; ///< what the server knows this client as
-    std::size_t next = 0;    ///< step
+    sockaddr_in at_server{}; ///< this client's address as the server sees it
+    std::size_t next = 0;    ///< index of the next step
     std::int64_t due = 0;
-    std::array<std::size_t, 2> heard{}; ///< in this loop: by the client, by the server
+    std::array<std::size_t, 2>
+        heard{}; ///< steps received in this repetition, by the client and by the server
     std::int64_t waiting_since = 0;
     unsigned loops = 0;
 };
 
 struct Server {
     int fd = -1;
-    std::map<std::uint64_t, std::size_t> by_name{}; ///< sessions
+    std::map<std::uint64_t, std::size_t> by_name{}; ///< session indexes by address
 };
 
 /// Buffers and headers for recvmmsg and sendmmsg.
@@ -107,8 +108,8 @@ struct Batch {
     }
 
     void add(sockaddr_in& to, const std::vector<std::byte>& bytes) {
-        // sendmmsg does not write to it.
-        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): so it is declared
+        // sendmmsg() does not write to the data.
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec has no const
         vectors[used] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         messages[used].msg_hdr = {};
         messages[used].msg_hdr.msg_name = &to;
@@ -194,7 +195,7 @@ class Load {
     }
 
   private:
-    /// The server learns who comes by letting in one after the other.
+    /// Connects a session, so that the server learns its address. Called for one session after another.
     void introduce(std::size_t index) {
         Session& session = sessions_[index];
         auto name = bench::loopback(settings_.target_ports.at(session.server));
@@ -226,7 +227,7 @@ class Load {
         next_sweep_ = now;
     }
 
-    /// Each goes on from where it is, evenly spread over this time.
+    /// Schedules the next steps of all sessions, evenly spread over this time.
     void spread(std::int64_t now, double seconds) {
         queue_ = {};
         const double step = seconds * 1e9 / static_cast<double>(sessions_.size());
@@ -251,7 +252,7 @@ class Load {
         total_.snapshots += step.snapshots;
     }
 
-    /// Whether the end that is to speak has heard what was said to it.
+    /// Whether the sender of the next step has received all earlier steps of the other side.
     [[nodiscard]] static bool ready(Session& session, std::int64_t now) {
         const Step& step = (*session.script)[session.next];
         const std::size_t heard = session.heard[step.direction == wire::Direction::c2s ? 0 : 1];
@@ -263,7 +264,7 @@ class Load {
         return now - session.waiting_since > kGiveUp;
     }
 
-    /// When its next step is due; the last one is followed by the first.
+    /// Sets the time of the session's next step; the first step follows the last one.
     void advance(Session& session, std::int64_t now) const {
         const Script& script = *session.script;
         if (session.next == script.size()) {
@@ -312,7 +313,7 @@ class Load {
                });
     }
 
-    /// Waits for what is still on its way.
+    /// Waits for datagrams in transit.
     void settle() {
         const auto end = now_ns() + kGiveUp;
         while (total_.received < total_.sent && now_ns() < end) {
@@ -347,7 +348,7 @@ class Load {
                 if (found != server.by_name.end()) {
                     ++sessions_[found->second].heard[1];
                     ++total_.received;
-                } else { // somebody measures the way there and back
+                } else { // an echo request: another program measures round trips
                     ::sendto(server.fd, batch_->buffers[i].data(), batch_->messages[i].msg_len, 0,
                              bench::as_sockaddr(&batch_->names[i]), sizeof batch_->names[i]);
                 }
@@ -358,8 +359,8 @@ class Load {
     const Settings& settings_;
     std::vector<Session> sessions_;
     std::vector<Server> servers_;
-    std::vector<std::uint16_t> ports_; ///< of the servers and the proxy
-    std::size_t sending_ = 0;          ///< whose sends are gathered
+    std::vector<std::uint16_t> ports_; ///< ports of the servers and the proxy
+    std::size_t sending_ = 0;          ///< the socket whose datagrams are collected
     std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
     std::unique_ptr<Batch> sends_ = std::make_unique<Batch>();
     using Due = std::pair<std::int64_t, std::size_t>;

@@ -25,7 +25,7 @@ std::size_t snapshots_in(std::span<const std::byte> datagram, snapshot::PartAsse
     return count;
 }
 
-/// Whether the other end does without it: nothing in it is sent again when it is lost.
+/// Whether the datagram can be left out, because it contains nothing that would be resent.
 bool can_be_left_out(std::span<const std::byte> datagram) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
@@ -41,7 +41,7 @@ bool can_be_left_out(std::span<const std::byte> datagram) {
     return true;
 }
 
-/// The client goes, so that the next one on its address is a new one.
+/// Returns the step in which the client leaves.
 Step close_of(const Script& script, std::size_t heard) {
     const auto last = std::find_if(script.rbegin(), script.rend(), [](const Step& step) {
         return step.direction == wire::Direction::c2s;
@@ -49,7 +49,7 @@ Step close_of(const Script& script, std::size_t heard) {
     constexpr std::array kClose{std::byte{0x10}, std::byte{0}, std::byte{0}, std::byte{4}};
     Step step{.at = script.back().at, .heard = heard, .bytes = {kClose.begin(), kClose.end()}};
     if (last != script.rend() && last->bytes.size() >= wire::kTokenSize) {
-        // DDNet's token ends every datagram.
+        // Every datagram of DDNet ends with the token.
         step.bytes.insert(step.bytes.end(), last->bytes.end() - wire::kTokenSize,
                           last->bytes.end());
     }

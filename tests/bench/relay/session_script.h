@@ -9,15 +9,15 @@
 
 namespace tw::bench {
 
-/// Captured time in which sessions get going.
+/// The length of the handshake in the captures.
 inline constexpr std::int64_t kHandshake = 1'000'000'000;
 
 /// One datagram of a session.
 struct Step {
-    std::int64_t at = 0; ///< since the session began, in ns
+    std::int64_t at = 0; ///< time since the session began, in ns
     wire::Direction direction = wire::Direction::c2s;
-    std::size_t heard = 0;     ///< steps of the other direction before this one
-    std::size_t snapshots = 0; ///< it completes so many
+    std::size_t heard = 0;     ///< number of earlier steps in the other direction
+    std::size_t snapshots = 0; ///< number of snapshots that it completes
     std::vector<std::byte> bytes;
 };
 

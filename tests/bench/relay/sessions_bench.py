@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def rss(pid, *kinds):
-    """Resident bytes of a process and its children; what they share counts once. `kinds`: only those of smaps_rollup."""
+    """Returns the resident bytes of a process and its children; shared memory counts once. `kinds`: the rows of smaps_rollup."""
     total = 0
     for each in family_of(pid):
         with open(f"/proc/{each}/smaps_rollup", encoding="utf-8") as rollup:
@@ -35,7 +35,7 @@ def rss(pid, *kinds):
 
 
 def kernel_drops():
-    """Datagrams that found a full socket, on the whole machine so far."""
+    """Returns how many datagrams this machine has dropped because a socket was full."""
     with open("/proc/net/snmp", encoding="utf-8") as file:
         names, values = [line.split() for line in file if line.startswith("Udp:")]
     counts = dict(zip(names[1:], values[1:]))
@@ -49,7 +49,7 @@ def proxy_flags(program):
 
 
 class Proxy:
-    """A running `twscope proxy`, and what it said when it ended."""
+    """A running `twscope proxy`, and its output at the end."""
 
     def __init__(self, program, *flags, servers=0):
         ports = set()
@@ -87,7 +87,7 @@ class Proxy:
         self.said += self.process.communicate(timeout=60)[1]
         found = re.search(r"(\d+) snapshots, (\d+) verified", self.said)
         unwritten = re.search(r"(\d+) records? could not be written", self.said)
-        # Who only forwards tells of no snapshots.
+        # A proxy without inspection reports no snapshots.
         return {"snapshots": int(found.group(1)) if found else 0, "verified": int(found.group(2)) if found else 0,
                 "unwritten": int(unwritten.group(1)) if unwritten else 0}
 
@@ -100,7 +100,7 @@ def finished(load):
 
 
 def play(tools, flags, watch=None, generator="session_load", servers=0, **options):
-    """One run: what the generator measured, what the proxy told, its memory at the end. `servers`: with names; 0: one without."""
+    """One run. Returns the generator's results, the proxy's totals and its memory at the end. `servers`: the number of named servers; 0: one without a name."""
     drops = kernel_drops()
     proxy = Proxy(tools["twscope"], *flags, servers=servers)
     at_rest = rss(proxy.pid)
@@ -132,7 +132,7 @@ def sleeps_and_cpu(pid):
 
 
 def idle_rows(tools, work, quick):
-    """A proxy that looks, records and shows a page, and that nobody plays through."""
+    """Measures an idle proxy that inspects, records and serves the page."""
     seconds = 3 if quick else 20
     proxy = Proxy(tools["twscope"], "-o", os.path.join(work, "idle.jsonl"), "--http", "127.0.0.1:0")
     time.sleep(3)  # what comes of its start is over
@@ -172,7 +172,7 @@ def memory_rows(tools, quick):
         floor = int(subprocess.run([tools["history_floor"], CAPTURES[players]], check=True, capture_output=True, text=True).stdout)
         runs = [play(tools, flags, capture=CAPTURES[players], sessions=count, **options) for count in (few, many)]
         each = (runs[1]["rss"] - runs[0]["rss"]) / (many - few)
-        # A session may take 1.25 times the floor and 64 KiB.
+        # The limit for a session: 1.25 times the minimum, plus 64 KiB.
         yield row(f"memory a session, {players} players, beside 250 ticks of snapshots", "KiB", each / 1024, floor / 1024,
                   (1.25 * floor + 64 * 1024) / each, 1)
         if players == 4:
@@ -198,7 +198,7 @@ def growth_rows(tools, work):
         for sessions in (1, 10, 100, 1000):
             note("forwarding alone", sessions,
                  play(tools, ["--no-inspect"], generator="relay_load", clients=sessions, rate=14000 / sessions, warm_up=1, seconds=2))
-            # First their histories fill, none faster than 50 times a second where there are many.
+            # First the sessions' histories fill, with many sessions at most at 50 snapshots a second.
             fill = {"warm_up": 4, "join": 3, "warm_up_speed": SPEED_OF_50} if sessions == 1000 else {"warm_up": 1}
             note("decoding and recording", sessions,
                  play(tools, ["-o", output], sessions=sessions, speed=400 / sessions, seconds=2, **fill))
@@ -257,7 +257,7 @@ def full_rows(tools, work, quick):
           f"{done['own_share']:.2f}", file=sys.stderr)
     whole = done["lost"] + done["lost_before"] + gaps + missing + done["proxy_unwritten"] == 0
     arrived = 1 if whole else 0.99 * done["proxy_verified"] / done["snapshots"] * done["received"] / done["sent"]
-    # A per cent below 50,000 is the generator's clock; more, and it did not get to its turn.
+    # One per cent below 50,000 is within the generator's accuracy; more means that it lacked CPU time.
     yield row("1,000 sessions x 50 snapshots/s decoded and recorded; ratio: what arrived", "1/s", done["snapshots_per_second"], None,
               min(1, done["snapshots_per_second"] / 49_500) * arrived, 1)
     yield row("... of which the proxy takes (and the load generator)", "CPUs", done["cpu_share"], done["own_share"], None, None)
@@ -276,7 +276,7 @@ def main():
         ("relay_load", "tests/bench/relay/relay_load"),
         ("history_floor", "tests/bench/history_floor"))}
     tools["twscope"] = args.twscope or tools["twscope"]
-    # Every session takes a socket at each end.
+    # Every session needs a socket at each end.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     rows = []

@@ -27,20 +27,20 @@ def descriptors(pid):
 
 
 def look(pid, load, seconds):
-    """The least it takes over so many seconds."""
+    """Returns the minimum memory and descriptor counts over this many seconds."""
     looks = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if load.poll() is not None:
             sys.exit("soak: the load generator ended before its time")
-        # Without pages of programs and libraries: their share depends on how many others map them.
+        # Without the pages of programs and libraries, whose share depends on the other processes that map them.
         looks.append((rss(pid, "Pss_Anon", "Pss_Shmem"), descriptors(pid)))
         time.sleep(0.5)
     return [min(each) for each in zip(*looks)]
 
 
 def read_records(path):
-    """How many records of each type, findings by id, and the totals of the run."""
+    """Returns the numbers of records by type and of findings by id, and the totals of the run."""
     counts, total = collections.Counter(), None
     with open(path, encoding="utf-8") as file:
         for line in file:
