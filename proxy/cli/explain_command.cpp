@@ -368,7 +368,7 @@ using ComparedInputs = std::array<std::unique_ptr<ComparedInput>, 2>;
 analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
                                        const analyze::MapVisitPairs& pairs) {
     constexpr auto kNone = std::numeric_limits<std::size_t>::max();
-    std::array<std::vector<std::size_t>, 2> pair_of; // by map visit
+    std::array<std::vector<std::size_t>, 2> pair_of; // indexes of the pairs, by map visit
     for (std::size_t view = 0; view < inputs.size(); ++view) {
         pair_of[view].resize(inputs[view]->visits().visits().size(), kNone);
         inputs[view]->start();

@@ -142,7 +142,7 @@ Action add_extcap_command(CLI::App& app) {
     CLI::App* command =
         app.add_subcommand("extcap", "Capture in Wireshark, which lists twscope as an interface "
                                      "once it is in its extcap folder");
-    command->group(""); // Wireshark starts it, not a reader of the list
+    command->group(""); // not in the list of commands, because only Wireshark starts it
     auto flags = std::make_shared<ExtcapFlags>();
     command->add_flag("--extcap-interfaces", flags->interfaces, "Print the interfaces");
     command->add_option("--extcap-version", flags->version, "Wireshark's version")

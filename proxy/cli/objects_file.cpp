@@ -124,7 +124,8 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
         }
         if (field.names_when != 0 &&
             (i == 0 || !follows(*known, object.fields.back().name, field.name))) {
-            // The field on which its names depend does not precede it.
+            // The meaning of this field's values depends on another field, which must directly
+            // precede it.
             field.kind = FieldKind::integer;
             field.known_names = nullptr;
             field.names_when = 0;

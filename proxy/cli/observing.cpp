@@ -303,7 +303,7 @@ std::vector<std::string> observer_command(const Invocation& invocation, std::uin
 void prepare_signals(const Invocation& invocation) {
     std::signal(SIGUSR1, SIG_IGN); // a request for totals, before there are any
     std::signal(SIGUSR2, SIG_IGN); // a request for the flight recorder's file
-    std::signal(SIGXFSZ, SIG_IGN); // a file at its size limit is an error of a write
+    std::signal(SIGXFSZ, SIG_IGN); // writing beyond the file size limit then fails
     std::signal(SIGCHLD, SIG_DFL); // otherwise the observer's exit status would be lost
     if (invocation.observer != 0) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {

@@ -29,7 +29,7 @@ struct RelayFlags {
     RelayFlags();
 
     void add_to(CLI::App& command);
-    /// `options` with the impairment.
+    /// Returns `options` and the impairment of --impair.
     /// Errors: UsageError.
     [[nodiscard]] relay::Options complete() const;
     [[nodiscard]] std::filesystem::path state_folder() const;

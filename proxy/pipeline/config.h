@@ -74,7 +74,7 @@ struct Outputs {
     sink::Output* capture = nullptr;           ///< datagrams
     sink::FileQueue* files = nullptr;          ///< demos
     sink::FileQueue* flight = nullptr;         ///< files of the flight recorder
-    PageRecordings* page_recordings = nullptr; ///< recordings from the page
+    PageRecordings* page_recordings = nullptr; ///< recordings that the page switches on
     sink::Console* console = nullptr;
     record::RecordSink* findings = nullptr; ///< findings of sessions and worlds as text
     record::RecordSink* sessions = nullptr; ///< gets all records of sessions, whatever `views` is

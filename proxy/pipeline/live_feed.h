@@ -160,7 +160,7 @@ class PageWorld final : public record::RecordSink {
     web::Batch batch_;
     std::string server_; ///< the server whose world is shown
     std::uint32_t views_ = 0;
-    record::Timestamp shown_at_ = 0; ///< time of the last world of that server
+    record::Timestamp shown_at_ = 0; ///< time of the last shown world
     snapshot::Tick tick_ = snapshot::kNoBase;
     record::Timestamp line_written_at_ = 0; ///< time of the last JSON line
 };

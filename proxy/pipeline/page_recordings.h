@@ -120,7 +120,7 @@ class PageRecordings {
     PageRecordingOptions options_;
     unsigned workers_;
     std::uint64_t max_bytes_;
-    mutable std::mutex mutex_; ///< guards the members that set() changes
+    mutable std::mutex mutex_; ///< guards the members that switch_recording() changes
     std::uint32_t capture_round_ = 0;
     sink::FileQueue::File capture_ = 0;
     std::optional<std::int64_t> capture_since_ms_;

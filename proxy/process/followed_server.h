@@ -67,7 +67,7 @@ class ServerNameResolver {
     Lookup lookup_;
     Endpoint current_;
     Time last_lookup_;
-    std::optional<NameLookup> lookup_in_progress_; ///< the lookup in progress
+    std::optional<NameLookup> lookup_in_progress_;
 };
 
 /// A server in the configuration.

@@ -98,7 +98,7 @@ class Supervisor {
         std::function<void()> on_second{};
         /// Sets the servers; an empty function if this run's servers are fixed.
         std::function<void(const std::vector<ServedServer>& servers)> serve{};
-        /// See ObserverKeeper.
+        /// Called when the observer requests a full snapshot of a session, given by its number.
         std::function<void(const std::string& session)> resync{};
         std::optional<std::uint32_t> follows{};
     };

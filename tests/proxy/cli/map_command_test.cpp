@@ -91,8 +91,8 @@ TEST_CASE("twscope map describes and draws a map") {
     check_refused({"map", file, "--png", png, "--path", records},
                   "all its positions are on other maps");
 
-    // Players of one name on two servers: whichever way their worlds alternate, each has its own
-    // way.
+    // Two servers with a player of the same name: each has its own path, in whatever order the
+    // worlds of the servers alternate.
     const auto worlds = [&](int even, int odd) {
         std::string text;
         for (int i = 0; i < 20; ++i) {

@@ -44,7 +44,8 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     Items tees; // more than fit into a line, and as many as fit into a datagram
     constexpr std::uint16_t kTees = 36;
     for (std::uint16_t id = 0; id < kTees; ++id) {
-        tees[{9, id}] = std::vector<std::int32_t>(22, 63); // the largest int that takes one byte
+        tees[{9, id}] =
+            std::vector<std::int32_t>(22, 63); // 63 is the largest int that takes one byte
     }
     Recording recording;
     recording.play(kAnn, tees);

@@ -74,7 +74,7 @@ TEST_CASE("the exit code of a child is known, and a child that does not end is k
     staying.kill();
     CHECK(staying.wait(30s).value_or(ProcessExit{}).signal == SIGKILL);
     const tw::process::ObserverProcess left{this_program("child: stays"), any, any};
-    CHECK(left.id() > 0); // the destructor kills it
+    CHECK(left.id() > 0); // the destructor of `left` kills this child
 }
 
 TEST_CASE("the end of a process is described by exit code or signal name") {
