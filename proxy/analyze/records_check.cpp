@@ -201,6 +201,16 @@ bool is_formula(std::string_view text) {
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
 }
 
+/// Appends the shortest text that reads as this number, and not as an integer. ("{:#}" of fmt 10 makes
+/// "2." of 2.0.)
+void append_real(double number, std::string& out) {
+    const std::size_t begin = out.size();
+    fmt::format_to(std::back_inserter(out), "{}", number);
+    if (out.find_first_not_of("-0123456789", begin) == std::string::npos) {
+        out += ".0";
+    }
+}
+
 /// Joins the values of a key into one text.
 class Joined final : public filter::ValueVisitor {
   public:
@@ -224,7 +234,7 @@ class Joined final : public filter::ValueVisitor {
             const fmt::format_int digits{*integer};
             text_->append(digits.data(), digits.size());
         } else {
-            fmt::format_to(std::back_inserter(*text_), "{:#}", std::get<double>(value.number));
+            append_real(std::get<double>(value.number), *text_);
         }
         return false;
     }

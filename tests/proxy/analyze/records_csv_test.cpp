@@ -122,7 +122,9 @@ TEST_CASE("the cells of a column have one type, whatever the record") {
         {"items.fields.local", "true", "true"},
         {"ok", "false", "false"},
         {"snapshots.items.mean", "2.0", "2.0"},
+        {"snapshots.items.mean", "-0.0", "-0.0"},
         {"snapshots.items.mean", "2.25", "2.25"},
+        {"snapshots.items.mean", "1e300", "1e+300"},
         {"snapshots.items.count", "2", "2"},
     };
     for (const Row& row : rows) {
