@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         settings.fill();
         demand(flags.relay_options().max_sessions == flags.max_sessions);
-        static_cast<void>(flags.records.failing());
+        static_cast<void>(flags.records.fail_on_findings());
         static_cast<void>(flags.http.where());
     } catch (const UsageError& error) {
         demand(!std::string{error.what()}.empty());
