@@ -82,8 +82,8 @@ class Settings {
     /// Precondition: this process has one thread.
     void complete(std::optional<std::string> text = std::nullopt);
 
-    /// Returns an error message that begins with a flag, and adds the variable or file from which the
-    /// flag has its value. Other messages stay as they are.
+    /// Returns an error message. If the message begins with a flag, adds the variable or file that
+    /// has set the flag.
     [[nodiscard]] std::string with_source(std::string message) const;
 
     /// Runs a command. A UsageError of the command gets its message from with_source().
