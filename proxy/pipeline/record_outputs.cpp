@@ -13,9 +13,13 @@
 namespace tw::pipeline {
 
 void DiskReport::check(sink::OutputFile& file) {
-    if (const auto cut = file.take_cut_bytes(); cut != 0) {
-        spdlog::warn("{} ended in the middle of a record: removed its last {} bytes", file.path(),
-                     cut);
+    if (const auto cut = file.take_cut(); cut.bytes != 0) {
+        spdlog::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
+                     cut.bytes,
+                     cut.units == 0
+                         ? ""
+                         : ", which held at least " +
+                               record::counted(cut.units, "whole record[s] or packet[s]"));
     }
     if (const auto jump = file.take_clock_jump(); jump != 0) {
         spdlog::warn(

@@ -23,9 +23,12 @@ class DiskReport {
 /// about both.
 class LiveOutput {
   public:
-    /// `makers`, `progress`: see QueuedOutput. `target` must outlive it.
+    /// Logs what was cut off the file when it was opened. `makers`, `progress`: see QueuedOutput.
+    /// `target` must outlive the object.
     LiveOutput(sink::OutputFile& target, unsigned makers, std::atomic<std::uint64_t>* progress)
-        : target_{&target}, queue_{target, makers, progress} {}
+        : target_{&target}, queue_{target, makers, progress} {
+        report_.check(target);
+    }
 
     [[nodiscard]] sink::OutputFile& target() { return *target_; }
 

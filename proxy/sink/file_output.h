@@ -24,6 +24,12 @@ struct Loss {
     std::string_view cause;
 };
 
+/// The unfinished end of a file that was removed.
+struct CutEnd {
+    std::uint64_t bytes = 0;
+    std::uint64_t units = 0; ///< whole records or packets in it; more may have been unreadable
+};
+
 /// The units of a recording: lines of records, or blocks of a capture. A recording is cut only between
 /// units. Every text passed to these functions starts at the first byte of a unit.
 class Framing {
@@ -126,8 +132,8 @@ class OutputFile : public Output {
     /// True if the path no longer refers to the open file, so that switch_to() would help.
     [[nodiscard]] virtual bool moved() const { return false; }
 
-    /// Returns the number of bytes of unfinished units removed since the last call.
-    [[nodiscard]] virtual std::uint64_t take_cut_bytes() { return 0; }
+    /// Returns what was cut off the ends of files since the last call.
+    [[nodiscard]] virtual CutEnd take_cut() { return {}; }
 
     /// Returns the number of seconds by which the wall clock was set since the last call while
     /// recording; 0 for small corrections.

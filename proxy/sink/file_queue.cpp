@@ -41,18 +41,6 @@ bool Disk::truncate(int file, std::uint64_t size) {
     return ::ftruncate(file, static_cast<off_t>(size)) == 0;
 }
 
-/// Overwrites bytes at an offset. In a file that was opened for appending, pwrite() ignores the offset, so
-/// appending is turned off meanwhile.
-bool Disk::patch(int file, std::uint64_t at, std::string_view bytes) {
-    const int flags = ::fcntl(file, F_GETFL);
-    if (flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_APPEND) != 0) {
-        return false;
-    }
-    const bool done = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at)) ==
-                      static_cast<ssize_t>(bytes.size());
-    return ::fcntl(file, F_SETFL, flags) == 0 && done;
-}
-
 bool Disk::sync(int file) {
     return ::fdatasync(file) == 0;
 }

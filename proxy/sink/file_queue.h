@@ -64,8 +64,6 @@ class Disk {
                                    Readers readers = Readers::all);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
-    /// Overwrites a few existing bytes: either all of them or none.
-    [[nodiscard]] virtual bool patch(int file, std::uint64_t at, std::string_view bytes);
     [[nodiscard]] virtual bool sync(int file);
     [[nodiscard]] virtual bool remove(const std::string& path);
     virtual void close(int file);

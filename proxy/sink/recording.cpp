@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -26,38 +27,47 @@ namespace {
 
 using Result = Repair::Result;
 
-/// The most text that is saved from an unfinished frame. A live recording has no more text after its last
-/// whole frame than kMaxFrameText and a unit.
-constexpr std::uint64_t kMaxRescued = 2 * kMaxFrameText;
+/// The most text that is cut off with an unfinished frame. A live recording has no more text after its
+/// last whole frame than kMaxFrameText and a unit.
+constexpr std::uint64_t kMaxCutText = 2 * kMaxFrameText;
+/// The most bytes that are cut off: those of that much text if it cannot be compressed.
+constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
+
+/// Decompresses a file from an offset on and passes the text to `use`, until `use` returns false, the
+/// data is damaged, or the file ends. Returns false if the data needs too large a window.
+bool read_frames(int file, std::uint64_t at,
+                 const std::function<bool(std::string_view text)>& use) {
+    constexpr std::size_t kPiece = 65536;
+    std::vector<char> packed(kPiece);
+    std::vector<char> room(kPiece);
+    std::unique_ptr<Unpacker> unpacker;
+    while (true) {
+        const ssize_t read = ::pread(file, packed.data(), packed.size(), static_cast<off_t>(at));
+        const auto size = static_cast<std::size_t>(std::max<ssize_t>(read, 0));
+        if (!unpacker) {
+            unpacker = make_unpacker({packed.data(), size});
+        }
+        if (!unpacker) {
+            return true;
+        }
+        const auto step = unpacker->unpack(std::span{packed}.first(size), room);
+        const bool stopped = step.written != 0 && !use({room.data(), step.written});
+        if (stopped || step.damaged || (step.read == 0 && step.written == 0)) {
+            return !step.too_wide;
+        }
+        at += step.read;
+    }
+}
 
 /// Returns the first bytes of the text in the frames; fewer if the text is shorter or damaged.
 std::string begin_of_text(int file) {
     constexpr std::size_t kBegin = 4096;
-    constexpr std::size_t kPiece = 65536;
-    std::string text(kBegin, '\0');
-    std::size_t size = 0;
-    std::vector<char> packed(kPiece);
-    std::unique_ptr<Unpacker> unpacker;
-    for (off_t at = 0; size < text.size();) {
-        const ssize_t read = ::pread(file, packed.data(), packed.size(), at);
-        if (read <= 0) {
-            break;
-        }
-        if (!unpacker) {
-            unpacker = make_unpacker({packed.data(), static_cast<std::size_t>(read)});
-        }
-        const auto step =
-            unpacker ? unpacker->unpack(std::span{packed}.first(static_cast<std::size_t>(read)),
-                                        std::span{text}.subspan(size))
-                     : Unpacker::Step{.damaged = true};
-        size += step.written;
-        at += static_cast<off_t>(step.read);
-        if (step.damaged || (step.read == 0 && step.written == 0)) {
-            break;
-        }
-    }
-    text.resize(size);
-    return text;
+    std::string begin;
+    std::ignore = read_frames(file, 0, [&begin](std::string_view text) {
+        begin.append(text);
+        return begin.size() < kBegin;
+    });
+    return begin;
 }
 
 bool write_all(Disk& disk, int file, std::string_view bytes) {
@@ -73,89 +83,26 @@ bool write_all(Disk& disk, int file, std::string_view bytes) {
     return true;
 }
 
-/// Compresses the whole units of a text that is passed in pieces.
-class Rescue {
-  public:
-    explicit Rescue(const Framing& units) : units_{&units} {}
-
-    /// Adds a piece of text. Returns false if the text is too large.
-    [[nodiscard]] bool add(std::string_view text) {
-        all_bytes_ += text.size();
-        rest_.append(text);
-        pack(units_->whole(rest_));
-        return all_bytes_ <= kMaxRescued;
-    }
-
-    /// Returns the compressed units; empty if there were none.
-    [[nodiscard]] const std::string& finish() {
-        if (const std::string_view end = units_->missing_end(rest_); !end.empty()) {
-            rest_.append(end);
-            pack(rest_.size());
-        }
-        end_frame();
-        return packed_;
-    }
-
-    /// The number of bytes after the last whole unit.
-    [[nodiscard]] std::uint64_t rest_bytes() const { return rest_.size(); }
-
-    [[nodiscard]] bool too_much() const { return all_bytes_ > kMaxRescued; }
-
-  private:
-    void pack(std::size_t size) {
-        if (size != 0) {
-            frames_.add(std::string_view{rest_}.substr(0, size), packed_);
-            rest_.erase(0, size);
-            frame_bytes_ += size;
-        }
-        if (frame_bytes_ >= kMaxFrameText) {
-            end_frame();
-        }
-    }
-
-    void end_frame() {
-        if (frame_bytes_ != 0) {
-            frames_.end(packed_);
-            frame_bytes_ = 0;
-        }
-    }
-
-    const Framing* units_;
-    FrameWriter frames_;
-    std::string packed_;
-    std::string rest_; ///< text after the last whole unit
-    std::uint64_t frame_bytes_ = 0;
-    std::uint64_t all_bytes_ = 0;
-};
-
-/// Writes the saved units after the unfinished frame, and syncs them to the disk. Only then is the
-/// unfinished frame turned into one that readers skip. Until then it has no end, so if the repair is
-/// interrupted, the next one saves the units from it again.
-Repair repair_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
-    Rescue rescue{units};
-    const auto end = read_unfinished_frame(
-        file, scan.whole, [&rescue](std::string_view text) { return rescue.add(text); });
-    if (rescue.too_much() || !end || *end - scan.whole > kMaxSkippable) {
+/// Cuts off the unfinished frame. The whole units in it that can be read are counted.
+Repair cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
+    CutEnd cut{.bytes = scan.size - scan.whole};
+    std::uint64_t text_bytes = 0;
+    std::string rest; // text after the last whole unit
+    const bool readable = read_frames(file, scan.whole, [&](std::string_view text) {
+        text_bytes += text.size();
+        rest.append(text);
+        const std::size_t whole = units.whole(rest);
+        cut.units += units.count(std::string_view{rest}.substr(0, whole));
+        rest.erase(0, whole);
+        return text_bytes <= kMaxCutText;
+    });
+    if (!readable || text_bytes > kMaxCutText || cut.bytes > kMaxCutBytes) {
         return {.result = Result::too_much};
     }
-    const std::string& frames = rescue.finish();
-    const std::uint64_t kept = frames.empty() ? scan.whole : *end;
-    if (!disk.truncate(file, kept)) {
+    if (!disk.truncate(file, scan.whole)) {
         return {.result = Result::failed};
     }
-    const Repair cut{.cut_bytes = scan.size - kept + (frames.empty() ? 0 : rescue.rest_bytes())};
-    if (frames.empty()) {
-        return cut;
-    }
-    const bool done = write_all(disk, file, frames) && disk.sync(file) &&
-                      disk.patch(file, scan.whole, skippable_header(kept - scan.whole));
-    if (!done) {
-        const int error = errno;
-        static_cast<void>(disk.truncate(file, kept));
-        errno = error;
-        return {.result = Result::failed};
-    }
-    return cut;
+    return {.cut = cut};
 }
 
 /// Returns the data after the last whole unit; empty if the data is longer than any unit.
@@ -180,7 +127,7 @@ Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
         if (scan->foreign || units.is_foreign(begin_of_text(file))) {
             return {.result = Result::foreign};
         }
-        return scan->whole == scan->size ? Repair{} : repair_frame(disk, file, units, *scan);
+        return scan->whole == scan->size ? Repair{} : cut_frame(disk, file, units, *scan);
     }
     if (units.foreign(file)) {
         return {.result = Result::foreign};
@@ -193,7 +140,7 @@ Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
     if (!missing.empty() && write_all(disk, file, missing)) {
         return {};
     }
-    return {.cut_bytes = disk.truncate(file, *end) ? facts->size - *end : 0};
+    return {.cut = {.bytes = disk.truncate(file, *end) ? facts->size - *end : 0}};
 }
 
 namespace {
@@ -327,9 +274,10 @@ std::string Recording::frame_of(std::string_view text) {
 }
 
 Repair::Result Recording::repair() {
-    const Repair mending = repair_end(*disk_, file_, units(), options_.compressed);
-    cut_bytes_ += mending.cut_bytes;
-    return mending.result;
+    const Repair done = repair_end(*disk_, file_, units(), options_.compressed);
+    cut_bytes_ += done.cut.bytes;
+    cut_units_ += done.cut.units;
+    return done.result;
 }
 
 std::string Recording::complaint(Repair::Result result) const {

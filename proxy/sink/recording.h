@@ -22,18 +22,15 @@ struct Repair {
         foreign, ///< the file holds other data
         /// The file ends with more unfinished compressed data than any live recording has.
         too_much,
-        /// The file could not be written (see errno). Everything that was readable still is.
-        failed,
+        failed, ///< the unfinished data could not be removed (see errno)
     };
 
     Result result = Result::done;
-    std::uint64_t cut_bytes = 0; ///< bytes of an unfinished unit that were removed
+    CutEnd cut{};
 };
 
-/// Repairs the end of a file so that units can be appended. Removes unfinished data, but saves what it
-/// can: a last line that lacks only its newline gets one, and the whole units in an unfinished compressed
-/// frame become new frames. If the repair is interrupted, the next repair finds everything that was readable
-/// before.
+/// Repairs the end of a file so that units can be appended: cuts off an unfinished line, block or
+/// compressed frame. A last line that lacks only its newline gets one.
 [[nodiscard]] Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed);
 
 /// When written data is synced to the disk.
@@ -115,7 +112,9 @@ class Recording final : public OutputFile {
 
     [[nodiscard]] bool moved() const override { return moved_; }
 
-    [[nodiscard]] std::uint64_t take_cut_bytes() override { return cut_bytes_.exchange(0); }
+    [[nodiscard]] CutEnd take_cut() override {
+        return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
+    }
 
     [[nodiscard]] std::int64_t take_clock_jump() override { return clock_jump_.exchange(0); }
 
@@ -186,6 +185,7 @@ class Recording final : public OutputFile {
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> written_bytes_{0}; ///< bytes written to all files
     std::atomic<std::uint64_t> cut_bytes_{0};
+    std::atomic<std::uint64_t> cut_units_{0};
     std::atomic<std::int64_t> clock_jump_{0};
 };
 

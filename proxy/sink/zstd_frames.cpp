@@ -146,9 +146,6 @@ constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
 constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
 constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
 constexpr std::uint64_t kMagicBytes = 4;
-/// The most bytes of a block, including its header.
-/// Source: RFC 8878, 3.1.1.2.4.
-constexpr std::uint64_t kMaxBlock = (std::uint64_t{128} << 10U) + 3;
 
 /// Reads a file piece by piece in forward direction.
 class FileBytes {
@@ -226,8 +223,8 @@ FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
     const auto header = bytes.number(at, kHeader);
-    // A frame starts where a block should be; as a block, its size would be invalid. The previous frame
-    // was left unfinished, and its text was written again after it.
+    // A frame starts where a block should be; as a block, its size would be invalid. So the frame before
+    // it was left unfinished.
     if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
         return FoundFrame::unfinished;
     }
@@ -269,96 +266,7 @@ FoundFrame step_over_frame(FileBytes& bytes, std::uint64_t& at) {
     return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
 }
 
-/// Decompresses one frame piece by piece.
-class FrameUnpacker {
-  public:
-    FrameUnpacker() : context_{ZSTD_createDCtx(), &ZSTD_freeDCtx}, room_(ZSTD_DStreamOutSize()) {
-        if (context_ == nullptr) {
-            throw std::bad_alloc{};
-        }
-        ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
-    }
-
-    /// Decompresses a piece. Returns false if the data cannot be decompressed, or if `use` returned
-    /// false.
-    bool unpack(std::string_view packed, const std::function<bool(std::string_view text)>& use) {
-        ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
-        while (true) {
-            ZSTD_outBuffer out{.dst = room_.data(), .size = room_.size(), .pos = 0};
-            const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
-            if (ZSTD_isError(left) != 0 || (out.pos != 0 && !use({room_.data(), out.pos}))) {
-                return false;
-            }
-            if (in.pos == in.size && out.pos < out.size) {
-                return true;
-            }
-        }
-    }
-
-  private:
-    std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context_;
-    std::vector<char> room_;
-};
-
-/// Returns `size` bytes of a file; fewer if the file ends before.
-std::string bytes_of(int file, std::uint64_t at, std::uint64_t size) {
-    std::string bytes(size, '\0');
-    const ssize_t read = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-    return bytes;
-}
-
 } // namespace
-
-std::optional<std::uint64_t>
-read_unfinished_frame(int file, std::uint64_t at,
-                      const std::function<bool(std::string_view text)>& use) {
-    struct stat found {};
-
-    if (::fstat(file, &found) != 0) {
-        return at;
-    }
-    FileBytes bytes{file, static_cast<std::uint64_t>(found.st_size)};
-    bool checksum = false;
-    const auto blocks = bytes.number(at, kMagicBytes) == kFrameMagic
-                            ? behind_header(bytes, at, checksum)
-                            : std::nullopt;
-    if (!blocks || *blocks > bytes.size()) {
-        return at;
-    }
-    FrameUnpacker unpacker;
-    bool any = false;
-    const auto take = [&](std::string_view text) {
-        any = true;
-        return use(text);
-    };
-    if (!unpacker.unpack(bytes_of(file, at, *blocks - at), take)) {
-        return std::nullopt;
-    }
-    std::uint64_t end = at;
-    bool last = false;
-    for (std::uint64_t begin = *blocks; !last; any = false) {
-        std::uint64_t behind = begin;
-        if (step_over_block(bytes, behind, last) != FoundFrame::whole ||
-            behind - begin > kMaxBlock ||
-            !unpacker.unpack(bytes_of(file, begin, behind - begin), take)) {
-            break;
-        }
-        begin = behind;
-        end = any ? behind : end;
-    }
-    return end;
-}
-
-std::string skippable_header(std::uint64_t size) {
-    std::string header;
-    for (const std::uint64_t number : {std::uint64_t{kSkippableMagic}, size - 2 * kMagicBytes}) {
-        for (unsigned shift = 0; shift < 32; shift += 8) {
-            header.push_back(static_cast<char>(number >> shift & 0xFFU));
-        }
-    }
-    return header;
-}
 
 FrameWriter::FrameWriter()
     : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx}, room_(ZSTD_CStreamOutSize()) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -119,20 +118,5 @@ struct FrameScan {
 /// Reads the headers of all frames and blocks, but not their contents. Zeros up to the end, which a power
 /// failure may leave, count as an unfinished frame. Returns nullopt if the file cannot be read.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
-
-/// Passes the text of the whole blocks in the unfinished frame at offset `at` to `use`, until `use` returns
-/// false. Returns the file offset after the last block with text; `at` if no block had text; nullopt if
-/// the data needs too large a window.
-[[nodiscard]] std::optional<std::uint64_t>
-read_unfinished_frame(int file, std::uint64_t at,
-                      const std::function<bool(std::string_view text)>& use);
-
-/// The most bytes of a skippable frame.
-inline constexpr std::uint64_t kMaxSkippable = 0xFFFFFFFF;
-
-/// Returns a header that turns `size` bytes into a skippable frame when it is written over the first of
-/// them.
-/// Source: RFC 8878, 3.1.2.
-[[nodiscard]] std::string skippable_header(std::uint64_t size);
 
 } // namespace tw::sink

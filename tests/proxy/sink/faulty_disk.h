@@ -16,7 +16,6 @@ class FaultyDisk final : public sink::Disk {
     std::uint64_t at_once = UINT64_MAX; ///< bytes that one write takes at most
     int write_error = 0;                ///< of every write
     bool truncates = true;
-    bool patches = true;
     int open_error = 0;
     int sync_error = 0;
     int syncs = 0;
@@ -45,11 +44,6 @@ class FaultyDisk final : public sink::Disk {
         const std::string_view some = bytes.substr(0, std::min(room, at_once));
         room -= some.size();
         return Disk::write(file, some);
-    }
-
-    [[nodiscard]] bool patch(int file, std::uint64_t at, std::string_view bytes) override {
-        errno = EIO;
-        return patches && Disk::patch(file, at, bytes);
     }
 
     [[nodiscard]] bool truncate(int file, std::uint64_t size) override {

@@ -72,89 +72,94 @@ std::string whole_frame_of(std::string_view text) {
 }
 
 /// Goes on behind what is there, and writes nothing.
-std::uint64_t reopen(const std::string& path, const Framing& units, Disk& disk = system_disk()) {
+CutEnd reopen(const std::string& path, const Framing& units, Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
                         Recording::Begin::behind,
                         disk};
-    return recording.take_cut_bytes();
+    return recording.take_cut();
 }
 
 } // namespace
 
-TEST_CASE("of compressed data that was cut anywhere every unit stays that can be read") {
+TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") {
     struct Row {
         const char* name;
         const Framing* units;
-        std::string before; ///< in frames that are whole
-        std::string text;   ///< in the last one
-        std::size_t heads;  ///< bytes that are written behind what is there
+        std::string before; ///< in a whole frame
+        std::string text;   ///< in the last frame
         std::string (*pack)(std::string_view) = &frame_of;
     };
 
     const std::string head = capture_units().head();
     const Row rows[] = {
-        {"one frame of records", &record_lines(), "", records(6'000), 0},
-        {"records at once", &record_lines(), records(10), records(3'000), 0, &whole_frame_of},
-        {"records behind others", &record_lines(), records(10), records(3'000), 0},
-        {"a capture of one frame", &capture_units(), "", head + packets(1'000), head.size()},
+        {"only one frame", &record_lines(), "", records(9)},
+        {"records after others", &record_lines(), records(10), records(9)},
+        {"records at once", &record_lines(), records(10), records(9), &whole_frame_of},
+        {"a capture", &capture_units(), head + packets(2), head + packets(2)},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const std::string before = row.before.empty() ? "" : frame_of(row.before);
         const std::string frame = row.pack(row.text);
-        for (std::size_t size = frame.size(); size > 100;
-             size -= std::min(size, frame.size() / 13)) {
+        for (std::size_t size = 0; size <= frame.size(); ++size) {
             CAPTURE(size);
             const TemporaryFolder folder;
             const std::string path = folder.file("a.zst");
-            const std::string cut = before + frame.substr(0, size);
-            write_text(path, cut);
-            const std::string readable = unpacked(cut).substr(row.before.size());
-            const std::string kept = row.before + readable.substr(0, row.units->whole(readable));
-            const std::uint64_t cut_bytes = reopen(path, *row.units);
-            CHECK(cut_bytes < 200'000);
-            CHECK((cut_bytes != 0) == (size != frame.size()));
-            const std::string text = unpacked(read_text(path));
-            CHECK(text.substr(0, text.size() - row.heads) == kept);
-            CHECK(reopen(path, *row.units) == 0);
-            CHECK(unpacked(read_text(path)).substr(0, kept.size()) == kept);
+            write_text(path, before + frame.substr(0, size));
+            const bool whole = size == frame.size();
+            CHECK(reopen(path, *row.units).bytes == (whole ? 0 : size));
+            const std::string kept = before + (whole ? frame : "");
+            const std::string found = read_text(path);
+            CHECK(found.starts_with(kept));
+            // Only a head may follow, or an empty frame in an empty file.
+            const std::string rest = unpacked(std::string_view{found}.substr(kept.size()));
+            CHECK(rest == row.units->head());
+            CHECK(reopen(path, *row.units).bytes == 0);
         }
     }
 }
 
-TEST_CASE("a file that is being mended when all ends has lost nothing") {
-    const std::string text = records(3'000);
-    const std::string frame = frame_of(text);
-    const std::string cut = frame.substr(0, frame.size() - 10);
-    const std::string readable = unpacked(cut);
-    const std::string kept = readable.substr(0, readable.rfind('\n') + 1);
-    REQUIRE(kept.size() > 100'000);
+TEST_CASE("the whole units that are removed are counted as far as they can be read") {
+    struct Row {
+        const char* name;
+        const Framing* units;
+        std::string text;
+        std::size_t missing; ///< bytes at the end of its frame
+        std::uint64_t cut;
+    };
 
+    const std::string head = capture_units().head();
+    const Row rows[] = {
+        {"records without their checksum", &record_lines(), records(3'000), 4, 3'000},
+        {"records without their end", &record_lines(), records(30) + R"({"v":1)", 4, 30},
+        {"packets", &capture_units(), head + packets(300), 4, 300},
+        {"nothing that can be read", &record_lines(), records(30), 900, 0},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file("a.zst");
+        const std::string frame = frame_of(row.text);
+        write_text(path, frame.substr(0, frame.size() - row.missing));
+        CHECK(reopen(path, *row.units).units == row.cut);
+    }
+}
+
+TEST_CASE("an unfinished frame that cannot be removed is an error, and stays") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
-    for (const std::uint64_t room : {std::uint64_t{0}, std::uint64_t{50'000}, UINT64_MAX}) {
-        for (const bool truncates : {true, false}) {
-            CAPTURE(room);
-            CAPTURE(truncates);
-            write_text(path, cut);
-            if (!truncates) { // as after the first step
-                reopen(path, record_lines());
-                write_text(path, cut);
-            }
-            FaultyDisk disk;
-            disk.room = room;
-            disk.patches = false;
-            CHECK_THROWS_AS(reopen(path, record_lines(), disk), std::system_error);
-            CHECK(unpacked(read_text(path)) == readable);
-            // Killed before it could take back what it had appended.
-            const std::string alone = read_text(path);
-            for (const std::size_t size : {std::size_t{5}, std::size_t{9'000}, frame.size()}) {
-                write_text(path, alone + frame_of(kept).substr(0, size));
-                CHECK(reopen(path, record_lines()) != 0);
-                CHECK(unpacked(read_text(path)) == kept);
-            }
-        }
-    }
+    const std::string frame = frame_of(records(9));
+    const std::string cut = frame + frame.substr(0, frame.size() / 2);
+    write_text(path, cut);
+    FaultyDisk disk;
+    disk.truncates = false;
+    CHECK_THROWS_AS(reopen(path, record_lines(), disk), std::system_error);
+    CHECK(read_text(path) == cut);
+    // A full disk does not keep the frame from being removed.
+    disk.truncates = true;
+    disk.room = 0;
+    CHECK(reopen(path, record_lines(), disk).bytes == cut.size() - frame.size());
+    CHECK(read_text(path) == frame);
 }
 
 TEST_CASE("what nobody recorded live is not cut off, and said what to do about") {
@@ -233,22 +238,15 @@ TEST_CASE("a last record that lacks only the end of its line gets it") {
     };
     const std::string before = records(2);
     for (const Row& row : rows) {
-        for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
-            CAPTURE(row.name);
-            CAPTURE(name);
-            const TemporaryFolder folder;
-            const std::string path = folder.file(name);
-            const bool zst = name.ends_with(".zst");
-            const std::string text = before + row.last;
-            const std::string frame = frame_of(text);
-            write_text(path, zst ? frame.substr(0, frame.size() - 3) : text);
-            {
-                Recording recording{{.path = path, .compressed = zst}, Recording::Begin::behind};
-                recording.write("next\n");
-                recording.finish();
-            }
-            const std::string found = zst ? unpacked(read_text(path)) : read_text(path);
-            CHECK(found == before + row.kept + "next\n");
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file("a.jsonl");
+        write_text(path, before + row.last);
+        {
+            Recording recording{{.path = path}, Recording::Begin::behind};
+            recording.write("next\n");
+            recording.finish();
         }
+        CHECK(read_text(path) == before + row.kept + "next\n");
     }
 }

@@ -113,7 +113,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         {
             Recording recording{{.path = path, .compressed = zst}, Begin::behind};
             const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
-            CHECK(recording.take_cut_bytes() == row.before.size() - whole);
+            CHECK(recording.take_cut().bytes == row.before.size() - whole);
             recording.write("next\n");
             recording.finish();
             CHECK_FALSE(recording.failed());
