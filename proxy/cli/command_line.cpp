@@ -203,8 +203,8 @@ constexpr const char* kSettings = "Every flag of a command can also be set by an
 
 constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 
-/// A subcommand, and what the exit codes that only some commands use mean for it (null: never
-/// used).
+/// A subcommand, with the meanings of the exit codes that only some commands have. Null: the
+/// subcommand never exits with that code.
 struct Command {
     std::function<Action(CLI::App&)> add;
     const char* finding = nullptr; ///< kExitFinding

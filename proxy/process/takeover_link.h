@@ -109,7 +109,7 @@ class TakeoverSocket {
     /// Connects to the relay that listens there. Returns nullopt and sets errno if there is none.
     [[nodiscard]] static std::optional<TakeoverLink> ask(const std::filesystem::path& file);
 
-    /// The socket of another relay, which listens on this file.
+    /// Continues with a socket that another relay has opened. `file`: the path of that socket.
     TakeoverSocket(std::filesystem::path file, base::UniqueFd socket)
         : file_{std::move(file)}, socket_{std::move(socket)} {}
 
