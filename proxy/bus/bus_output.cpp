@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 namespace tw::bus {
 
@@ -57,7 +56,7 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 } // namespace
 
 BusOutput::BusOutput(const PublishOptions& options, Patience patience)
-    : path_{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
+    : OutputFile{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
       lossless_until_{utc_now()}, work_{std::make_shared<SharedState>()} {
     Publisher::Leftovers leftovers;
     const std::string run = make_run_id();
@@ -80,7 +79,11 @@ BusOutput::~BusOutput() {
 }
 
 void BusOutput::write(std::string_view block) {
-    const std::string_view lines = without_repetitions(block, kept_);
+    append(without_repetitions(block, kept_));
+    update_state();
+}
+
+void BusOutput::append(std::string_view lines) {
     const auto begun = Clock::now();
     if (holds_) { // the lines held back by the previous call come first; no further ones can be held
         store_->retry();
@@ -134,6 +137,7 @@ void BusOutput::on_time(Clock::time_point now) {
         }
     }
     publisher_->wake(work_);
+    update_state();
 }
 
 /// Appends a record about dropped lines.
@@ -159,12 +163,6 @@ void BusOutput::report_loss() {
     }
 }
 
-void BusOutput::switch_to(int descriptor) {
-    if (descriptor >= 0) {
-        ::close(descriptor);
-    }
-}
-
 void BusOutput::finish() {
     if (std::exchange(finished_, true)) {
         return;
@@ -176,39 +174,36 @@ void BusOutput::finish() {
     report_loss(); // reports losses when a file is read; on_time() is not called then
     publisher_->finish(patience_.end);
     const std::uint64_t waiting = store_->waiting_lines();
-    if (waiting == 0) {
-        return;
-    }
-    if (store_->is_persistent()) {
+    if (!store_->is_persistent()) {
+        refused_ += waiting;
+    } else if (waiting != 0) {
         spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
                      waiting, spool_);
-    } else {
-        refused_ += waiting;
     }
+    update_state();
 }
 
-int BusOutput::error() const {
-    return store_->error();
+std::uint64_t BusOutput::count_lost() const {
+    const std::uint64_t damaged = work_->folder ? work_->folder->damaged() : 0;
+    return refused_ + store_->dropped_lines() + damaged + publisher_->totals().refused;
 }
 
-std::uint64_t BusOutput::lost() const {
-    return refused_ + store_->dropped_lines() + damaged() + publisher_->totals().refused;
+/// Sets what other threads read. Lines that merely wait to be published are no error.
+void BusOutput::update_state() {
+    error_ = store_->error();
+    lost_ = count_lost();
 }
 
-std::uint64_t BusOutput::damaged() const {
-    return work_->folder ? work_->folder->damaged() : 0;
-}
-
-std::optional<record::BusTotals> BusOutput::bus_totals() const {
+record::BusTotals BusOutput::totals() const {
     const PublishTotals& totals = publisher_->totals();
     const std::uint64_t connections = totals.connections;
-    return record::BusTotals{.published = totals.published,
-                             .acknowledged = totals.acknowledged,
-                             .dropped = lost(),
-                             .waiting = store_->waiting_lines() + held_lines_,
-                             .waiting_bytes = store_->bytes(),
-                             .reconnects = connections == 0 ? 0 : connections - 1,
-                             .connected = totals.connected ? 1U : 0U};
+    return {.published = totals.published,
+            .acknowledged = totals.acknowledged,
+            .dropped = count_lost(),
+            .waiting = store_->waiting_lines() + held_lines_,
+            .waiting_bytes = store_->bytes(),
+            .reconnects = connections == 0 ? 0 : connections - 1,
+            .connected = totals.connected ? 1U : 0U};
 }
 
 } // namespace tw::bus

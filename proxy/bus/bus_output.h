@@ -53,20 +53,8 @@ class BusOutput final : public sink::OutputFile {
 
     void finish() override;
 
-    void switch_to(int descriptor) override;
-
-    void go_behind_last_unit() override {}
-
-    void stop_waiting() override {}
-
-    [[nodiscard]] const std::string& path() const override { return path_; }
-
-    /// Returns 0 while lines merely wait to be published.
-    [[nodiscard]] int error() const override;
-
-    [[nodiscard]] std::uint64_t lost() const override;
-
-    [[nodiscard]] std::optional<record::BusTotals> bus_totals() const override;
+    /// The totals of published records. Callable from any thread.
+    [[nodiscard]] record::BusTotals totals() const;
 
   private:
     struct SharedState {
@@ -75,12 +63,13 @@ class BusOutput final : public sink::OutputFile {
         std::optional<Publisher> publisher;
     };
 
+    void append(std::string_view lines);
     [[nodiscard]] bool append_held();
     void drop_lines(std::string_view lines);
-    [[nodiscard]] std::uint64_t damaged() const;
+    [[nodiscard]] std::uint64_t count_lost() const;
+    void update_state();
     void report_loss();
 
-    std::string path_;
     std::string spool_;
     Patience patience_;
     /// Lines of the current block that are no repetitions; a member to reuse its memory.

@@ -340,7 +340,9 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
     process::ObserverOptions options = observer_options(flags, *mod);
     options.file = file.get();
-    options.bus = bus.get();
+    if (bus != nullptr) {
+        options.bus = {.output = bus.get(), .totals = [&bus] { return bus->totals(); }};
+    }
     options.console = flags.quiet ? nullptr : &console;
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();

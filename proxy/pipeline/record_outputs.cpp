@@ -42,7 +42,9 @@ void DiskReport::check(sink::OutputFile& file) {
 }
 
 void LiveOutput::switch_to(int descriptor) {
-    if (descriptor >= 0 || target_->segmented()) {
+    if (target_->segmented()) {
+        target_->request_cut();
+    } else if (descriptor >= 0) {
         target_->switch_to(descriptor);
     }
 }
@@ -67,14 +69,15 @@ constexpr std::chrono::milliseconds kProgressInterval{50};
 
 } // namespace
 
-void RecordOutputs::open(sink::OutputFile* bus, LiveOutput* file,
+void RecordOutputs::open(const BusTarget& bus, LiveOutput* file,
                          std::atomic<std::uint64_t>& progress) {
     file_ = file;
     progress_ = &progress;
-    if (bus == nullptr) {
+    if (bus.output == nullptr) {
         return;
     }
-    bus_.emplace(*bus, 0, &progress);
+    bus_.emplace(*bus.output, 0, &progress);
+    bus_totals_ = bus.totals;
     if (file != nullptr) {
         both_.emplace(file->queue(), bus_->queue());
     }
@@ -91,10 +94,11 @@ sink::Output* RecordOutputs::lines() {
 }
 
 std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
-    auto totals = bus_ ? bus_->target().bus_totals() : std::nullopt;
-    if (totals) {
-        totals->dropped += bus_->queue().dropped();
+    if (!bus_) {
+        return std::nullopt;
     }
+    record::BusTotals totals = bus_totals_();
+    totals.dropped += bus_->queue().dropped();
     return totals;
 }
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 namespace tw::pipeline {
@@ -55,12 +56,18 @@ class LiveOutput {
     DiskReport report_;
 };
 
+/// A message bus that records are published on.
+struct BusTarget {
+    sink::OutputFile* output = nullptr; ///< null: no bus
+    std::function<record::BusTotals()> totals{};
+};
+
 /// The outputs of record lines: a bus, a file or both. Each has its own queue, so that neither
 /// waits for the other.
 class RecordOutputs {
   public:
-    /// Sets the outputs. `bus` and `file` may be null and must outlive this object.
-    void open(sink::OutputFile* bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
+    /// Sets the outputs. `bus.output` and `file` may be null and must outlive this object.
+    void open(const BusTarget& bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
 
     /// The output for record lines; null if there is none.
     [[nodiscard]] sink::Output* lines();
@@ -78,6 +85,7 @@ class RecordOutputs {
   private:
     LiveOutput* file_ = nullptr;
     std::optional<LiveOutput> bus_;
+    std::function<record::BusTotals()> bus_totals_;
     std::optional<sink::TeeOutput> both_;
     std::atomic<std::uint64_t>* progress_ = nullptr;
 };

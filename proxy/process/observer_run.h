@@ -43,7 +43,7 @@ struct ObserverOptions {
     bool inspect = true;                   ///< false: live page and summary only
     bool resync = false;                   ///< request a full snapshot if none can be decoded
     sink::OutputFile* file = nullptr;      ///< output of records; null: none
-    sink::OutputFile* bus = nullptr;       ///< a second output of records; null: none
+    pipeline::BusTarget bus{};             ///< a second output of records
     sink::OutputFile* capture = nullptr;   ///< capture file; null: none
     sink::FileOutput* summary = nullptr;   ///< output of the summary only; null: none
     sink::PromptStream* console = nullptr; ///< status and findings for people; null: none

@@ -213,6 +213,13 @@ const Framing& capture_units() {
     return blocks;
 }
 
+void OutputFile::switch_to(int descriptor) {
+    const int other = next_.exchange(descriptor);
+    if (other >= 0) {
+        ::close(other);
+    }
+}
+
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
@@ -258,28 +265,20 @@ int open_for(const std::string& path, std::chrono::milliseconds reader_time) {
 
 FileOutput::FileOutput(const std::string& path, const Framing& units,
                        std::chrono::milliseconds reader_time)
-    : path_{path}, units_{&units}, descriptor_{open_for(path, reader_time)} {
+    : OutputFile{path, units}, descriptor_{open_for(path, reader_time)} {
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
     learn_kind();
-    put(units_->head());
+    put(units.head());
 }
 
 FileOutput::~FileOutput() {
     ::close(descriptor_);
-    switch_to(-1);
 }
 
 int FileOutput::open_again(const std::string& path) {
     return open_at_once(path, 0);
-}
-
-void FileOutput::switch_to(int descriptor) {
-    const int other = next_.exchange(descriptor);
-    if (other >= 0) {
-        ::close(other);
-    }
 }
 
 void FileOutput::change_file() {
@@ -322,19 +321,19 @@ std::size_t FileOutput::room() const {
 
 void FileOutput::write(std::string_view block) {
     if (next_ >= 0) {
-        const std::size_t rest = whole_ ? 0 : units_->front(block, 1);
+        const std::size_t rest = whole_ ? 0 : units().front(block, 1);
         put(block.substr(0, rest));
         block.remove_prefix(rest);
         if (whole_) {
             change_file();
-            put(units_->head());
+            put(units().head());
         }
     }
     put(block);
 }
 
 void FileOutput::put(std::string_view block) {
-    whole_ = block.empty() ? whole_ : units_->whole(block) == block.size();
+    whole_ = block.empty() ? whole_ : units().whole(block) == block.size();
     while (!block.empty() && !failed()) {
         if (waits_ && !wait_for_reader()) {
             error_ = ETIMEDOUT;
@@ -349,7 +348,7 @@ void FileOutput::put(std::string_view block) {
         }
     }
     if (failed()) {
-        lost_ += units_->count(block);
+        lost_ += units().count(block);
     }
 }
 

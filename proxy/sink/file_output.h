@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace tw::sink {
 
@@ -86,30 +87,26 @@ class Framing {
 /// The framing of pcapng files as CaptureBlocks writes them.
 [[nodiscard]] const Framing& capture_units();
 
-/// The destination of records or of a capture: a file, a pipe, or segments in a folder. One thread
-/// writes. Any thread may call the accessors, and the functions that only leave a request.
+/// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message bus.
+/// One thread calls the virtual functions. Any thread may read the state and leave a request, which the
+/// writing thread fulfils with the next data or in on_time().
 class OutputFile : public Output {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// The framing of the data that is written.
-    [[nodiscard]] virtual const Framing& units() const { return record_lines(); }
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+    OutputFile(OutputFile&&) = delete;
+    OutputFile& operator=(OutputFile&&) = delete;
 
-    /// Does what is due at this time. The writing thread calls it regularly, also without new data.
+    ~OutputFile() override { switch_to(-1); }
+
+    /// Does what is due at this time. Must be called regularly, also without new data.
     virtual void on_time(Clock::time_point /*now*/) {}
-
-    /// The preferred size of a write in bytes. Less data may wait until on_time() is due.
-    [[nodiscard]] virtual std::size_t portion() const { return 1; }
 
     /// False if earlier data is not written yet. No further data is accepted then; on_time() tries to
     /// write again.
     [[nodiscard]] virtual bool ready() const { return true; }
-
-    /// The number of bytes that this process wrote to a disk; 0 for other outputs.
-    [[nodiscard]] virtual std::uint64_t written_bytes() const { return 0; }
-
-    /// True if the output is written in segments; see cut_due().
-    [[nodiscard]] virtual bool segmented() const { return false; }
 
     /// True if the next segment is due. The writer then calls cut() as soon as the data that follows
     /// can be read on its own.
@@ -121,46 +118,90 @@ class OutputFile : public Output {
     /// Writes the data that is held back, and drops what cannot be written. No further call is allowed.
     virtual void finish() {}
 
+    // Requests from any thread:
+
     /// Takes over another open file and continues there from the next whole unit on. Clears the error
-    /// but keeps the loss count. An output with segments starts the next segment instead.
-    virtual void switch_to(int descriptor) = 0;
+    /// but keeps the loss count. Not for outputs with segments.
+    void switch_to(int descriptor);
+
+    /// Starts the next segment soon.
+    void request_cut() { cut_wanted_ = true; }
+
     /// Removes an unfinished unit from the end of the file. No other process may write to the file then.
-    virtual void go_behind_last_unit() = 0;
+    void go_behind_last_unit() { repair_wanted_ = true; }
+
     /// Makes writes no longer wait for a slow reader.
-    virtual void stop_waiting() = 0;
+    void stop_waiting() { hurried_ = true; }
+
+    // The state, for any thread:
+
+    /// The path as the user gave it.
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+    /// The framing of the data that is written.
+    [[nodiscard]] const Framing& units() const { return *units_; }
+
+    /// The preferred size of a write in bytes. Less data may wait until on_time() is due.
+    [[nodiscard]] std::size_t portion() const { return portion_; }
+
+    /// True if the output is written in segments; see cut_due().
+    [[nodiscard]] bool segmented() const { return segmented_; }
+
+    /// The errno of a failure; 0 if there is none.
+    [[nodiscard]] int error() const { return error_; }
+
+    [[nodiscard]] bool failed() const { return error_ != 0; }
+
+    /// Whether the error is ENOSPC because less disk space is free than has to stay free.
+    [[nodiscard]] bool is_disk_scarce() const { return scarce_; }
+
+    /// The number of records or packets that were lost.
+    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+
+    /// The number of bytes that this process wrote to a disk; 0 for other outputs.
+    [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
 
     /// True if the path no longer refers to the open file, so that switch_to() would help.
-    [[nodiscard]] virtual bool moved() const { return false; }
+    [[nodiscard]] bool moved() const { return moved_; }
 
     /// Returns what was cut off the ends of files since the last call.
-    [[nodiscard]] virtual CutEnd take_cut() { return {}; }
+    [[nodiscard]] CutEnd take_cut() {
+        return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
+    }
 
     /// Returns the number of seconds by which the wall clock was set since the last call while
     /// recording; 0 for small corrections.
-    [[nodiscard]] virtual std::int64_t take_clock_jump() { return 0; }
+    [[nodiscard]] std::int64_t take_clock_jump() { return clock_jump_.exchange(0); }
 
-    /// The path as the user gave it.
-    [[nodiscard]] virtual const std::string& path() const = 0;
-    /// The errno of a failure; 0 if there is none.
-    [[nodiscard]] virtual int error() const = 0;
+  protected:
+    explicit OutputFile(std::string path, const Framing& units = record_lines(),
+                        std::size_t portion = 1, bool segmented = false)
+        : path_{std::move(path)}, units_{&units}, portion_{portion}, segmented_{segmented} {}
 
-    /// Whether the error is ENOSPC because less disk space is free than has to stay free.
-    [[nodiscard]] virtual bool is_disk_scarce() const { return false; }
+    std::atomic<int> next_{-1}; ///< the next descriptor to write to; negative if there is none
+    std::atomic<bool> cut_wanted_{false};
+    std::atomic<bool> repair_wanted_{false};
+    std::atomic<bool> hurried_{false};
+    std::atomic<int> error_{0};
+    std::atomic<bool> scarce_{false};
+    std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> written_bytes_{0};
+    std::atomic<bool> moved_{false};
+    std::atomic<std::uint64_t> cut_bytes_{0};
+    std::atomic<std::uint64_t> cut_units_{0};
+    std::atomic<std::int64_t> clock_jump_{0};
 
-    /// The number of records or packets that were lost.
-    [[nodiscard]] virtual std::uint64_t lost() const = 0;
-
-    /// The totals of records sent to the message bus; nullopt if the output is not a bus.
-    [[nodiscard]] virtual std::optional<record::BusTotals> bus_totals() const {
-        return std::nullopt;
-    }
-
-    [[nodiscard]] bool failed() const { return error() != 0; }
+  private:
+    std::string path_;
+    const Framing* units_;
+    std::size_t portion_;
+    bool segmented_;
 };
 
 /// Appends data to a file, or to standard output for "-". After the first error, it only counts the lost
 /// data, until switch_to() gives it another file. It waits some seconds for a pipe's reader to appear,
-/// and later for a slow reader, until stop_waiting() is called.
+/// and later for a slow reader. After stop_waiting(), a reader that takes nothing for a while is treated
+/// as gone.
 class FileOutput final : public OutputFile {
   public:
     /// How long to wait for a pipe's reader to appear.
@@ -179,24 +220,9 @@ class FileOutput final : public OutputFile {
 
     void write(std::string_view block) override;
 
-    void switch_to(int descriptor) override;
-
     /// Opens or creates the file for appending; the result is for switch_to(). Returns a negative value
     /// and sets errno if the file cannot be opened. Does not wait.
     [[nodiscard]] static int open_again(const std::string& path);
-
-    void go_behind_last_unit() override {}
-
-    [[nodiscard]] const Framing& units() const override { return *units_; }
-
-    /// From now on, a reader that takes nothing for a while is treated as gone.
-    void stop_waiting() override { hurried_ = true; }
-
-    [[nodiscard]] const std::string& path() const override { return path_; }
-
-    [[nodiscard]] int error() const override { return error_; }
-
-    [[nodiscard]] std::uint64_t lost() const override { return lost_; }
 
   private:
     void learn_kind();
@@ -205,16 +231,10 @@ class FileOutput final : public OutputFile {
     void put(std::string_view block);
     void change_file();
 
-    std::string path_;
-    const Framing* units_;
     int descriptor_ = -1;
-    bool waits_ = false;        ///< writes to a pipe or terminal wait for the reader
-    std::size_t capacity_ = 0;  ///< size in bytes of the pipe's empty buffer
-    bool whole_ = true;         ///< the data written so far ends with a whole unit
-    std::atomic<int> next_{-1}; ///< the next descriptor to write to; negative if there is none
-    std::atomic<bool> hurried_{false};
-    std::atomic<int> error_{0};
-    std::atomic<std::uint64_t> lost_{0};
+    bool waits_ = false;       ///< writes to a pipe or terminal wait for the reader
+    std::size_t capacity_ = 0; ///< size in bytes of the pipe's empty buffer
+    bool whole_ = true;        ///< the data written so far ends with a whole unit
 };
 
 /// Writes to an output file on its own thread. The queue is bounded. If the disk cannot keep up or is

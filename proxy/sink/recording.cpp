@@ -179,8 +179,12 @@ std::string unpacked(std::string_view frames) {
 } // namespace
 
 Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
-    : options_{std::move(options)}, disk_{&disk}, head_{options_.units->head()},
-      ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
+    : OutputFile{options.path, *options.units,
+                 options.compressed ? std::min<std::size_t>(kWholeFrameText, options.frame_text)
+                                    : 1,
+                 options.segments.has_value()},
+      options_{std::move(options)}, disk_{&disk}, head_{units().head()}, ages_{options_.keep.age},
+      now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
     clock_ = disk_->utc() - seconds_of(now_);
     if (options_.compressed) {
         frames_.emplace();
@@ -190,10 +194,6 @@ Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
 
 Recording::~Recording() {
     leave_file();
-    const int next = next_.exchange(-1);
-    if (next >= 0) {
-        disk_->close(next);
-    }
 }
 
 void Recording::open(Begin begin) {
@@ -412,20 +412,6 @@ void Recording::on_time(Clock::time_point now) {
         if (options_.sync == SyncPolicy::every_second) {
             sync();
         }
-    }
-}
-
-void Recording::switch_to(int descriptor) {
-    if (options_.segments) {
-        if (descriptor >= 0) {
-            disk_->close(descriptor);
-        }
-        cut_wanted_ = true;
-        return;
-    }
-    const int other = next_.exchange(descriptor);
-    if (other >= 0) {
-        disk_->close(other);
     }
 }
 

@@ -5,8 +5,6 @@
 #include "proxy/sink/retention.h"
 #include "proxy/sink/zstd_frames.h"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -86,47 +84,15 @@ class Recording final : public OutputFile {
     Recording(Recording&&) = delete;
     Recording& operator=(Recording&&) = delete;
 
-    [[nodiscard]] const Framing& units() const override { return *options_.units; }
-
     /// Data that is written while ready() is false is lost.
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
 
-    [[nodiscard]] std::size_t portion() const override {
-        return frames_ ? std::min<std::size_t>(kWholeFrameText, options_.frame_text) : 1;
-    }
-
-    [[nodiscard]] bool ready() const override { return error_ == 0; }
-
-    [[nodiscard]] bool segmented() const override { return options_.segments.has_value(); }
+    [[nodiscard]] bool ready() const override { return !failed(); }
 
     [[nodiscard]] bool cut_due(Clock::time_point now) override;
     bool cut() override;
     void finish() override;
-
-    void switch_to(int descriptor) override;
-
-    void go_behind_last_unit() override { repair_wanted_ = true; }
-
-    void stop_waiting() override { hurried_ = true; }
-
-    [[nodiscard]] bool moved() const override { return moved_; }
-
-    [[nodiscard]] CutEnd take_cut() override {
-        return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
-    }
-
-    [[nodiscard]] std::int64_t take_clock_jump() override { return clock_jump_.exchange(0); }
-
-    [[nodiscard]] const std::string& path() const override { return options_.path; }
-
-    [[nodiscard]] int error() const override { return error_; }
-
-    [[nodiscard]] bool is_disk_scarce() const override { return scarce_; }
-
-    [[nodiscard]] std::uint64_t lost() const override { return lost_; }
-
-    [[nodiscard]] std::uint64_t written_bytes() const override { return written_bytes_; }
 
   private:
     void open(Begin begin);
@@ -169,24 +135,11 @@ class Recording final : public OutputFile {
     std::uint64_t number_ = 0; ///< number of the last segment
     SegmentAges ages_;
     std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
-    std::atomic<bool> scarce_ =
-        false; ///< less disk space is free than RecordingOptions::least_free
     Clock::time_point now_{};
     Clock::time_point opened_{};
     Clock::time_point looked_{};
     Clock::time_point checked_{};
     Clock::time_point tried_{};
-    std::atomic<bool> cut_wanted_{false};
-    std::atomic<int> next_{-1}; ///< the next descriptor to write to; negative if there is none
-    std::atomic<bool> repair_wanted_{false};
-    std::atomic<bool> hurried_{false};
-    std::atomic<bool> moved_{false};
-    std::atomic<int> error_{0};
-    std::atomic<std::uint64_t> lost_{0};
-    std::atomic<std::uint64_t> written_bytes_{0}; ///< bytes written to all files
-    std::atomic<std::uint64_t> cut_bytes_{0};
-    std::atomic<std::uint64_t> cut_units_{0};
-    std::atomic<std::int64_t> clock_jump_{0};
 };
 
 } // namespace tw::sink

@@ -148,7 +148,7 @@ TEST_CASE("what comes when the spool was removed is lost at once, and counted") 
         output.write(block);
     }
     CHECK(output.lost() == 5);
-    CHECK(output.bus_totals()->dropped == 5);
+    CHECK(output.totals().dropped == 5);
     CHECK(output.ready()); // nobody need keep any for it
     CHECK(output.error() == ENOENT);
 }

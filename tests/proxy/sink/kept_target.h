@@ -3,6 +3,7 @@
 #include "proxy/sink/file_output.h"
 
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -12,7 +13,8 @@ namespace tw::test {
 /// Keeps what it gets, with `---` where it was cut; busy or wanting a cut when it is told to be.
 class KeptTarget : public sink::OutputFile {
   public:
-    explicit KeptTarget(bool segmented = false) : segmented_{segmented} {}
+    explicit KeptTarget(bool segmented = false, std::size_t portion = 1)
+        : OutputFile{"", sink::record_lines(), portion, segmented} {}
 
     void write(std::string_view block) override {
         const std::scoped_lock lock{mutex_};
@@ -31,8 +33,6 @@ class KeptTarget : public sink::OutputFile {
         return ready_;
     }
 
-    [[nodiscard]] bool segmented() const override { return segmented_; }
-
     [[nodiscard]] bool cut_due(Clock::time_point /*now*/) override {
         const std::scoped_lock lock{mutex_};
         return cut_wanted_;
@@ -46,18 +46,6 @@ class KeptTarget : public sink::OutputFile {
     }
 
     void finish() override { finished_ = true; }
-
-    void switch_to(int /*descriptor*/) override {}
-
-    void go_behind_last_unit() override {}
-
-    void stop_waiting() override {}
-
-    [[nodiscard]] const std::string& path() const override { return path_; }
-
-    [[nodiscard]] int error() const override { return 0; }
-
-    [[nodiscard]] std::uint64_t lost() const override { return 0; }
 
     void set_ready(bool ready) {
         const std::scoped_lock lock{mutex_};
@@ -92,13 +80,11 @@ class KeptTarget : public sink::OutputFile {
   private:
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    bool segmented_;
     bool ready_ = true;
     bool cut_wanted_ = false;
     bool finished_ = false;
     int turns_ = 0;
     std::string text_;
-    std::string path_;
 };
 
 } // namespace tw::test

@@ -52,9 +52,7 @@ class Gate final : public KeptTarget {
 /// Wants so much at a time.
 class Portions final : public KeptTarget {
   public:
-    explicit Portions(std::size_t portion) : portion_{portion} {}
-
-    [[nodiscard]] std::size_t portion() const override { return portion_; }
+    explicit Portions(std::size_t portion) : KeptTarget{false, portion} {}
 
     void write(std::string_view block) override {
         sizes_.push_back(block.size());
@@ -65,7 +63,6 @@ class Portions final : public KeptTarget {
     [[nodiscard]] const std::vector<std::size_t>& sizes() const { return sizes_; }
 
   private:
-    std::size_t portion_;
     std::vector<std::size_t> sizes_;
 };
 

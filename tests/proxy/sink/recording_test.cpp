@@ -445,7 +445,7 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
          }},
         {"a word",
          {},
-         [](Recording& recording, Clockwork&, const std::string&) { recording.switch_to(-1); }},
+         [](Recording& recording, Clockwork&, const std::string&) { recording.request_cut(); }},
         {"it was removed",
          {},
          [](Recording&, Clockwork& clock, const std::string& current) {
