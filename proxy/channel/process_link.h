@@ -26,11 +26,10 @@ enum class ControlMessage : std::uint8_t {
     token,     ///< the access token of the live page; see PageToken
     begin,     ///< all startup messages were sent
     server,    ///< a server's new address; see RelayWindow::set_server
-    /// Write further records to the descriptor of this message; without a descriptor, to the next
-    /// segment file.
-    records,
-    summary, ///< write the summary to the descriptor of this message
-    report,  ///< write the totals so far
+    /// Continue the output that the text names (see kRecords) in the file of the descriptor; without a
+    /// descriptor, in the next segment.
+    file,
+    report, ///< write the totals so far
     /// Write the session checkpoints, for another relay's observer, to the descriptor of this message.
     checkpoint,
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
@@ -39,22 +38,22 @@ enum class ControlMessage : std::uint8_t {
     /// the descriptor, if the message has one, contains the previous observer's session checkpoints.
     look,
     // Messages from the observer.
-    /// The records file was moved or deleted, or with the text "capture" the capture file. The relay
-    /// must open that file again and send its descriptor.
+    /// The file of the output that the text names was moved or deleted. Asks for `file`.
     reopen,
     /// Make the server send a full snapshot to the session with this number (Event::session).
     resync,
     // Messages from the relay.
-    flight,  ///< write the data of the flight recorder to a file
-    capture, ///< like `records`, but for the capture file
+    flight, ///< write the data of the flight recorder to a file
     /// From the observer: open the live page's sockets, which the observer may not open itself.
     /// From the relay: one of these sockets, in the order of addresses, or a text that says why it could
     /// not be opened.
     page,
 };
 
-/// The text of a ControlMessage::reopen message about the capture file.
-inline constexpr std::string_view kOfCapture = "capture";
+/// The names of outputs in the messages `file` and `reopen`.
+inline constexpr std::string_view kRecords = "records";
+inline constexpr std::string_view kCapture = "capture";
+inline constexpr std::string_view kSummary = "summary";
 
 /// One end of the connection between the relay's and the observer's process. Messages arrive in order.
 /// No function blocks.

@@ -59,36 +59,21 @@ constexpr std::array kLiveFlags{
 
 } // namespace
 
-base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage file) {
-    return file == channel::ControlMessage::capture
-               ? flags.recording.open_again(recorded_capture(), flags.artifacts.capture)
-               : flags.recording.open_again(recorded_lines(), flags.records.output);
-}
-
 ConfigReloader::ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
                                const RunFlags& flags, const Settings& settings)
     : command_{std::move(command)}, invocation_{std::move(invocation)},
-      make_flags_{std::move(make_flags)}, open_again_{[&flags](channel::ControlMessage file) {
-          return open_again(flags, file);
+      make_flags_{std::move(make_flags)}, prepare_servers_{[&flags](std::size_t count) {
+          flags.prepare_servers(count);
       }},
-      prepare_servers_{[&flags](std::size_t count) { flags.prepare_servers(count); }},
-      reopened_files_{
-          {channel::ControlMessage::records, flags.records.output,
-           !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
-          {channel::ControlMessage::capture, flags.artifacts.capture,
-           !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
-      summary_{flags.records.summary}, named_{!flags.servers().empty()}, values_{
-                                                                             settings.values()} {}
+      named_{!flags.servers().empty()}, values_{settings.values()} {}
 
 process::ReloadedSettings ConfigReloader::operator()() {
-    process::ReloadedSettings reload;
     try {
-        reload = reread();
+        return reread();
     } catch (const std::exception& error) { // UsageError, and CLI11's exceptions
         spdlog::error("configuration not reloaded: {}", error.what());
+        return {};
     }
-    reopen(reload);
-    return reload;
 }
 
 process::ReloadedSettings ConfigReloader::reread() {
@@ -143,30 +128,25 @@ ConfigReloader::servers_of(const RunFlags& flags) const {
     return servers;
 }
 
-void ConfigReloader::reopen(process::ReloadedSettings& reload) const {
-    const auto add = [&reload](channel::ControlMessage message, const std::string& path,
-                               base::UniqueFd file) {
-        if (file.valid()) {
-            reload.files.emplace_back(message, std::move(file));
-        } else {
-            spdlog::error("cannot reopen {}, keeping it as it is: {}", path,
-                          std::generic_category().message(errno));
+namespace {
+
+/// Returns the outputs that continue under their paths after their files were moved away.
+std::vector<process::ReopenedOutput> reopened_outputs(const RunFlags& flags) {
+    std::vector<process::ReopenedOutput> outputs;
+    const auto add = [&outputs](std::string_view name, const std::string& path, auto open) {
+        if (!path.empty() && path != "-") {
+            outputs.push_back({.name = name, .path = path, .open = std::move(open)});
         }
     };
-    for (const auto& [file, path, segmented] : reopened_files_) {
-        if (segmented) {
-            reload.files.emplace_back(file, base::UniqueFd{}); // continues in the next segment
-        } else if (!path.empty() && path != "-") {
-            add(file, path, open_again_(file));
-        }
-    }
-    if (!summary_.empty() && summary_ != "-") {
-        add(channel::ControlMessage::summary, summary_,
-            base::UniqueFd{sink::FileOutput::open_again(summary_)});
-    }
+    add(channel::kRecords, flags.records.output,
+        flags.recording.reopener(recorded_lines(), flags.records.output));
+    add(channel::kCapture, flags.artifacts.capture,
+        flags.recording.reopener(recorded_capture(), flags.artifacts.capture));
+    add(channel::kSummary, flags.records.summary, [path = flags.records.summary] {
+        return base::UniqueFd{sink::FileOutput::open_again(path)};
+    });
+    return outputs;
 }
-
-namespace {
 
 /// Returns the descriptor for text to users, which must not be mixed with records on standard
 /// output.
@@ -389,7 +369,7 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
                               .reason = "the --duration has elapsed"};
     }
     options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
-    options.open_again = [&flags](channel::ControlMessage file) { return open_again(flags, file); };
+    options.outputs = reopened_outputs(flags);
     std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is handled
     return options;
 }

@@ -15,14 +15,10 @@
 
 namespace tw::cli {
 
-/// Opens the file that --output (for ControlMessage::records) or --write (for
-/// ControlMessage::capture) now names. See RecordingFlags::open_again.
-[[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage file);
-
 /// Creates the flags of the running command with their defaults.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
 
-/// Rereads the configuration and reopens the files of a running command.
+/// Rereads the configuration of a running command.
 class ConfigReloader {
   public:
     /// `settings`: the complete settings at the start. `command`: the command's name.
@@ -41,25 +37,13 @@ class ConfigReloader {
     [[nodiscard]] process::ReloadedSettings reread();
     [[nodiscard]] std::optional<std::vector<process::ServedServer>>
     servers_of(const RunFlags& flags) const;
-    void reopen(process::ReloadedSettings& reload) const;
 
     std::string command_;
     Invocation invocation_;
     MakeFlags make_flags_;
-
-    /// A file that can be reopened.
-    struct ReopenedFile {
-        channel::ControlMessage file;
-        std::string path; ///< empty if there is no file
-        bool segmented;
-    };
-
-    std::function<base::UniqueFd(channel::ControlMessage)> open_again_;
     /// RunFlags::prepare_servers() of the flags at the start, because the session limit of these
     /// flags stays in force.
     std::function<void(std::size_t count)> prepare_servers_;
-    std::vector<ReopenedFile> reopened_files_;
-    std::string summary_;
     bool named_;    ///< true if the servers have names
     Values values_; ///< the values in force
 };

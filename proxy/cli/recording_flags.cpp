@@ -284,16 +284,16 @@ std::unique_ptr<sink::OutputFile> RecordingFlags::open(const RecordingKind& kind
     return recording ? open_files(kind, *recording, begin) : open_stream(kind, path);
 }
 
-base::UniqueFd RecordingFlags::open_again(const RecordingKind& kind,
-                                          const std::string& path) const {
-    const auto recording = options(kind, path);
-    if (!recording) {
-        return base::UniqueFd{path.empty() || path == "-" ? -1
-                                                          : sink::FileOutput::open_again(path)};
+std::function<base::UniqueFd()> RecordingFlags::reopener(const RecordingKind& kind,
+                                                         const std::string& path) const {
+    if (!folder(kind, path).empty()) {
+        return {};
     }
-    return base::UniqueFd{recording->segments ? -1
-                                              : sink::system_disk().open(
-                                                    path, sink::Disk::How::append, kind.readers)};
+    return [path, readers = kind.readers] {
+        return base::UniqueFd{
+            is_stream(path) ? sink::FileOutput::open_again(path)
+                            : sink::system_disk().open(path, sink::Disk::How::append, readers)};
+    };
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,11 +74,10 @@ struct RecordingFlags {
     /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<sink::OutputFile>
     open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
-    /// Opens the file that a path now names, for an observer, which may not open files itself.
-    /// Returns an invalid descriptor and sets errno on failure, or if the observer may open the
-    /// file.
-    [[nodiscard]] base::UniqueFd open_again(const RecordingKind& kind,
-                                            const std::string& path) const;
+    /// Returns a function that opens the file that the path then names; it returns an invalid
+    /// descriptor and sets errno on failure. Empty for segments.
+    [[nodiscard]] std::function<base::UniqueFd()> reopener(const RecordingKind& kind,
+                                                           const std::string& path) const;
 };
 
 } // namespace tw::cli

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <system_error>
 #include <thread>
-#include <tuple>
 
 #include <spdlog/spdlog.h>
 
@@ -39,19 +38,6 @@ void DiskReport::check(sink::OutputFile& file) {
     } else {
         spdlog::info("recording to {} resumed", file.path());
     }
-}
-
-void LiveOutput::switch_to(int descriptor) {
-    if (target_->segmented()) {
-        target_->request_cut();
-    } else if (descriptor >= 0) {
-        target_->switch_to(descriptor);
-    }
-}
-
-bool LiveOutput::check() {
-    report_.check(*target_);
-    return target_->moved() && !target_->segmented();
 }
 
 std::uint64_t LiveOutput::finish() {
@@ -104,7 +90,7 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
 
 void RecordOutputs::check() {
     if (bus_) {
-        std::ignore = bus_->check();
+        bus_->check();
     }
 }
 

@@ -39,13 +39,8 @@ class LiveOutput {
 
     [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
 
-    /// Continues in a file that was opened elsewhere; with a negative descriptor, in the next
-    /// segment if the output has segments.
-    void switch_to(int descriptor);
-
-    /// Logs the state of the output. Returns true if its file was moved or deleted and must be
-    /// reopened. Call it once a second.
-    [[nodiscard]] bool check();
+    /// Logs the state of the output. Call it once a second.
+    void check() { report_.check(*target_); }
 
     /// Writes all queued data. Returns the number of lost records or packets.
     [[nodiscard]] std::uint64_t finish();

@@ -287,10 +287,8 @@ void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) co
         parts_.impair(message.text);
         break;
     case channel::ControlMessage::reopen:
-        if (parts_.open_again) {
-            parts_.open_again(message.text == channel::kOfCapture
-                                  ? channel::ControlMessage::capture
-                                  : channel::ControlMessage::records);
+        if (parts_.reopen) {
+            parts_.reopen(message.text);
         }
         break;
     case channel::ControlMessage::page:

@@ -82,9 +82,9 @@ class ObserverKeeper {
         std::function<bool(const channel::ProcessLink& link)> send_startup;
         /// Called when the observer requests an impairment, in relay::parse_impairment's format.
         std::function<void(const std::string& settings)> impair;
-        /// Called when the observer's output file (ControlMessage::records or ::capture) was moved
-        /// or deleted, so that it needs a new one.
-        std::function<void(channel::ControlMessage word)> open_again{};
+        /// Called when the file of the observer's output with this name was moved or deleted, so
+        /// that it needs a new one.
+        std::function<void(const std::string& output)> reopen{};
         /// Called when the observer needs the listening sockets of the live page.
         std::function<void()> open_page{};
         /// Called when the observer requests a full snapshot of a session, given by its number.

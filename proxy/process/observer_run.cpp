@@ -208,16 +208,8 @@ void ObserverRun::await_message() {
 
 void ObserverRun::handle(channel::ProcessLink::Message& message) {
     switch (message.word) {
-    case channel::ControlMessage::records:
-    case channel::ControlMessage::capture:
-        if (auto& output = message.word == channel::ControlMessage::capture ? capture_ : records_) {
-            output->switch_to(message.descriptor.release());
-        }
-        break;
-    case channel::ControlMessage::summary:
-        if (options_.summary != nullptr && message.descriptor.valid()) {
-            options_.summary->switch_to(message.descriptor.release());
-        }
+    case channel::ControlMessage::file:
+        reopen(message);
         break;
     case channel::ControlMessage::impair:
         if (!impairment_) {
@@ -342,12 +334,35 @@ void ObserverRun::show_end() {
     std::fflush(out);
 }
 
-void ObserverRun::check_disk() {
-    if (records_ && records_->check()) {
-        link_.send(channel::ControlMessage::reopen);
+std::array<ObserverRun::NamedOutput, 3> ObserverRun::named_outputs() const {
+    return {NamedOutput{channel::kRecords, options_.file},
+            NamedOutput{channel::kCapture, options_.capture},
+            NamedOutput{channel::kSummary, options_.summary}};
+}
+
+void ObserverRun::reopen(channel::ProcessLink::Message& message) {
+    for (const auto& [name, file] : named_outputs()) {
+        if (file == nullptr || name != message.text) {
+            continue;
+        }
+        if (file->segmented()) {
+            file->request_cut();
+        } else if (message.descriptor.valid()) {
+            file->switch_to(message.descriptor.release());
+        }
     }
-    if (capture_ && capture_->check()) {
-        link_.send(channel::ControlMessage::reopen, channel::kOfCapture);
+}
+
+void ObserverRun::check_disk() {
+    for (auto* const output : {&records_, &capture_}) {
+        if (*output) {
+            (*output)->check();
+        }
+    }
+    for (const auto& [name, file] : named_outputs()) {
+        if (file != nullptr && file->moved() && !file->segmented()) {
+            link_.send(channel::ControlMessage::reopen, name);
+        }
     }
 }
 

@@ -19,6 +19,7 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/wire/message_set.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -26,6 +27,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -86,6 +88,11 @@ class ObserverRun {
     [[nodiscard]] ObserverResult run();
 
   private:
+    struct NamedOutput {
+        std::string_view name;  ///< see channel::kRecords
+        sink::OutputFile* file; ///< null: none
+    };
+
     void open_page(PageOptions options);
     void open_page_late();
     void start_inspecting(const base::UniqueFd& checkpoint);
@@ -97,9 +104,12 @@ class ObserverRun {
     void show_end();
     [[nodiscard]] std::string recording_text() const;
 
+    [[nodiscard]] std::array<NamedOutput, 3> named_outputs() const;
+
     [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
     void check_disk();
+    void reopen(channel::ProcessLink::Message& message);
     void write_flight(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);

@@ -2,6 +2,7 @@
 
 #include "proxy/base/descriptors.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <initializer_list>
@@ -54,7 +55,14 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                         parts_.impair(*impairment);
                     }
                 },
-            .open_again = [this](channel::ControlMessage word) { open_again(word); },
+            .reopen =
+                [this](const std::string& name) {
+                    const auto output =
+                        std::ranges::find(options_.outputs, name, &ReopenedOutput::name);
+                    if (output != options_.outputs.end()) {
+                        reopen(*output);
+                    }
+                },
             .open_page = [this] { open_page(); },
             .resync = parts_.resync,
             .follows = parts_.follows});
@@ -109,8 +117,9 @@ void Supervisor::on_signal(int signal) {
 
 void Supervisor::reload() {
     const ReloadedSettings changes = options_.reload();
-    for (const auto& [word, file] : changes.files) {
-        send(word, {}, file.get()); // if there is no observer, the next one opens the file itself
+    for (ReopenedOutput& output : options_.outputs) {
+        output.error = 0; // a failure is logged again
+        reopen(output);
     }
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
@@ -168,19 +177,17 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-/// Handles an observer whose output file was moved or replaced.
-void Supervisor::open_again(channel::ControlMessage word) {
-    const base::UniqueFd file = options_.open_again ? options_.open_again(word) : base::UniqueFd{};
-    const int error = file.valid() ? 0 : errno;
-    if (error != 0 && error != open_errors_reported_[word]) {
-        spdlog::error("the file of {} is gone and cannot be recreated: {}",
-                      word == channel::ControlMessage::capture ? "the capture" : "records",
+/// Lets an output continue under its path. If there is no observer, the next one opens the path itself.
+void Supervisor::reopen(ReopenedOutput& output) {
+    const base::UniqueFd file = output.open ? output.open() : base::UniqueFd{};
+    const int error = !output.open || file.valid() ? 0 : errno;
+    if (error == 0) {
+        send(channel::ControlMessage::file, output.name, file.get());
+    } else if (error != output.error) {
+        spdlog::error("cannot reopen {}, keeping it as it is: {}", output.path,
                       std::generic_category().message(error));
     }
-    open_errors_reported_[word] = error;
-    if (file.valid()) {
-        send(word, {}, file.get());
-    }
+    output.error = error;
 }
 
 void Supervisor::open_page() {

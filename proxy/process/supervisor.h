@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,8 +54,17 @@ struct ReloadedSettings {
     std::optional<std::string> log_level{};
     std::optional<PageToken> token{};
     std::optional<std::vector<ServedServer>> servers{}; ///< the servers to serve from now on
-    /// New output files for ControlMessage::records, ::capture and ::summary.
-    std::vector<std::pair<channel::ControlMessage, base::UniqueFd>> files{};
+};
+
+/// An output of the observer that continues under its path after its file was moved away. The observer
+/// may not open the file, because it would need access to the whole folder.
+struct ReopenedOutput {
+    std::string_view name; ///< see channel::kRecords
+    std::string path;
+    /// Opens the file. Returns an invalid descriptor and sets errno on failure. Empty for segments,
+    /// which the observer opens.
+    std::function<base::UniqueFd()> open{};
+    int error = 0; ///< the last failure
 };
 
 /// The settings common to all live runs, whatever their source of traffic.
@@ -67,9 +75,7 @@ struct SupervisorOptions {
     std::optional<TimeLimit> time_limit{};
     /// Called on SIGHUP; empty: nothing can be reloaded.
     std::function<ReloadedSettings()> reload{};
-    /// Reopens the file of ControlMessage::records or ::capture, for an observer whose file was
-    /// moved. Returns an invalid descriptor and sets errno on failure.
-    std::function<base::UniqueFd(channel::ControlMessage word)> open_again{};
+    std::vector<ReopenedOutput> outputs{};
     /// Opens the sockets of the live page for an observer that is confined. An exception is
     /// reported to the observer. Empty: no page.
     std::function<std::vector<web::Listening>()> open_page{};
@@ -133,7 +139,7 @@ class Supervisor {
     void on_signal(int signal);
     void reload();
     void every_second(const boost::system::error_code& error);
-    void open_again(channel::ControlMessage word);
+    void reopen(ReopenedOutput& output);
     void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
     void apply_requested_impairment();
@@ -157,7 +163,6 @@ class Supervisor {
     /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
     /// an error; it must then not wait again.
     bool stopping_ = false;
-    std::map<channel::ControlMessage, int> open_errors_reported_;
     std::optional<RequestedImpairment> requested_impairment_;
 };
 
