@@ -1,5 +1,6 @@
 #include "proxy/bus/bus_output.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/bus/backlog.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/records.h"
@@ -18,12 +19,6 @@ namespace {
 constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
-
-std::int64_t utc_now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
 
 class LineText final : public sink::Output {
   public:
@@ -57,7 +52,7 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 
 BusOutput::BusOutput(const PublishOptions& options, Patience patience)
     : OutputFile{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
-      lossless_until_{utc_now()}, work_{std::make_shared<SharedState>()} {
+      lossless_until_{base::now_utc()}, work_{std::make_shared<SharedState>()} {
     Publisher::Leftovers leftovers;
     const std::string run = make_run_id();
     if (options.spool.empty()) {
@@ -145,11 +140,13 @@ void BusOutput::report_loss() {
     const std::uint64_t lost = store_->unreported_losses();
     if (lost == 0) {
         // Until the line with the previous report is published, the report may be dropped, too.
-        lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : utc_now();
+        lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : base::now_utc();
         return;
     }
-    const record::LossRecord record{
-        .head = {.time = utc_now()}, .lost = lost, .since = lossless_until_, .cause = "disk_full"};
+    const record::LossRecord record{.head = {.time = base::now_utc()},
+                                    .lost = lost,
+                                    .since = lossless_until_,
+                                    .cause = "disk_full"};
     LineText text;
     sink::JsonLines line{{}, text};
     line.on_record(&record);

@@ -1,5 +1,6 @@
 #include "proxy/sink/file_output.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/record/json_check.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
@@ -362,12 +363,6 @@ constexpr std::size_t kQueuedPiece = 65'536;
 /// Time that is added to the clock at the end, so that the output file tries again at once.
 constexpr std::chrono::seconds kLastTry{10};
 
-std::int64_t utc_now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
 std::string_view cause_of(int error) {
     switch (error) {
     case 0:
@@ -428,7 +423,7 @@ void QueuedOutput::drop(std::string_view block) {
     const std::uint64_t count = target_->units().count(block);
     dropped_ += count;
     if (!loss_) {
-        loss_ = Loss{.since = utc_now(), .cause = cause_of(target_->error())};
+        loss_ = Loss{.since = base::now_utc(), .cause = cause_of(target_->error())};
     }
     loss_->count += count;
 }
@@ -437,7 +432,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
     if (!loss_ || loss_->count == 0) {
         return;
     }
-    queue.append(target_->units().loss(*loss_, utc_now()));
+    queue.append(target_->units().loss(*loss_, base::now_utc()));
     loss_.reset();
 }
 

@@ -1,15 +1,14 @@
 #include "proxy/sink/file_queue.h"
 
-#include <algorithm>
+#include "proxy/base/files.h"
+
 #include <cerrno>
 #include <ctime>
-#include <span>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -88,39 +87,6 @@ namespace {
 /// of them.
 constexpr std::size_t kMaxComplaints = 16;
 
-/// Waits for a pipe's reader. Returns false if the reader takes nothing for a while.
-bool wait_for_reader(int descriptor) {
-    constexpr int kPatienceMs = 3000;
-    pollfd wanted{.fd = descriptor, .events = POLLOUT, .revents = 0};
-    int ready = 0;
-    do {
-        ready = ::poll(&wanted, 1, kPatienceMs);
-    } while (ready < 0 && errno == EINTR);
-    return ready > 0;
-}
-
-/// Writes all bytes at the position `at`, or at the end of the file. Returns 0 or errno.
-int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<std::size_t> at) {
-    while (!bytes.empty()) {
-        const ssize_t written =
-            at ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*at))
-               : ::write(descriptor, bytes.data(), bytes.size());
-        if (written < 0 && errno == EAGAIN) { // a pipe whose reader is slow
-            if (!wait_for_reader(descriptor)) {
-                return ETIMEDOUT;
-            }
-            continue;
-        }
-        if (written < 0 && errno != EINTR) {
-            return errno;
-        }
-        const auto size = static_cast<std::size_t>(std::max<ssize_t>(written, 0));
-        bytes = bytes.subspan(size);
-        at = at ? std::optional{*at + size} : std::nullopt;
-    }
-    return 0;
-}
-
 } // namespace
 
 FileQueue::FileQueue(Full full, std::size_t max_bytes, std::atomic<std::uint64_t>* progress)
@@ -173,27 +139,17 @@ bool FileQueue::push(Command command) {
 
 std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
                                                  std::vector<std::byte> bytes, Readers readers) {
-    File file = 0;
-    {
-        const std::lock_guard lock{mutex_};
-        file = next_++;
-    }
-    if (!push({.kind = Command::Kind::create,
-               .file = file,
-               .bytes = std::move(bytes),
-               .path = std::move(path),
-               .readers = readers})) {
-        return std::nullopt;
-    }
-    return file;
+    const File file = next_++;
+    const bool pushed = push({.kind = Command::Kind::create,
+                              .file = file,
+                              .bytes = std::move(bytes),
+                              .path = std::move(path),
+                              .readers = readers});
+    return pushed ? std::optional{file} : std::nullopt;
 }
 
 FileQueue::File FileQueue::adopt(int descriptor, std::filesystem::path path) {
-    File file = 0;
-    {
-        const std::lock_guard lock{mutex_};
-        file = next_++;
-    }
+    const File file = next_++;
     static_cast<void>(push({.kind = Command::Kind::adopt,
                             .file = file,
                             .descriptor = descriptor,
@@ -312,7 +268,7 @@ void FileQueue::create_file(const Command& command) {
                                                      number, command.path.extension().string());
     }
     if (open.descriptor < 0) {
-        fail(open, command.file, errno);
+        fail(open, command.file, {errno, std::generic_category()});
         return;
     }
     write(open, command);
@@ -332,26 +288,27 @@ void FileQueue::write(Open& open, const Command& command) {
         ++lost_;
         return;
     }
-    const off_t before = ::lseek(open.descriptor, 0, SEEK_CUR); // negative for a pipe
-    const auto at = is_patch ? std::optional{command.at} : std::nullopt;
-    const int error = write_all(open.descriptor, command.bytes, at);
-    if (error == 0) {
-        return;
+    const off_t end = ::lseek(open.descriptor, 0, SEEK_CUR);
+    if (is_patch) {
+        ::lseek(open.descriptor, static_cast<off_t>(command.at), SEEK_SET);
     }
-    if (!is_patch && before >= 0 && ::ftruncate(open.descriptor, before) == 0) {
-        ::lseek(open.descriptor, before, SEEK_SET); // the data before is complete
+    const std::error_code error = base::write_all(open.descriptor, command.bytes);
+    const bool cut = error && !is_patch && ::ftruncate(open.descriptor, end) == 0;
+    if (is_patch || cut) {
+        ::lseek(open.descriptor, end, SEEK_SET); // the data up to here is complete
     }
-    fail(open, command.file, error);
+    if (error) {
+        fail(open, command.file, error);
+    }
 }
 
-void FileQueue::fail(Open& open, File file, int error) {
+void FileQueue::fail(Open& open, File file, const std::error_code& error) {
     open.dead = true;
     const std::lock_guard lock{mutex_};
     dead_.insert(file);
     ++lost_;
     if (complaints_.size() < kMaxComplaints) {
-        complaints_.push_back(
-            fmt::format("{}: {}", open.path.string(), std::generic_category().message(error)));
+        complaints_.push_back(fmt::format("{}: {}", open.path.string(), error.message()));
     }
 }
 

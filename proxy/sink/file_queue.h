@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -162,7 +163,7 @@ class FileQueue {
     void execute(Command& command);
     void create_file(const Command& command);
     void write(Open& open, const Command& command);
-    void fail(Open& open, File file, int error);
+    void fail(Open& open, File file, const std::error_code& error);
 
     Full full_;
     std::size_t max_bytes_;
@@ -172,7 +173,7 @@ class FileQueue {
     std::condition_variable room_;
     std::deque<Command> queue_;
     std::size_t queued_bytes_ = 0;
-    File next_ = 1;
+    std::atomic<File> next_{1};
     std::vector<std::string> complaints_;
     std::uint64_t lost_ = 0;
     std::uint64_t created_ = 0;
