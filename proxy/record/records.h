@@ -306,7 +306,7 @@ struct WorldRecord {
     std::uint32_t run = 1;          ///< number of starts and map changes of the server so far
     std::uint32_t views = 0;        ///< number of sessions whose snapshot of this tick is included
     bool complete = false;          ///< no session's snapshot of this tick is missing
-    const MapRecord* map = nullptr; ///< the current map; null while unknown; not written to JSON
+    const MapRecord* map = nullptr; ///< the run's map; null while unknown
     SnapshotRecord shown{};         ///< the merged items, in the form of a snapshot
 };
 

@@ -345,6 +345,12 @@ inline constexpr auto kWorldSchema =
            key("server", &WorldRecord::server, "The server's address."),
            key("run", &WorldRecord::run,
                "Counts the server's starts and map changes from 1; ticks restart with each."),
+           key(
+               "map",
+               [](const WorldRecord& r) {
+                   return some(r.map == nullptr ? std::string_view{} : r.map->name);
+               },
+               "The name of the run's map, as announced; absent while unknown."),
            key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is included."),
            key("complete", &WorldRecord::complete,
                "Every session due a snapshot of this tick is included."),

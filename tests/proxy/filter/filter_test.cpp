@@ -175,6 +175,11 @@ TEST_CASE("conditions select what they say") {
         {"fields.name == \"a server\"", &s.connless, true},
         {"protocol == 0.6 and client ~ 127.0.0.1:", &s.session, true},
         {"crc == 00ff12ab", &s.map, true},
+        {"map", &s.map, true},
+        {"map", &s.world, false}, // alone, it is the type
+        {"map == dm1", &s.world, true},
+        {"map == ctf5", &s.world, false},
+        {"map == null", &s.map, true},
         {"t >= 2026-01-01 and t < 2026-01-01T00:00:01Z", &s.map, true},
         {"severity >= warning", &s.finding, true},
         {"severity < error", &s.finding, false},

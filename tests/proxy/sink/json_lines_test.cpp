@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,29 @@ TEST_CASE("every record has the common keys first and its own behind them") {
         CHECK(line.at("t").as_string() == "2026-01-01T00:00:00.123456Z");
         CHECK(line.at("session").as_int64() == 3);
         CHECK(line.at("dir").as_string() == "s2c");
+    }
+}
+
+TEST_CASE("a world names its map, once that is known") {
+    struct Row {
+        std::string_view name;
+        std::optional<std::string_view> announced; ///< nullopt: no map is known
+        boost::json::value expected;               ///< null: the key is absent
+    };
+
+    const Row rows[] = {
+        {"no map is known", std::nullopt, nullptr},
+        {"a map without a name, of a session that another process had", "", nullptr},
+        {"a name", "Sunny Side Up", "Sunny Side Up"},
+        {"a hostile name", "\"}\n\xff", "\"}\n\xef\xbf\xbd"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const record::MapRecord map{.name = row.announced.value_or("")};
+        const record::WorldRecord world{.server = "a:1", .map = row.announced ? &map : nullptr};
+        const auto line = only(&world);
+        const boost::json::value* const found = line.as_object().if_contains("map");
+        CHECK((found == nullptr ? boost::json::value{} : *found) == row.expected);
     }
 }
 

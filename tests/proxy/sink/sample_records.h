@@ -92,6 +92,7 @@ class SampleRecords {
                       .renumbered = renumbered_};
         world.shown = snapshot;
         world.shown.sightings = &sightings_;
+        world.map = &map;
         map.again = true;
     }
 
