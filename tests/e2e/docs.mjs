@@ -278,6 +278,21 @@ function testBlock(block, folder) {
     }
 }
 
+test('the query for messages has each message once', () => {
+    const folder = temporaryFolder();
+    const record = (ms, session, message) => JSON.stringify({ t: new Date(ms).toISOString(), type: 'message', session, name: 'sv_chat',
+        fields: { team: 0, client_id: 1, message } });
+    const told = (ms, message, first, last) => Array.from({ length: last - first + 1 }, (_, i) => record(ms + i, first + i, message));
+    const lines = [...told(1000, 'gg', 1, 64), ...told(1500, 'gg', 1, 64), ...told(9000, 'gg', 1, 80), ...told(60000, 'to one', 3, 3),
+        ...told(70000, 'lost', 1, 63), record(71900, 64, 'lost'), JSON.stringify({ t: new Date(0).toISOString(), type: 'world', items: [] })];
+    writeFileSync(join(folder, 'world.jsonl'), `${lines.join('\n')}\n`);
+    const { text } = blocksOf('docs/analyse.md', read('docs/analyse.md')).find(({ file }) => file === 'messages.sql');
+    const input = text.replaceAll('world.jsonl.zst', 'world.jsonl');
+    const rows = execFileSync(process.execPath, [DUCKDB_SHELL], { cwd: folder, input, encoding: 'utf8' });
+    assert.deepEqual(rows.trim().split('\n').slice(-5).map((row) => row.split('|').slice(1).join(' ')),
+        ['64 gg', '64 gg', '80 gg', '1 to one', '64 lost']);
+});
+
 test('what nobody can run, and marks that say nothing, do not pass', () => {
     const block = (text) => blocksOf('page', text)[0];
     assert.throws(() => wayOf('frobnicate --all'), /no test knows/);
