@@ -5,11 +5,11 @@
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/publish_flags.h"
-#include "proxy/cli/record_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
@@ -255,10 +255,10 @@ int run_collect(const CollectFlags& flags) {
     open_log(flags.log_level);
     // Shared flags, checked as in other commands.
     RecordFlags records;
-    records.objects_file = flags.objects_file;
+    records.lookup.objects_file = flags.objects_file;
     records.expect = flags.expect;
     records.fail_on = flags.fail_on;
-    const auto mod = records.description();
+    const auto mod = records.lookup.description();
     LineChecks checks{records.expectations(*mod)};
     const analyze::FailOn fail_on = records.fail_on_findings();
     auto filter = records.parse_filter("--filter", flags.filter, *mod);

@@ -2,7 +2,6 @@
 
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
-#include "proxy/cli/old_names.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/keys.h"
 #include "proxy/process/confinement.h"
@@ -445,6 +444,24 @@ int run_program(int argc, char** argv) {
         sink::print_error("{}", error.what());
     }
     return kExitUsage;
+}
+
+int report_result(const analyze::Outcome& outcome, std::optional<sink::FileOutput>& file) {
+    if (file) {
+        file->write(file->path().ends_with(".xml") ? outcome_junit(outcome)
+                                                   : outcome_text(outcome));
+    }
+    for (const analyze::Check& check : outcome.checks) {
+        if (!check.passed) {
+            sink::print_error("{} {}: {}", check.asked_by, check.text, check.instead);
+        }
+    }
+    if (file && file->failed()) {
+        sink::print_error("--summary {}: {}", file->path(),
+                          std::generic_category().message(file->error()));
+        return kExitFailed;
+    }
+    return outcome.passed() ? 0 : kExitFinding;
 }
 
 } // namespace tw::cli

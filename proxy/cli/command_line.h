@@ -9,10 +9,6 @@
 
 #include <CLI/CLI.hpp>
 
-namespace CLI {
-class App;
-} // namespace CLI
-
 namespace tw::cli {
 
 /// Returns a script with which bash completes commands, flags and flag values.

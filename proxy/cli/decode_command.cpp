@@ -4,13 +4,12 @@
 #include "proxy/analyze/type_sizes.h"
 #include "proxy/base/clock.h"
 #include "proxy/capture/capture_run.h"
-#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/publish_flags.h"
-#include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/pipeline/map_folders.h"
@@ -133,8 +132,9 @@ class DecodeCommand {
 };
 
 DecodeCommand::DecodeCommand(const DecodeFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.fail_on_findings()}, mod_{flags.records.description()},
-      config_{flags.artifacts.complete(flags.records, *mod_, flags.bus.on())},
+    : flags_{&flags}, fail_on_{flags.records.fail_on_findings()},
+      mod_{flags.records.lookup.description()}, config_{flags.artifacts.complete(
+                                                    flags.records, *mod_, flags.bus.on())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
@@ -302,7 +302,7 @@ sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
         command += ' ' + shell_word(record::terminal_text(path));
     }
     const std::pair<std::string_view, const std::string&> same[] = {
-        {"--server", flags_->captures.server}, {"--objects", flags_->records.objects_file}};
+        {"--server", flags_->captures.server}, {"--objects", flags_->records.lookup.objects_file}};
     for (const auto& [flag, value] : same) {
         command += value.empty()
                        ? ""

@@ -1,5 +1,4 @@
-#include "proxy/cli/described_messages.h"
-
+#include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 
 #include <algorithm>

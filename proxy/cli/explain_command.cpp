@@ -5,8 +5,8 @@
 #include "proxy/analyze/map_visits.h"
 #include "proxy/analyze/snapshot_datagrams.h"
 #include "proxy/capture/capture_run.h"
-#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
@@ -94,12 +94,12 @@ constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
 /// is printed.
 bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
-    const wire::ModDescription mod = flags.lookup.description();
+    const auto mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     ExplanationLines lines{story};
-    sink::JsonLines json{{.objects = &mod.objects}, lines};
+    sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures] {
             const capture::CaptureRun::Place& place = captures.place();
@@ -115,8 +115,8 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     inspect::Observers observers;
     observers.add(datagrams);
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.objects = &mod.objects,
-                                  .described = &mod.messages,
+    inspect::Inspector inspector{{.objects = &mod->objects,
+                                  .described = &mod->messages,
                                   .memory = &memory,
                                   .observers = &observers},
                                  maps,
@@ -228,7 +228,7 @@ Action add_explain_command(CLI::App& app) {
     command->add_option("--tick", flags->tick, "Tick of the snapshot")
         ->type_name("TICK")
         ->check(CLI::Range(std::int64_t{0}, kLastTick));
-    flags->lookup.add_to(*command, "to name the tiles");
+    flags->lookup.add_to(*command, ", to name the tiles");
     command->add_flag("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();

@@ -1,7 +1,6 @@
 #include "proxy/cli/objects_file.h"
 
 #include "proxy/base/files.h"
-#include "proxy/cli/described_messages.h"
 #include "proxy/cli/settings.h"
 
 #include <algorithm>

@@ -1,8 +1,16 @@
 #pragma once
 
 #include "proxy/wire/message_set.h"
+#include "snapshot/objects.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
 
 namespace tw::cli {
 
@@ -10,5 +18,74 @@ namespace tw::cli {
 /// for an empty path.
 /// Errors: UsageError with the file, the place in it, and what is wrong there.
 void read_objects_file(const std::string& path, wire::ModDescription& mod);
+
+/// Reads the members of an object in a JSON file. Every error is a UsageError with the flag, the
+/// file, the place in it, and what is expected there.
+class JsonReader {
+  public:
+    /// `where`: the prefix of errors, such as "--objects mod.json, object 3".
+    JsonReader(std::string where, const boost::json::object& object)
+        : where_{std::move(where)}, object_{&object} {}
+
+    [[noreturn]] void fail(std::string_view what) const;
+    /// Fails if the object has a key that is not in `keys`.
+    void allow(std::initializer_list<std::string_view> keys) const;
+
+    [[nodiscard]] bool has(std::string_view key) const { return object_->contains(key); }
+
+    /// Returns a text that must not be empty.
+    [[nodiscard]] std::string text(std::string_view key) const;
+    /// Returns a text that records and filters can use as a key: letters, digits and '_'.
+    [[nodiscard]] std::string name(std::string_view key) const;
+    /// Returns one of `words`; the first one if the key is missing.
+    [[nodiscard]] std::string word(std::string_view key,
+                                   std::initializer_list<std::string_view> words) const;
+    [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
+                                      std::int64_t fallback) const;
+    /// Returns a true or false value; false if the key is missing.
+    [[nodiscard]] bool flag(std::string_view key) const;
+
+    /// The value of a key; null if it is missing.
+    [[nodiscard]] const boost::json::value* value(std::string_view key) const {
+        return object_->if_contains(key);
+    }
+
+    /// Returns a list; null if the key is missing.
+    [[nodiscard]] const boost::json::array* array(std::string_view key) const;
+    [[nodiscard]] const boost::json::object* object(std::string_view key) const;
+    /// Returns a reader for element `index` of the list `key`. Errors call the element `what`.
+    [[nodiscard]] JsonReader element(std::string_view key, std::string_view what,
+                                     std::size_t index) const;
+
+    [[nodiscard]] const std::string& where() const { return where_; }
+
+  private:
+    std::string where_;
+    const boost::json::object* object_;
+};
+
+/// A UUID and the name from which it was made; the name is empty if only the UUID was given.
+struct NamedUuid {
+    snapshot::Uuid uuid{};
+    std::string name;
+};
+
+/// The UUID of a name like "object@infclass", as game programs compute it: version 3 (MD5) in
+/// the namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029 (DDNet's CalculateUuid).
+[[nodiscard]] snapshot::Uuid uuid_of_name(std::string_view name);
+
+/// Reads a UUID, or a name from which one is made.
+/// Errors: UsageError.
+[[nodiscard]] NamedUuid parse_uuid(const JsonReader& in, std::string_view key);
+
+/// Reads the key `names` of an object, which gives names to numbers.
+/// Errors: UsageError.
+[[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
+parse_value_names(const JsonReader& in);
+
+/// Adds a message from an element of the list `messages` in a mod's description
+/// (snapshot/OBJECTS.md).
+/// Errors: UsageError.
+void add_message(const JsonReader& in, wire::MessageSet& messages);
 
 } // namespace tw::cli

@@ -308,7 +308,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     }
     settings.complete(std::move(greeting->settings));
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
-    const auto mod = flags.records.description();
+    const auto mod = flags.records.lookup.description();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
     const Begin begin = post.waits ? Begin::shared : Begin::behind;

@@ -3,7 +3,7 @@
 #include "proxy/base/endpoint.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/channel/shared_block.h"
-#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/process/served_servers.h"
 #include "proxy/record/terminal_text.h"

@@ -3,7 +3,7 @@
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/demo_reader.h"
-#include "proxy/cli/capture_flags.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"

@@ -1,11 +1,8 @@
-#include "proxy/cli/replay_command.h"
-
 #include "proxy/base/clock.h"
 #include "proxy/capture/capture_run.h"
-#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/record_flags.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
@@ -58,8 +55,7 @@ std::string clients_text(const replay::ReplayResult& result) {
     return text + '\n';
 }
 
-} // namespace
-
+/// Describes what a replay did. `withheld`: messages of its scripts that were not sent.
 std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld) {
     const replay::ClientTally& tally = result.tally;
     const auto& totals = result.totals;
@@ -86,8 +82,6 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
     }
     return text;
 }
-
-namespace {
 
 /// The most clients of a server.
 constexpr std::size_t kMaxClients = 128;
@@ -144,8 +138,8 @@ class ReplayCommand {
 ReplayCommand::ReplayCommand(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.fail_on_findings()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
-      mod_{flags.records.description()}, config_{flags.records.complete(*mod_)} {
-    check_outputs({flags.capture, flags.records.objects_file},
+      mod_{flags.records.lookup.description()}, config_{flags.records.complete(*mod_)} {
+    check_outputs({flags.capture, flags.records.lookup.objects_file},
                   {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
     static_cast<void>(server_name());
     read_scripts();

@@ -1,8 +1,8 @@
 #include "proxy/cli/run_flags.h"
 
-#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/sink/output.h"
@@ -104,7 +104,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
     const auto mod = std::make_shared<std::unique_ptr<wire::ModDescription>>();
     const auto described = [this, mod]() -> const wire::ModDescription& {
         if (*mod == nullptr) {
-            *mod = records.description();
+            *mod = records.lookup.description();
         }
         return **mod;
     };
@@ -213,7 +213,7 @@ void RunFlags::check_files(const Settings& settings) const {
     const std::string none; // for segments these are only the start of names
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.given_files();
-    read.insert(read.end(), {records.objects_file, settings.file(), http.token_file});
+    read.insert(read.end(), {records.lookup.objects_file, settings.file(), http.token_file});
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
                                 {"--write", whole ? artifacts.capture : none}});

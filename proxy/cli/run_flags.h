@@ -1,7 +1,7 @@
 #pragma once
 
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/publish_flags.h"
-#include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/inspect/session.h"
 #include "proxy/process/followed_server.h"

@@ -3,7 +3,6 @@
 #include "proxy/base/files.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
-#include "proxy/cli/old_names.h"
 #include "proxy/filter/keys.h"
 #include "proxy/process/observer_process.h"
 

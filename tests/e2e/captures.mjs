@@ -1,6 +1,6 @@
 // Captures of live runs (-w): in segments, killed, moved and emptied under them; and pipes that nobody reads.
 //   [TW_RECORDING_KILLS=50] node captures.mjs TWSCOPE
-// Covers: proxy/pipeline/record_outputs.cpp, proxy/cli/record_flags.cpp
+// Covers: proxy/pipeline/record_outputs.cpp, proxy/cli/inspect_flags.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Covers: proxy/cli/record_flags.cpp
+// Covers: proxy/cli/inspect_flags.cpp
 #include "map/identity.h"
 #include "proxy/capture/capture_file.h"
 #include "tests/proxy/cli/program_runs.h"

@@ -1,7 +1,6 @@
 // Covers: proxy/cli/help.cpp
 #include "proxy/cli/command_line.h"
 #include "proxy/cli/help.h"
-#include "proxy/cli/old_names.h"
 #include "proxy/cli/run_flags.h"
 #include "tests/proxy/cli/program_runs.h"
 

@@ -1,6 +1,6 @@
 // Covers: proxy/cli/command_line.cpp
 #include "proxy/cli/command_line.h"
-#include "proxy/cli/old_names.h"
+#include "proxy/cli/help.h"
 #include "tests/support/program.h"
 
 #include <string>

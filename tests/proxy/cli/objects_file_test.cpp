@@ -1,7 +1,6 @@
 // Valid and invalid descriptions of a mod.
-// Covers: proxy/cli/described_messages.cpp, proxy/cli/described_messages.cpp
+// Covers: proxy/cli/described_messages.cpp, proxy/cli/objects_file.cpp
 
-#include "proxy/cli/described_messages.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 #include "snapshot/names.h"

@@ -1,5 +1,5 @@
 #include "proxy/cli/command_line.h"
-#include "proxy/cli/old_names.h"
+#include "proxy/cli/help.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <string>

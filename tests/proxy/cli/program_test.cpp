@@ -5,9 +5,9 @@
 // Covers: proxy/pipeline/worker_result.cpp
 // Covers: proxy/process/observer_run.cpp
 // The program as a process: flags, output and exit codes.
-// Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/capture_flags.cpp
-// Covers: proxy/cli/commands.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
-// Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp, proxy/cli/record_flags.cpp, proxy/cli/command_line.cpp
+// Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/inspect_flags.cpp
+// Covers: proxy/cli/command_line.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
+// Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"

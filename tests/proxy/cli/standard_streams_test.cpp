@@ -1,6 +1,6 @@
 // What becomes of a run whose standard input, output or error is closed, full, or left by its
 // reader.
-// Covers: proxy/cli/commands.cpp, proxy/cli/command_line.cpp
+// Covers: proxy/cli/command_line.cpp
 
 #include "tests/proxy/cli/program_runs.h"
 

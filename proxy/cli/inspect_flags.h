@@ -1,8 +1,10 @@
 #pragma once
 
 #include "proxy/analyze/outcome.h"
+#include "proxy/capture/capture_sessions.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
+#include "proxy/inspect/session.h"
 #include "proxy/pipeline/config.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/wire/message_set.h"
@@ -12,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -20,10 +23,49 @@ class App;
 
 namespace tw::cli {
 
+/// The flags of the commands that read captures.
+struct CaptureFlags {
+    std::vector<std::string> paths;
+    std::string server; ///< empty if servers are to be recognised
+    std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
+
+    void add_to(CLI::App& command);
+    /// The files to read, in the order given. A folder stands for its segments, in the order of
+    /// their start.
+    /// Errors: UsageError for a folder without segments.
+    [[nodiscard]] std::vector<std::string> files() const;
+    /// The servers whose traffic is read.
+    /// Errors: UsageError.
+    [[nodiscard]] capture::ServerGuess servers() const;
+
+    [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
+};
+
+/// Adds a server whose traffic is read, in the format of --server.
+/// Errors: UsageError.
+void add_server(capture::ServerGuess& guess, const std::string& server);
+
+/// Adds --memory.
+void add_memory_flag(CLI::App& command, std::size_t& memory_mib);
+
+/// The flags about maps and a mod's objects.
+struct LookupFlags {
+    std::vector<std::string> maps;
+    std::string objects_file;
+
+    /// `maps_help`: the end of the help of --maps.
+    void add_to(CLI::App& command, std::string_view maps_help);
+    /// The folders in which maps are searched. Errors: UsageError for a folder that does not exist.
+    [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
+    /// The standard objects and messages, and those of `objects_file`.
+    /// Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
+};
+
 /// The flags that `proxy` and `decode` share: maps, records, and conditions for failure.
 struct RecordFlags {
     pipeline::Config config; ///< members that flags set directly; complete() adds the others
-    std::vector<std::string> maps;
+    LookupFlags lookup;
     std::string map_cache;
     std::string output; ///< empty if no records are written
     std::vector<std::string> fail_on;
@@ -31,10 +73,9 @@ struct RecordFlags {
     std::string console_filter;
     std::vector<std::string> expect;
     std::string summary; ///< file for the results of the checks; empty if there is none
-    std::string objects_file;
 
     void add_to(CLI::App& command);
-    /// The folders with maps.
+    /// The folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// The findings and severities of --fail-on.
@@ -48,9 +89,6 @@ struct RecordFlags {
         return ((!output.empty() || written) && config.json.messages) || !expect.empty() || asked;
     }
 
-    /// The standard objects and messages, and those that --objects describes.
-    /// Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
     /// The filter of a flag; nullopt if the flag was not given.
     /// Errors: UsageError.
     [[nodiscard]] std::optional<filter::Filter> parse_filter(const std::string& flag,
