@@ -1,4 +1,4 @@
-// Every client its own address at the server: on loopback, and in a network of namespaces its real one.
+// Each client has its own address at the server: on loopback, and in a network of namespaces its real address.
 //   node addresses.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
@@ -25,12 +25,12 @@ const folder = temporaryFolder();
 let files = 0;
 const records = () => join(folder, `records-${files += 1}.jsonl`);
 
-/** Addresses with ports the server's log names, of those that got into the game. */
+/** Returns the addresses and ports in the server's log of the clients that entered the game. */
 const entered = (server) => [...server.child.log.matchAll(/player has entered the game.*addr=<\{(\S+:\d+)\}>/g)]
     .map(([, address]) => address);
 const hostOf = (address) => address.slice(0, address.lastIndexOf(':'));
 
-test('on loopback a server sees one address for each that clients have, the same in the next run', async () => {
+test('on loopback, the server sees one address for each client address, the same in the next run', async () => {
     const server = dgram.createSocket('udp4');
     const senders = new Map();
     server.on('message', (bytes, from) => {
@@ -72,7 +72,7 @@ test('on loopback a server sees one address for each that clients have, the same
     server.close();
 });
 
-test('a server elsewhere is not given a shared address unless that is asked for by name', async () => {
+test('a server on another host gets a shared address only on explicit request', async () => {
     const args = { server: 8304, host: '192.0.2.7', records: records() };
     await assert.rejects(startProxy(args), /ended \(2\)[^]*--client-address transparent[^]*--insecure-shared/);
     await assert.rejects(startProxy({ ...args, args: ['--client-address', 'shared'] }), /ended \(2\)[^]*--insecure-shared/);
@@ -81,7 +81,7 @@ test('a server elsewhere is not given a shared address unless that is asked for 
     assert.equal(await proxy.drain(), 0);
 });
 
-test('with the shared address the server takes as many as it allows an address, no more', async () => {
+test('with a shared address, the server admits as many clients as it allows for one address', async () => {
     const server = await startServer({ folder, port: await freePort(), settings: SETTINGS });
     const proxy = await startProxy({ server: server.port, records: records(), args: ['--client-address', 'shared'] });
     const bots = [];
@@ -96,7 +96,7 @@ test('with the shared address the server takes as many as it allows an address, 
     await server.stop();
 });
 
-test('with loopback addresses limits and bans hold for an address, from every port', async () => {
+test('with loopback addresses, limits and bans apply to a client address on every port', async () => {
     const server = await startServer({ folder, port: await freePort(), settings: ['sv_max_clients_per_ip 2'] });
     const proxy = await startProxy({ server: server.port, records: records() });
     const bot = (name, address) => new Bot(proxy.port, name, { address, options: { lightweight: true } });
@@ -137,7 +137,7 @@ for (const { name, serverAddress, elsewhere } of LAYOUTS) {
         players.join(middle, 'front', addresses.map((address) => `${address}/24`), ['10.77.1.1/24']);
         middle.join(far, 'back', ['10.77.2.1/24'], ['10.77.2.2/24']);
         far.run('ip', 'route', 'add', '10.77.1.0/24', 'via', '10.77.2.1');
-        // The commands it prints are run as they are.
+        // Runs the commands that twscope prints, unchanged.
         const target = ['proxy', '-s', `${serverAddress}:${SERVER_PORT}`];
         middle.run('sh', '-ec', middle.run(TWSCOPE, ...target, '--print-routes'));
         const server = await startServer({ folder, port: SERVER_PORT, namespace: (elsewhere ? far : middle).pid,
@@ -158,8 +158,8 @@ for (const { name, serverAddress, elsewhere } of LAYOUTS) {
     });
 }
 
-// docs/client-addresses.md, with a cable in place of the tunnel: the server's host knows no other way to the players.
-test('a server at the far end of a tunnel: limits and bans hold for real addresses', async () => {
+// The setup of docs/client-addresses.md with a cable instead of the tunnel: the server's host has no other route to the players.
+test('with a server behind a tunnel, limits and bans apply to the clients\' real addresses', async () => {
     const [players, near, far] = await Promise.all(['players', 'the proxy', 'the server'].map(Host.create));
     const [first, second] = ['10.77.1.2', '10.77.1.3'];
     players.join(near, 'front', [`${first}/24`, `${second}/24`], ['10.77.1.1/24']);

@@ -1,5 +1,5 @@
 // Covers: proxy/process/live_page.cpp
-// The live page, the metrics and the health checks beside a real game.
+// The live page, the metrics and the health checks during a real game.
 //   node admin.mjs TWSCOPE
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/publish_flags.cpp
 import assert from 'node:assert/strict';
@@ -17,7 +17,7 @@ const WAIT_MS = 10000;
 const SNAPSHOTS = 25;
 const SHORT_BYTES = 30;
 const READY_ASKED = 40;
-const READY_HOLDS_MS = 250; // its answer is everybody's for so long
+const READY_HOLDS_MS = 250; // how long a result of /readyz is reused
 const CONTROL = 0x10; // flag of a control packet, in its first byte
 
 after(endPeers);
@@ -29,7 +29,7 @@ async function health(...args) {
     return child.status;
 }
 
-/** Asks the page; the answer as { status, text }. */
+/** Sends a request to the page; returns { status, text }. */
 async function ask(proxy, path, options = {}) {
     await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
     const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
@@ -37,11 +37,11 @@ async function ask(proxy, path, options = {}) {
     return { status: answer.status, text: await answer.text() };
 }
 
-/** The samples of Prometheus' text, by name and labels. */
+/** Returns the samples of a text in Prometheus' format, by name and labels. */
 const samples = (text) => new Map(text.split('\n').filter((line) => line && !line.startsWith('#'))
     .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
 
-test('a finding leads to its story', async () => {
+test('a finding has a link to its explanation', async () => {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const line = await Tap.open(server.port);
@@ -50,7 +50,7 @@ test('a finding leads to its story', async () => {
     const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
     await waitUntil('snapshots', () => bot.snapshots.length >= SNAPSHOTS, WAIT_MS);
     bot.walk();
-    // A bit here and there until one was a snapshot's.
+    // Flips bits of datagrams until a snapshot is damaged.
     let passed = 0;
     line.change = (dir, bytes) => {
         const changed = Buffer.from(bytes);
@@ -72,7 +72,7 @@ test('a finding leads to its story', async () => {
     line.close();
 });
 
-test('a game is seen on the page, in the metrics and by the health checks', async () => {
+test('the page, the metrics and the health checks show a game', async () => {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'records.jsonl'),
@@ -100,7 +100,7 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     assert.ok(metrics.get('twscope_snapshot_items_total{item_type="character"}') >= SNAPSHOTS);
     assert.ok(metrics.get('twscope_datagrams_total{direction="s2c",result="forwarded"}') >= SNAPSHOTS);
 
-    // Strangers may ask how it is, but not make it ask the server as often.
+    // Many health checks must not make twscope ask the server as often.
     const towardsServer = async () =>
         samples((await ask(proxy, '/metrics')).text).get('twscope_datagrams_total{direction="c2s",result="forwarded"}');
     await bot.leave();
@@ -112,7 +112,7 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     const most = 2 * (2 + (Date.now() - start) / READY_HOLDS_MS);
     assert.ok(await towardsServer() - before <= most, `asked the server ${await towardsServer() - before} times`);
 
-    // What the log says to open: the token's file, not the token, as others may read the log.
+    // The log names the token's file, not the token, because others may read the log.
     const [, file] = /#token=\$\(cat ([^)]+)\)/.exec(proxy.child.log);
     const token = readFileSync(file, 'utf8').trim();
     assert.ok(!proxy.child.log.includes(token));
@@ -136,19 +136,19 @@ test('a game is seen on the page, in the metrics and by the health checks', asyn
     assert.equal(await health(`127.0.0.1:${proxy.port}`, '--timeout', '0.5'), 1);
     assert.equal(await proxy.drain('SIGTERM'), 0);
     assert.equal(await health(`127.0.0.1:${proxy.port}`, '--timeout', '0.5'), 1);
-    // One player was here, and nobody else: who asked how it is took no session and left no record.
+    // There was one player. The health checks opened no session and left no record.
     const sessions = proxy.records().filter(({ type, event }) => type === 'session' && event === 'open');
     assert.equal(sessions.length, 1);
 });
 
-/** Connects to a unix socket or a port, says `text`, and returns all that is answered; '' when nothing is. */
+/** Connects to a unix socket or a port, sends `text`, and returns the response; '' if there is none. */
 const say = (where, text) => new Promise((resolve) => {
     let answer = '';
     const socket = connect(where, () => socket.write(text));
     socket.on('data', (data) => { answer += data; }).on('error', () => {}).on('close', () => resolve(answer));
 });
 
-test('from elsewhere all takes the token, the owner needs none, and health is answered whoever holds the rest', async () => {
+test('other hosts need the token, the owner does not, and health checks are always answered', async () => {
     const folder = temporaryFolder();
     const path = join(folder, 'page.sock');
     const tokenFile = join(folder, 'token');
@@ -167,7 +167,7 @@ test('from elsewhere all takes the token, the owner needs none, and health is an
     const asked = 'PUT /api/impairment HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\nloss=1%';
     assert.match(await say(path, asked), /^HTTP\/1.1 200 [^]*loss=1%\n$/);
 
-    // Strangers hold all that they may, and say nothing.
+    // Other clients hold all connections that they may have, and send nothing.
     const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
     const held = [];
     for (let each = 0; each < 100; each += 1) {
@@ -182,7 +182,7 @@ test('from elsewhere all takes the token, the owner needs none, and health is an
     assert.equal(await proxy.drain(), 0);
 });
 
-test('a token that is none, and a socket that cannot be: one line, exit code 2', async () => {
+test('an invalid token or an impossible socket gives one line and exit code 2', async () => {
     const folder = temporaryFolder();
     const short = join(folder, 'short');
     writeFileSync(short, 'short\n');
@@ -199,7 +199,7 @@ test('a token that is none, and a socket that cannot be: one line, exit code 2',
     }
 });
 
-test('a page address that is not there yet is tried again for as long as --start-timeout says, then ends with exit code 4', async () => {
+test('a missing page address is tried again until --start-timeout, then exit code 4', async () => {
     const folder = temporaryFolder();
     const other = createServer();
     const port = await freePort();

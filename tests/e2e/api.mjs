@@ -1,4 +1,4 @@
-// What programs are answered: docs/openapi.json held against a real run.
+// The API's responses: compares docs/openapi.json with those of a real run.
 //   node api.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -24,10 +24,10 @@ const QUERIES = { '/api/recording': ['?name=none.demo'], '/api/explain': ['?sess
 
 after(endPeers);
 
-// Each type of records has keys of its own.
+// Each type of record has its own keys.
 const OPEN = new Set(['Record']);
 
-/** The schema, and that an answer has no other keys than those. */
+/** Returns the schema, and checks that a response has no other keys. */
 function closed(schema, name) {
     if (Array.isArray(schema)) return schema.map((each) => closed(each));
     if (typeof schema !== 'object' || schema === null) return schema;
@@ -52,7 +52,7 @@ async function play() {
     return { proxy, server, bot, ask: (path, options) => fetch(`http://127.0.0.1:${port}${path}`, options) };
 }
 
-/** What a reference leads to. */
+/** Returns the target of a reference. */
 const resolved = (said) => said?.$ref ? said.$ref.split('/').slice(1).reduce((at, name) => at[name], SPEC) : said;
 
 async function answersAsSaid(answer, path, responses) {
@@ -69,7 +69,7 @@ async function answersAsSaid(answer, path, responses) {
     for (const value of values) assert.ok(validate(value), `${path}: ${JSON.stringify(validate.errors?.slice(0, 3))}`);
 }
 
-test('every address of the file answers as the file says', async () => {
+test('every path of the file answers as the file says', async () => {
     const { proxy, bot, ask } = await play();
     await waitUntil('a snapshot on the page', async () => (await (await ask('/api/state')).json()).sessions[0]?.map_id, WAIT_MS);
     for (const [path, methods] of Object.entries(SPEC.paths)) {
@@ -80,7 +80,7 @@ test('every address of the file answers as the file says', async () => {
     assert.equal(await proxy.drain(), 0);
 });
 
-test('what is wrong with a question is said, as the file says', async () => {
+test('invalid requests get the errors in the file', async () => {
     const { proxy, ask } = await play();
     for (const [path, status] of [['/api/world?session=0', 400], ['/api/world?session=x', 400], ['/api/world?session=99', 404], ['/api/map', 400], ['/api/map?session=99', 404],
         ['/api/records?filter=nmae', 400], ['/api/records?wait=9', 400], ['/api/explain', 400]]) {
@@ -94,7 +94,7 @@ test('what is wrong with a question is said, as the file says', async () => {
     assert.equal(await proxy.drain(), 0);
 });
 
-test('the file, the page for people and the program name the same addresses', () => {
+test('the file, the documentation and the program have the same paths', () => {
     const routes = new Set([...ADMIN.matchAll(/\{"(?:GET|PUT|POST)", "(\/(?:api\/\w+|metrics|healthz|readyz))"/g)].map(([, path]) => path));
     routes.add('/api/live');
     assert.deepEqual([...routes].sort(), Object.keys(SPEC.paths).sort());

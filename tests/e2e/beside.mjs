@@ -1,7 +1,7 @@
-// Beside the path: what a tap records of traffic that the kernel forwards itself, over every kind of link, what it says of what
-// it missed, and what it may do.
+// A tap beside the path: what it records of traffic that the kernel forwards, over every kind of link, what it reports about missed
+// frames, and which rights it needs.
 //   node beside.mjs TWSCOPE
-// TW_TAP_PLAYERS: how many play where the tap is held against a proxy (8).
+// TW_TAP_PLAYERS: number of players for the comparison of a tap with a proxy (8).
 // Covers: proxy/capture/live_capture.cpp, proxy/process/tap_run.cpp, proxy/process/supervisor.cpp
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/proxy_flags.cpp, proxy/cli/run_flags.cpp, proxy/cli/observing.cpp
 import assert from 'node:assert/strict';
@@ -27,16 +27,16 @@ const WAIT_MS = 30000;
 const PORT = 8303;
 const PLAYERS = Number(process.env.TW_TAP_PLAYERS ?? 8);
 const JOIN_MS = WAIT_MS + 2000 * PLAYERS;
-/** Of records: more than fits into the least buffer for frames meanwhile. */
+/** The reader is stopped until this many bytes were recorded, so that the smallest buffer for frames overflows. */
 const STALL_BYTES = 600_000 * PLAYERS;
-/** What is under way meanwhile may pass one who looks before, and another behind. */
+/** Within this time of a goodbye, one observer may see a datagram before it and the other after it. */
 const GOODBYE_MS = 200;
 const CAP_NET_RAW = 1n << 13n;
 
-// To a port where nobody listens.
+// Sends to a port without a listener.
 const SAY = 'import socket,sys;f=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET;'
     + 'socket.socket(f,socket.SOCK_DGRAM).sendto(sys.argv[2].encode(),(sys.argv[1],9))';
-// Frames of a capture (Ethernet) onto a cable, each with a tag behind its addresses.
+// Sends the frames of a capture (Ethernet) over a cable, each with a tag after its addresses.
 const TAG = `
 import socket, struct, sys
 device, capture, tag = sys.argv[1], open(sys.argv[2], 'rb').read(), bytes.fromhex(sys.argv[3])
@@ -57,7 +57,7 @@ const folder = temporaryFolder();
 let files = 0;
 const fresh = (name) => join(folder, `${files += 1}-${name}`);
 
-/** A tap on a host's interface, and tcpdump beside it, which sees the same. */
+/** A tap on a host's interface, and tcpdump beside it, which sees the same frames. */
 class Watched {
     static async start(host, device, args = [], { dump = true } = {}) {
         const watched = new Watched();
@@ -75,14 +75,14 @@ class Watched {
         return watched;
     }
 
-    /** Waits until the last that passes is in the file: a word from one host to the other. */
+    /** Waits until the last frame is in the file: sends a text from one host to the other. */
     async passed(from, address) {
         const word = `the end of ${this.capture}`;
         from.run('python3', '-c', SAY, address, word);
         await waitUntil('the end of the traffic', () => readFileSync(this.capture).includes(word), WAIT_MS);
     }
 
-    /** Ends both; what the tap recorded, and what `decode` makes of the other's file. */
+    /** Ends both. Returns the tap's records, and what `decode` reads from tcpdump's file. */
     async stop(args = []) {
         if (this.dump) await this.dump.stop('SIGINT');
         this.status = await this.tap.stop('SIGINT');
@@ -91,20 +91,20 @@ class Watched {
         const file = fresh('decoded.jsonl');
         const child = new Child('twscope decode', TWSCOPE, ['decode', this.capture, '-o', file, '--maps', MAPS, '--items', 'raw', ...args]);
         assert.equal(await child.ended, 0, child.log);
-        // What a file holds is taken for a game whatever it says: our own last word, too.
+        // Without servers, `decode` treats all traffic of a file as games, also our last text.
         const decoded = readRecords(file);
         const words = decoded.filter(({ server }) => server?.endsWith(':9')).map(({ session }) => session);
         return { live, decoded: decoded.filter(({ session }) => !words.includes(session)) };
     }
 }
 
-// What is about the end of the run, or the clock of who looks, and not about the traffic.
+// These keys depend on the end of the run or on the observer's clock, not on the traffic.
 const comparable = ({ t, ...record }) => JSON.stringify(record.type === 'session' && record.event === 'close'
     ? { ...record, reason: '' } : record);
-// The sessions of a run end in the order of their numbers, of which the totals of the run are last.
+// Sorts the closing records by session number; the run's totals are last.
 const ofTraffic = (records) => records.filter(({ type, session }) => type !== 'finding' && (type !== 'summary' || session !== 0))
     .map(comparable);
-// Of findings in a flood a live run writes one a second.
+// In a flood of findings, a live run writes one each second.
 const findingsOf = (records) => [...new Set(records.filter((record) => record.type === 'finding' && !record.left_out && !isFreeze(record))
     .map(({ session, id }) => `${session} ${id}`))].sort();
 
@@ -119,7 +119,7 @@ function assertSame({ live, decoded }, least) {
     assert.deepEqual(snapshots.filter(({ ok }) => !ok), []);
 }
 
-/** Players, a router that forwards, a server; `mtu`: of the cables. */
+/** Players, a router that forwards, and a server; `mtu`: of the cables. */
 async function network({ players: ours, servers: theirs, mtu, near, far }) {
     const hosts = await Promise.all(['the players', 'the router', 'the server'].map(Host.create));
     const [players, router, server] = hosts;
@@ -142,7 +142,7 @@ const FOUR = { players: Array.from({ length: 4 }, (_, index) => `10.77.1.${index
     servers: '10.77.2.2' };
 const SIX = { players: ['fd00:1::2'], near: 'fd00:1::1', far: 'fd00:2::1', servers: 'fd00:2::2' };
 
-/** Plays a captured game between two hosts. */
+/** Replays a captured game between two hosts. */
 async function playCapture(from, to, address, capture, { rounds = 1, port = PORT } = {}) {
     const side = (role, host) => new Child(`the ${role}'s side`, process.execPath,
         [PLAYER, role, join(GOLDEN, capture), address, `${port}`, `${rounds}`], { namespace: host.pid });
@@ -177,8 +177,8 @@ test('a real server and players behind a router: the records are those of a capt
 });
 
 /**
- * What each player did and was shown, by the client's address and direction: what is not about who looks, and when. Line by line,
- * and a digest of each: what 64 players are shown is more than fits into a string.
+ * Returns each player's traffic, by the client's address and direction, without what depends on the observer or the time. Returns lines
+ * and a digest of each client, because the text for 64 players is longer than a string may be.
  */
 function gamesOf(file) {
     const clients = new Map();
@@ -203,7 +203,7 @@ function gamesOf(file) {
     return { ...found, clients: [...new Set(clients.values())].sort() };
 }
 
-/** How many records of a game are the same for whoever looks: not those of what the server sent while the client said goodbye. */
+/** Returns the number of records of a game that every observer must have: those before the client's goodbye. */
 function sureOf({ games, gone }, key) {
     const [client, kind] = key.split(' ');
     const records = games.get(key);
@@ -252,7 +252,7 @@ test(`${PLAYERS} players, a router and a proxy: the tap records what the proxy r
     const said = [...small.tap.log.matchAll(/the kernel dropped (\d+) frames?/g)].reduce((sum, [, dropped]) => sum + Number(dropped), 0);
     assert.ok(said > 0);
     assert.equal(less.total.live?.gap_lost ?? less.total.gap_lost, said);
-    // What builds on what was missed cannot be rebuilt until the server sends a whole snapshot: said once, and no error of the game.
+    // Deltas with a missed base cannot be rebuilt until the next full snapshot. This is reported once, and is no error of the game.
     assert.deepEqual(less.findings.filter(({ severity }) => severity === 'error'), []);
     const blind = less.findings.filter(({ id }) => id === 'snapshot.unknown_base').map(({ session }) => session);
     assert.equal(new Set(blind).size, blind.length);
@@ -309,13 +309,13 @@ for (const { name, tag } of [{ name: 'one tag', tag: '81000005' }, { name: 'a ta
     });
 }
 
-test('what the kernel had no room for is a gap, counted, and nothing false is said of what follows', async () => {
+test('frames that the kernel dropped are counted as a gap, and nothing false is reported afterwards', async () => {
     const host = await Host.create('the host');
     const watched = await Watched.start(host, 'lo', ['--server', ':8303', '--buffer', '1'], { dump: false });
     const play = (rounds) => playCapture(host, host, '127.0.0.1', 'seven-map-change.pcap', { rounds });
     await play(1);
     await waitUntil('the first game to be seen', () => readRecords(watched.records).some(({ type }) => type === 'snapshot'), WAIT_MS);
-    // In the middle of sessions: it does not read while ten games pass.
+    // Stops the reader in the middle of sessions while ten games pass.
     watched.tap.signal('SIGSTOP');
     await play(20);
     watched.tap.signal('SIGCONT');
@@ -337,7 +337,7 @@ test('what the kernel had no room for is a gap, counted, and nothing false is sa
     await host.stop();
 });
 
-test('it gives up what opening took, and its reading thread may do next to nothing', async () => {
+test('a tap drops its rights after opening, and its reading thread is confined', async () => {
     const host = await Host.create('the host');
     const watched = await Watched.start(host, 'lo', [], { dump: false });
     const pid = watched.tap.process.pid;
@@ -354,13 +354,13 @@ test('it gives up what opening took, and its reading thread may do next to nothi
         assert.equal(field(state, 'NoNewPrivs'), '1');
     }
     const filtered = states.filter((state) => field(state, 'Seccomp') === '2');
-    // All of the observer's threads, and the one that reads frames; not the parent's own.
+    // Counts the observer's threads and the thread that reads frames, not the parent's others.
     assert.equal(filtered.length, states.length - 1);
     await watched.stop();
     await host.stop();
 });
 
-test('without the right it says in one line what to do; what a tap has not, it says too', async () => {
+test('without the right, a tap prints one line with advice; flags that a tap does not have are refused', async () => {
     const host = await Host.create('the host');
     const run = (command, ...args) => spawnSync('nsenter', ['-t', `${host.pid}`, '-n', command, ...args], { encoding: 'utf8' });
     const without = run('setpriv', '--bounding-set', '-net_raw', '--inh-caps', '-net_raw', TWSCOPE, 'tap', '-i', 'lo');
@@ -379,7 +379,7 @@ test('without the right it says in one line what to do; what a tap has not, it s
     await host.stop();
 });
 
-test('the interface going away ends it, and it says so', async () => {
+test('a tap ends with a message if its interface disappears', async () => {
     const host = await Host.create('the host');
     const other = await Host.create('the other');
     host.join(other, 'gone', [], []);

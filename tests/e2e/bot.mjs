@@ -1,4 +1,4 @@
-// A headless client (npm library `teeworlds`) that walks about, and remembers each snapshot as the library decoded it.
+// A headless client (npm library `teeworlds`) that walks about, and stores each snapshot as the library decoded it.
 import dgram from 'node:dgram';
 import { createRequire } from 'node:module';
 import { CLIENT_LIBRARY, need } from './need.mjs';
@@ -13,7 +13,7 @@ const OFFLINE = 0;
 const STEP_MS = 100;
 const JOIN_MS = 15000;
 
-/** The same numbers each time for the same seed. */
+/** Returns a generator that gives the same numbers for the same seed. */
 export function random(seed) {
     let state = seed >>> 0;
     return () => {
@@ -24,21 +24,21 @@ export function random(seed) {
     };
 }
 
-// The library keeps the items of each tick in `eSnapHolder`; the event it emits says less (nothing for an empty delta).
+// The library keeps the items of each tick in `eSnapHolder`; its event has less (nothing for an empty delta).
 const watchers = new WeakMap();
 const unpackSnapshot = Snapshot.prototype.unpackSnapshot;
 Snapshot.prototype.unpackSnapshot = function (body, deltaTick, tick, crc) {
     const errorsBefore = this.crc_errors;
     const held = this.eSnapHolder;
     const result = unpackSnapshot.call(this, body, deltaTick, tick, crc);
-    // It forgets all others when a whole snapshot comes. Real clients keep them: the server's next ones may build on them still.
+    // The library forgets all other snapshots when a full one arrives. Real clients keep them, because later deltas may use them.
     if (deltaTick === -1) this.eSnapHolder = held.filter(({ ack }) => ack < tick).concat(this.eSnapHolder);
     watchers.get(this.client)?.({
         tick,
         deltaTick,
         failed: this.crc_errors > errorsBefore || result.recvTick !== tick,
         items: this.eSnapHolder.filter((held) => held.ack === tick).map(({ Snapshot: { Key, Data } }) =>
-            // Snapshot ints wrap at 32 bits; the library's do not.
+            // Snapshot ints wrap at 32 bits, but the library's do not.
             ({ type_id: (Key >>> 16) & 0xffff, id: Key & 0xffff, data: Data.map((value) => value | 0) })),
     });
     return result;
@@ -48,9 +48,9 @@ export class Bot {
     static all = new Set();
 
     /**
-     * @param keep remember every snapshot in `snapshots`
-     * @param host where to connect
-     * @param address of ours to play from, where this host has several
+     * @param keep store every snapshot in `snapshots`
+     * @param host address of the server
+     * @param address local address to play from, if this host has several
      */
     constructor(port, name, { seed = 1, keep = false, host = '127.0.0.1', address, options = {} } = {}) {
         Bot.all.add(this);
@@ -74,12 +74,12 @@ export class Bot {
     }
 
     #playFrom(address) {
-        this.client.socket.close(); // bound to all addresses
+        this.client.socket.close(); // the library's own socket is bound to all addresses
         this.client.socket = dgram.createSocket('udp4');
         this.client.socket.bind(0, address);
     }
 
-    /** Plays on from another port, as behind a NAT that forgot its mapping. */
+    /** Continues from another port, as after a NAT has dropped its mapping. */
     changePort() {
         const before = this.client.socket;
         this.client.socket = dgram.createSocket('udp4');
@@ -89,7 +89,7 @@ export class Bot {
         before.close();
     }
 
-    /** The UDP port it plays from. */
+    /** The UDP port from which the bot plays. */
     get port() { return this.client.socket.address().port; }
 
     async join(ms = JOIN_MS) {
@@ -122,12 +122,12 @@ export class Bot {
 
     async leave() {
         this.stopWalking();
-        // The library rejects where nobody can catch it when the server has closed already.
+        // After the server has closed, the library rejects a promise that nobody can catch.
         if (this.client.State !== OFFLINE) await this.client.Disconnect();
         this.vanish();
     }
 
-    /** Leaves without a word. */
+    /** Leaves without telling the server. */
     vanish() {
         this.stopWalking();
         this.client.clearAllIntervals();
@@ -135,14 +135,14 @@ export class Bot {
         this.client.socket = undefined;
     }
 
-    /** Says goodbye but keeps its address, so that it can come back from there. */
+    /** Closes the connection but keeps its port, so that it can reconnect from there. */
     async stepOut() {
         this.stopWalking();
         await this.client._Disconnect(false);
     }
 }
 
-/** Ends what a failed test may have left running; otherwise the test program would never end. */
+/** Stops bots that a failed test may have left running; otherwise the test program would never end. */
 export function endPeers() {
     for (const child of Child.all) child.signal('SIGKILL');
     for (const bot of Bot.all) bot.vanish();

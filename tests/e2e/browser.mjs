@@ -1,4 +1,4 @@
-// Debian's Chromium, without a screen, for the live page.
+// Opens the live page in Debian's Chromium, without a screen.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -12,15 +12,15 @@ export const OUT = fileURLToPath(new URL('out', import.meta.url));
 need(CHROMIUM, LIBRARY);
 const { chromium } = createRequire(import.meta.url)('playwright-core');
 
-/** Ends with the test program. */
+/** The browser, which is closed when the test program ends. */
 export async function startBrowser() {
     return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
 }
 
 /**
- * Opens the page; whatever goes wrong in it is kept in `page.complaints`.
- * @param onSocket stands between the page and twscope, as routeWebSocket takes it
- * @param options as newContext takes them: viewport, colorScheme, …
+ * Opens the page. Its errors are collected in `page.complaints`.
+ * @param onSocket handles the page's WebSocket in place of twscope, as for routeWebSocket
+ * @param options as for newContext: viewport, colorScheme, …
  */
 export async function openPage(browser, address, { width = 1280, height = 720, onSocket, ...options } = {}) {
     const context = await browser.newContext({ viewport: { width, height }, ...options });
@@ -34,13 +34,13 @@ export async function openPage(browser, address, { width = 1280, height = 720, o
     return page;
 }
 
-/** Keeps a picture of what is seen under tests/e2e/out. */
+/** Saves a screenshot under tests/e2e/out. */
 export async function keepPicture(page, name) {
     mkdirSync(OUT, { recursive: true });
     await page.screenshot({ path: join(OUT, `${name}.png`) });
 }
 
-/** The address that twscope printed; with the token where `state` is the folder that holds it. */
+/** Returns the address that twscope printed, with the token if `state` is the folder with the token. */
 export async function addressOf(proxy, state, ms = 10000) {
     await proxy.child.waitFor(/live page on port \d+: http:\S+/, ms);
     const [, address] = /live page on port \d+: (http:[^#]+)/.exec(proxy.child.log);
@@ -48,8 +48,8 @@ export async function addressOf(proxy, state, ms = 10000) {
 }
 
 /**
- * Of so many snapshots: milliseconds from its datagram, by one clock, until all tees stand on the canvas where it has them, or are on
- * their way from there to where the next one has them.
+ * For a number of snapshots: milliseconds from the snapshot's datagram, by one clock, until the canvas shows all tees at their positions
+ * in it or on their way to the next ones.
  */
 export const drawnAfter = (page, count) => page.evaluate((wanted) => new Promise((resolve) => {
     const found = [];

@@ -1,4 +1,4 @@
-// Captures of live runs (-w): in segments, killed, moved and emptied under them; and pipes that nobody reads.
+// Captures of live runs (-w): in segments, after a kill, moved and truncated while in use; and pipes that nobody reads.
 //   [TW_RECORDING_KILLS=50] node captures.mjs TWSCOPE
 // Covers: proxy/pipeline/record_outputs.cpp, proxy/cli/inspect_flags.cpp
 import assert from 'node:assert/strict';
@@ -33,11 +33,11 @@ function linesOf(command, ...args) {
 const decoded = (...files) => linesOf(TWSCOPE, 'decode', ...files, '--maps', MAPS, '--items', 'all', '--show-secrets', '-o', '-')
     .map((line) => JSON.parse(line));
 
-/** What was seen in the game, without what depends on how it was recorded. */
+/** Returns what happened in the game, without what depends on the recording. */
 const seen = (records) => records.filter(({ type }) => ['message', 'snapshot', 'map', 'finding'].includes(type))
     .map(({ full, ...rest }) => rest);
 
-/** The snapshots of each client, with their items; sessions of a capture have other numbers. */
+/** Returns the snapshots of each client with their items, because a capture numbers its sessions differently. */
 function snapshotsByClient(records) {
     const clients = new Map();
     const snapshots = new Map();
@@ -51,7 +51,7 @@ function snapshotsByClient(records) {
     return snapshots;
 }
 
-/** The maps that are played, as they are announced. */
+/** Returns the announced maps. */
 const mapsIn = (records) => new Set(records.filter(({ type }) => type === 'map')
     .map(({ name, crc, size, sha256, source }) => JSON.stringify([name, crc, size, sha256, source])));
 
@@ -62,7 +62,7 @@ async function plays(bot, count = SNAPSHOTS) {
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
-/** Until the capture has got so much longer. */
+/** Waits until the capture has grown by this much. */
 async function grows(file) {
     const size = () => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
     const before = size();
@@ -91,7 +91,7 @@ async function withServer(body) {
     }
 }
 
-test('a capture is the run: its segments give the same records, and each is read alone', () =>
+test('a capture gives the records of the run, and each segment can be read alone', () =>
     withServer(async ({ folder, write, enter }) => {
         const captures = join(folder, 'captures');
         const records = join(folder, 'records/');
@@ -151,7 +151,7 @@ test(`a capture that is killed ${KILLS} times holds whole packets, and goes on b
             assert.deepEqual(ticks.slice(0, before.length), before);
             assert.ok(ticks.length > before.length);
             before = ticks;
-            // What a machine leaves that loses its power: the beginning of a packet.
+            // Appends what a power failure leaves: the beginning of a packet.
             const whole = readFileSync(capture);
             if (kill % 2 === 0) writeFileSync(capture, Buffer.concat([whole, whole.subarray(0, 9)]));
         }
@@ -165,7 +165,7 @@ test(`a capture that is killed ${KILLS} times holds whole packets, and goes on b
         assert.ok(bot.snapshots.every(({ tick }) => ticks.includes(tick)));
     }));
 
-test('a capture that is moved, removed or emptied goes on under its name, and can be read', () =>
+test('a capture that is moved, removed or truncated continues under its name and can be read', () =>
     withServer(async ({ folder, write, enter }) => {
         const capture = join(folder, 'game.pcapng');
         const proxy = await write(capture, join(folder, 'game.jsonl'));
@@ -202,7 +202,7 @@ for (const flags of [['--summary'], ['-o'], ['--show-secrets', '-w']]) {
     });
 }
 
-test('a pipe whose reader has left is not waited for when the files are opened again', async () => {
+test('SIGHUP does not wait for a pipe without a reader', async () => {
     const pipe = join(top, 'left');
     execFileSync('mkfifo', [pipe]);
     const reader = new Child('a reader', 'cat', [pipe]);
@@ -216,7 +216,7 @@ test('a pipe whose reader has left is not waited for when the files are opened a
     assert.ok([0, 3].includes(await child.ended), child.log);
 });
 
-test('flags that do not fit together are refused', () => {
+test('flags that exclude each other are refused', () => {
     const refused = (args, what) => {
         const done = run(TWSCOPE, 'proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', '--show-secrets', ...args);
         assert.equal(done.status, 2, done.stderr);

@@ -1,4 +1,4 @@
-// Packets and chunks as clients read them, and the numbers in them.
+// Reads packets and chunks as clients do, and the numbers in them.
 import { createRequire } from 'node:module';
 
 const { Huffman } = createRequire(import.meta.url)('teeworlds/lib/huffman.js');
@@ -11,24 +11,24 @@ export const GAME = { chat: 3, readyToEnter: 8, say: 17, startInfo: 20 };
 export const VERSION = '0.6 626fce9a778df4d4';
 export const SEQUENCES = 1024;
 
-/** Compresses as senders do. */
+/** Compresses a payload as senders do. */
 export const compress = (bytes) => huffman.compress(bytes);
 
-/** A chunk of a message; vital when it has a sequence. `size`: what its header says instead of the truth. */
+/** Returns a chunk with a message; it is vital if it has a sequence. `size`: a wrong size for its header. */
 export function chunk(body, { sequence, resend = false, size = body.length } = {}) {
     const vital = sequence !== undefined;
     const head = [(resend ? 0x80 : 0) | (vital ? 0x40 : 0) | (size >> 4), (vital ? (sequence >> 2) & 0xf0 : 0) | (size & 15)];
     return Buffer.concat([Buffer.from(vital ? [...head, sequence & 0xff] : head), body]);
 }
 
-/** Those vital messages that a datagram does not acknowledge. */
+/** Returns the vital messages that a datagram does not acknowledge. */
 export function stillUnacknowledged(messages, datagram) {
     const acknowledged = ((datagram[0] & FLAG.ackHigh) << 8) | datagram[1];
     return messages.filter(({ sequence }) =>
         (sequence - acknowledged + SEQUENCES) % SEQUENCES < SEQUENCES / 2 && sequence !== acknowledged);
 }
 
-/** What stands in the first chunk, and the bytes behind it; `sequence` only of a vital one. */
+/** Returns the first chunk, and the bytes after it; it has a `sequence` only if it is vital. */
 function splitChunk(bytes) {
     const size = ((bytes[0] & 0x3f) << 4) | (bytes[1] & 15);
     const vital = bytes[0] & 0x40;
@@ -37,11 +37,11 @@ function splitChunk(bytes) {
     return { body: bytes.subarray(head, head + size), behind: bytes.subarray(head + size), sequence };
 }
 
-/** What stands behind a datagram's header, decompressed. */
+/** Returns the bytes after a datagram's header, decompressed. */
 export const payloadOf = (datagram) => (datagram[0] & FLAG.compressed ? Buffer.from(huffman.decompress(datagram.subarray(3)))
     : datagram.subarray(3));
 
-/** The chunks of a datagram as { bytes, body, sequence }. `tokenSize`: bytes of the token behind the chunks. */
+/** Returns the chunks of a datagram as { bytes, body, sequence }. `tokenSize`: bytes of the token after the chunks. */
 export function* chunksOf(datagram, tokenSize = 0) {
     const payload = payloadOf(datagram);
     let rest = payload.subarray(0, payload.length - tokenSize);
@@ -53,8 +53,8 @@ export function* chunksOf(datagram, tokenSize = 0) {
 }
 
 /**
- * The messages of a datagram with chunks that its receiver takes, as [id, is it a system message, fields]. Moves `client.ack`
- * on past each vital one. `tokenSize`: bytes of the token behind the chunks.
+ * Returns the messages of a datagram that its receiver accepts, as [id, is it a system message, fields]. Advances `client.ack` for each
+ * vital one. `tokenSize`: bytes of the token after the chunks.
  */
 export function* messagesOf(datagram, client, tokenSize = 0) {
     for (const { body, sequence } of chunksOf(datagram, tokenSize)) {

@@ -1,6 +1,6 @@
-// The CI recipe of docker/ci-example, with a game that does what it should, and with ones that do not.
+// The CI recipe of docker/ci-example, with a correct game and with faulty ones.
 //   node ci.mjs TWSCOPE
-// As the command that plays: node ci.mjs play [noise]
+// As the recipe's game test: node ci.mjs play [noise]
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -16,7 +16,7 @@ const SELF = fileURLToPath(import.meta.url);
 const SNAPSHOTS = 25;
 const WAIT_MS = 30000;
 
-/** Two players walk about; with noise, one of them sends what is no packet. */
+/** Plays with two clients; with noise, one of them sends invalid packets. */
 async function play(noise) {
     const port = Number(process.env.PORT);
     const bots = await Promise.all(['anna', 'bob'].map((name, index) => new Bot(port, name, { seed: index + 1, keep: true }).join()));
@@ -29,7 +29,7 @@ async function play(noise) {
     process.exit(0);
 }
 
-/** Runs the recipe with a command that plays; its exit code, what it said, and its results. */
+/** Runs the recipe with this game test; returns its exit code, output and results. */
 async function recipe(command, { checks } = {}) {
     const folder = temporaryFolder();
     if (checks) writeFileSync(join(folder, 'checks.conf'), checks);
@@ -49,7 +49,7 @@ const attribute = (xml, name) => Number(new RegExp(` ${name}="(\\d+)"`).exec(xml
 async function main() {
     after(endPeers);
 
-    test('a game that does what it should: exit code 0, and every check is in the summary', async () => {
+    test('a correct game gives exit code 0 and a summary with every check', async () => {
         const { status, told, summary, records } = await recipe(['node', SELF, 'play']);
         assert.equal(status, 0, told);
         assert.equal(attribute(summary, 'tests'), 5);
@@ -60,7 +60,7 @@ async function main() {
         assert.equal(records.at(-1).type, 'summary');
     });
 
-    test('something is off: exit code 1, and the summary says what', async () => {
+    test('a finding gives exit code 1 and is in the summary', async () => {
         const { status, told, summary } = await recipe(['node', SELF, 'play', 'noise']);
         assert.equal(status, 1, told);
         assert.equal(attribute(summary, 'failures'), 1);
@@ -68,7 +68,7 @@ async function main() {
         assert.match(summary, /<failure message="packet\.\w+ occurred once"\/>/);
     });
 
-    test('the game does something else: exit code 1, and what was seen instead', async () => {
+    test('an unmet expectation gives exit code 1 and the actual result', async () => {
         const { status, told, summary } = await recipe(['node', SELF, 'play'],
             { checks: 'expect = ["count(items: player_info) >= 3", "always ok"]' });
         assert.equal(status, 1, told);
@@ -77,7 +77,7 @@ async function main() {
         assert.match(told, /--expect count\(items: player_info\) >= 3: none of \d+ records matched; seen: .*\b2\b/);
     });
 
-    test('the command that plays fails: so does the recipe', async () => {
+    test('the recipe fails if the game test fails', async () => {
         const { status, told } = await recipe(['sh', '-c', 'exit 7'], { checks: 'duration = 30' });
         assert.equal(status, 7, told);
         assert.match(told, /failed with exit code 7/);

@@ -1,6 +1,6 @@
-// Records taken from NATS JetStream: each is handled once, by the collector or by the one that takes over, whoever is killed.
+// Collects records from NATS JetStream. Each is handled exactly once, by the collector or its successor, even if either is killed.
 //   node collect.mjs TWSCOPE
-// TW_NATS_KILLS: how often a collector is killed (2).
+// TW_NATS_KILLS: number of times that a collector is killed (2).
 // Covers: proxy/bus/collector.cpp, proxy/bus/position.cpp, proxy/cli/collect_command.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -28,7 +28,7 @@ function run(...args) {
     return { ...child, log: child.stdout + child.stderr };
 }
 
-/** Publishes a capture as these servers; returns its lines. */
+/** Publishes a capture under these servers' names; returns its lines. */
 function publish(nats, ...names) {
     const file = join(folder, `published-${made += 1}.jsonl`);
     for (const name of names) {
@@ -41,7 +41,7 @@ function publish(nats, ...names) {
 const sorted = (lines) => [...lines].sort();
 const filesIn = (path) => readdirSync(path, { recursive: true }).filter((name) => name.endsWith('.jsonl.zst')).sort();
 
-/** All lines in a folder of a collector, file by file. */
+/** Returns all lines in a collector's folder, file by file. */
 const linesIn = (path) => filesIn(path).flatMap((name) => {
     const read = spawnSync('zstdcat', [join(path, name)], { encoding: 'utf8', maxBuffer: 1 << 28 });
     assert.equal(read.status, 0, read.stderr);
@@ -50,7 +50,7 @@ const linesIn = (path) => filesIn(path).flatMap((name) => {
 
 const collect = (nats, ...args) => run('collect', '--bus', nats.url, '--until-end', ...args);
 
-test('each server has its files, an hour each, and all records are in them once', async () => {
+test('each server has a file for each hour, with all records once', async () => {
     const nats = await startNats({ folder });
     const lines = publish(nats, 'one', 'two');
     const path = newFolder();
@@ -67,7 +67,7 @@ test('each server has its files, an hour each, and all records are in them once'
         assert.equal(late.stdout, '');
     }
     assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
-    // A second time there is nothing left, and another consumer begins at the first record.
+    // The second run finds no new records, and another consumer starts at the first record.
     assert.equal(collect(nats, '-o', `${path}/`).status, 0);
     assert.equal(linesIn(path).length, 2 * lines.length);
     const other = join(folder, 'other.jsonl');
@@ -76,7 +76,7 @@ test('each server has its files, an hour each, and all records are in them once'
     await nats.stop();
 });
 
-test('a stream that is not there is not made: --until-end says so, without it it waits', async () => {
+test('a missing stream is not created: an error with --until-end, otherwise waiting', async () => {
     const nats = await startNats({ folder });
     const missing = collect(nats, '--expect', 'snapshot');
     assert.equal(missing.status, 4, missing.log);
@@ -96,7 +96,7 @@ test('a stream that is not there is not made: --until-end says so, without it it
     await nats.stop();
 });
 
-test('what the stream dropped before anybody collected it is said, once, and the exit code tells', async () => {
+test('records that the stream dropped before they were collected are reported once and change the exit code', async () => {
     const nats = await startNats({ folder });
     const path = newFolder();
     const lines = publish(nats, 'one');
@@ -115,7 +115,7 @@ test('what the stream dropped before anybody collected it is said, once, and the
     await nats.stop();
 });
 
-test('what somebody else keeps in the stream is not missing, and what is no record is left out', async () => {
+test('other programs\' messages in the stream do not count as missing, and invalid records are left out', async () => {
     const nats = await startNats({ folder });
     const client = await NatsClient.connect(nats.port);
     await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['twscope.>', 'weather.>'] });
@@ -135,7 +135,7 @@ test('what somebody else keeps in the stream is not missing, and what is no reco
     await nats.stop();
 });
 
-test('the rights that docs/fleet.md lists are all that a collector needs', async () => {
+test('a collector needs only the permissions in docs/fleet.md', async () => {
     const page = readFileSync(fileURLToPath(new URL('../../docs/fleet.md', import.meta.url)), 'utf8');
     const [, rights] = /A user that collects needs to publish to ([^]*?), and to subscribe to `_INBOX/.exec(page);
     const subjects = [...rights.matchAll(/`([^`]+)`/g)].map(([, subject]) => `"${subject}"`);
@@ -150,7 +150,7 @@ test('the rights that docs/fleet.md lists are all that a collector needs', async
     await nats.stop();
 });
 
-test('records as large as the bus takes come, too', async () => {
+test('records of the largest size that the bus permits are collected', async () => {
     const nats = await startNats({ folder, config: 'max_payload: 8MB\nmax_pending: 64MB' });
     publish(nats, 'one');
     const client = await NatsClient.connect(nats.port);
@@ -162,7 +162,7 @@ test('records as large as the bus takes come, too', async () => {
     const done = collect(nats, '-o', `${path}/`, '--filter', 'map');
     assert.equal(done.status, 0, done.log);
     assert.equal(linesIn(join(path, 'big')).length, 40);
-    // All of them at once would stand before every answer of the bus for longer than it is waited for.
+    // Sent at once, they would delay every answer of the bus beyond the timeout.
     const line = await NatsLine.open(nats.port);
     line.bytesPerSecond = 2 << 20;
     const slow = new Child('a slow one', TWSCOPE, ['collect', '--bus', line.url, '--until-end', '--duration', '120', '--bus-consumer', 'slow',
@@ -174,7 +174,7 @@ test('records as large as the bus takes come, too', async () => {
     await nats.stop();
 });
 
-test('who reads standard output may leave: it ends, and that is no error', async () => {
+test('a collector ends without an error if the reader of its output closes the pipe', async () => {
     const nats = await startNats({ folder });
     publish(nats, ...Array.from({ length: 5 }, (_, index) => `server-${index}`)); // more than a pipe holds
     const piped = spawnSync('bash', ['-c', `"${TWSCOPE}" collect --bus ${nats.url} -o - | head -n 1; exit $PIPESTATUS`],
@@ -185,7 +185,7 @@ test('who reads standard output may leave: it ends, and that is no error', async
     await nats.stop();
 });
 
-test('checks of a whole fleet: the exit code says how they ended', async () => {
+test('the exit code tells whether the checks of all servers passed', async () => {
     const nats = await startNats({ folder });
     publish(nats, 'one', 'two');
     const rows = [
@@ -205,11 +205,11 @@ test('checks of a whole fleet: the exit code says how they ended', async () => {
     await nats.stop();
 });
 
-test('a second collector waits, both are killed again and again: each record is written once', async () => {
+test('with two collectors that are killed repeatedly, each record is written once', async () => {
     const nats = await startNats({ folder });
     const folders = [newFolder(), newFolder()];
     const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${folders[index]}/`]);
-    const lines = publish(nats, 'first'); // they wait for the stream otherwise
+    const lines = publish(nats, 'first'); // otherwise the lines wait for the stream
     const collectors = [start(0), start(1)];
     for (const child of collectors) await child.waitFor(/collecting from the stream/, WAIT_MS);
     const names = Array.from({ length: 12 }, (_, index) => `server-${index}`);
@@ -232,7 +232,7 @@ test('a second collector waits, both are killed again and again: each record is 
     await nats.stop();
 });
 
-test('nats-server is killed while it is collected from: each record is written once', async () => {
+test('if nats-server is killed during collection, each record is written once', async () => {
     let nats = await startNats({ folder });
     const path = newFolder();
     const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
@@ -256,7 +256,7 @@ test('nats-server is killed while it is collected from: each record is written o
     await nats.stop();
 });
 
-test('a collector of the same name waits: it takes over when the first one has ended', async () => {
+test('a second collector of the same name waits until the first one has ended', async () => {
     const nats = await startNats({ folder });
     const paths = [newFolder(), newFolder()];
     const start = (path, ...args) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`, ...args]);
@@ -268,7 +268,7 @@ test('a collector of the same name waits: it takes over when the first one has e
     publish(nats, 'two');
     await waitUntil('the second game to be written', () => linesIn(paths[0]).length === 2 * lines.length || !first.running, WAIT_MS);
     const third = collect(nats, '-o', `${newFolder()}/`);
-    assert.equal(third.status, 0, third.log); // nothing is left, whoever wrote it
+    assert.equal(third.status, 0, third.log); // no records are left
     assert.deepEqual(linesIn(paths[1]), []);
     assert.equal(await first.stop(), 0, first.log);
     publish(nats, 'three');
@@ -278,11 +278,11 @@ test('a collector of the same name waits: it takes over when the first one has e
     await nats.stop();
 });
 
-test('it goes on where collectors of an earlier version were, and says what these left open', async () => {
+test('a collector continues after collectors of an earlier version, and reports unconfirmed batches', async () => {
     const nats = await startNats({ folder });
     const lines = publish(nats, 'one');
     const client = await NatsClient.connect(nats.port);
-    // As version 0.9 did: an explicit acknowledgement for each record, and a log of ranges.
+    // The format of version 0.9: an acknowledgement for each record, and a log of ranges.
     await client.request('$JS.API.CONSUMER.DURABLE.CREATE.twscope.collect', { stream_name: 'twscope', config: { durable_name: 'collect',
         ack_policy: 'explicit', deliver_policy: 'all', filter_subject: 'twscope.>', ack_wait: 30e9 } });
     await client.request('$JS.API.STREAM.CREATE.twscope-collected', { name: 'twscope-collected', subjects: ['twscope-collected.*'] });
@@ -307,7 +307,7 @@ test('it goes on where collectors of an earlier version were, and says what thes
     await nats.stop();
 });
 
-test('a stream that is made anew counts from 1 again: what comes then is written, too', async () => {
+test('records of a recreated stream are collected, too', async () => {
     const nats = await startNats({ folder });
     const path = newFolder();
     const lines = publish(nats, 'one');
@@ -327,7 +327,7 @@ test('a stream that is made anew counts from 1 again: what comes then is written
     await nats.stop();
 });
 
-test('the line breaks just when the log has a batch: it is printed and checked all the same', async () => {
+test('a batch is written and checked even if the connection breaks after the position was set', async () => {
     const nats = await startNats({ folder });
     const lines = publish(nats, 'one');
     const line = await NatsLine.open(nats.port);
@@ -343,13 +343,13 @@ test('the line breaks just when the log has a batch: it is printed and checked a
     await nats.stop();
 });
 
-test('somebody empties the log of the collectors: they go on, and end when they are asked to', async () => {
+test('collectors continue, and end on request, if the stream of positions is emptied', async () => {
     const nats = await startNats({ folder });
     const path = newFolder();
     const lines = publish(nats, 'one');
     const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
     const client = await NatsClient.connect(nats.port);
-    // By the bus, because a file may go while it is read: a batch that did not count is taken back.
+    // Counts records on the bus, because a file may shrink while it is read: an unconfirmed batch is rolled back.
     const handled = (count) => waitUntil(`${count} records to be handled`, async () => {
         const info = await client.request('$JS.API.CONSUMER.INFO.twscope.collect');
         return info.ack_floor?.stream_seq === count || !child.running;
@@ -365,7 +365,7 @@ test('somebody empties the log of the collectors: they go on, and end when they 
     await nats.stop();
 });
 
-test('a batch that was not finished counts by the log of its own consumer, whoever comes next', async () => {
+test('an unconfirmed batch is decided by the position of its own consumer', async () => {
     const nats = await startNats({ folder });
     const path = newFolder();
     publish(nats, 'one');
@@ -383,7 +383,7 @@ test('a batch that was not finished counts by the log of its own consumer, whoev
     await nats.stop();
 });
 
-test('a wrong flag is refused with one line', () => {
+test('an invalid flag is refused with one line', () => {
     const rows = [
         [[], /collect needs the bus/],
         [['--bus', 'nats://127.0.0.1:1'], /nothing to do/],

@@ -1,4 +1,4 @@
-// The page over all servers of a stream: collect --http.
+// The page for all servers of a stream: collect --http.
 //   node collect_page.mjs TWSCOPE
 // Covers: proxy/process/fleet_page.cpp, proxy/process/state_folder.cpp, proxy/cli/collect_command.cpp
 import assert from 'node:assert/strict';
@@ -28,7 +28,7 @@ const folder = temporaryFolder();
 const browser = await startBrowser();
 after(() => browser.close());
 
-/** A line as a proxy publishes it: of a session, `at` seconds into the minute. */
+/** Returns a line as a proxy publishes it, about a session, `at` seconds after the full minute. */
 const line = (type, session, at, rest) => JSON.stringify({ v: 1, t: `${MINUTE}:${`${at}`.padStart(2, '0')}.000000Z`, type, session, ...rest });
 const opens = (session, client) => [line('session', session, 1, { event: 'open', client, server: '127.0.0.1:8304' }),
     line('session', session, 2, { event: 'established', client, server: '127.0.0.1:8304', protocol: '0.6+ddnet' })];
@@ -36,12 +36,12 @@ const named = (session, name) => line('message', session, 3, { dir: 'c2s', name:
     fields: { name, clan: '' } });
 const mismatch = (session) => line('finding', session, 4, { dir: 's2c', id: 'snapshot.crc_mismatch', severity: 'error', tick: 70, crc_wanted: 1, crc_got: 2 });
 
-/** Publishes lines as a server's. */
+/** Publishes lines under a server's name. */
 const sender = (client) => (server, ...lines) => {
     for (const text of lines) client.publish(`twscope.${server}.${JSON.parse(text).type}`, text);
 };
 
-/** Publishes lines as a run of a server's twscope. */
+/** Publishes lines as one run of a server's twscope. */
 const runner = (client, server) => {
     const run = randomUUID();
     let sent = 0;
@@ -50,7 +50,7 @@ const runner = (client, server) => {
     };
 };
 
-/** Sends these again and again, until the promise is kept. */
+/** Sends these lines repeatedly until the promise is fulfilled. */
 async function sending(act, promise) {
     const timer = setInterval(act, AGAIN_MS);
     try {
@@ -75,7 +75,7 @@ async function begin(...args) {
     return { nats, collector, port, ask, state, client, send: sender(client) };
 }
 
-test('servers, players and findings of a stream, for programs', async () => {
+test('the API has the servers, players and findings of a stream', async () => {
     const { nats, collector, ask, state, client, send } = await begin('--http-server-page', 'http://{server}.example.org:9303/');
     send('ctf-1', ...opens(1, '10.0.0.1:5000'), named(1, 'anna'), ...opens(2, '10.0.0.2:5000'), mismatch(1));
     await waitUntil('its findings', async () => (await state()).servers[0].findings === 1, WAIT_MS);
@@ -86,7 +86,7 @@ test('servers, players and findings of a stream, for programs', async () => {
     assert.deepEqual([ctf.name, ctf.players, ctf.findings, ctf.records, ctf.page, ctf.silent],
         ['ctf-1', 2, 1, 6, 'http://ctf-1.example.org:9303/', false]);
     assert.equal(ctf.last_ms, Date.parse(`${MINUTE}:04Z`));
-    assert.deepEqual([dm.name, dm.players], ['dm', 0]); // all of its sessions have ended
+    assert.deepEqual([dm.name, dm.players], ['dm', 0]); // all sessions of the server have ended
     assert.deepEqual(shown.sessions.map(({ server_name: server, number, name, client }) => [server, number, name, client]),
         [['ctf-1', 1, 'anna', '10.0.0.1:5000'], ['ctf-1', 2, '', '10.0.0.2:5000']]);
     assert.match(shown.recent.at(-1).text, /^error snapshot\.crc_mismatch: ctf-1, session 1, tick 70/);
@@ -109,14 +109,14 @@ test('servers, players and findings of a stream, for programs', async () => {
     const text = await records.text();
     assert.deepEqual(JSON.parse(text.split('\n')[0]), { ...JSON.parse(sent), server_name: 'late' });
 
-    // Somebody who may publish calls a server as no twscope would.
+    // Another program that may publish uses a server name that twscope would never use.
     send('@evil/","type":"x', ...opens(1, '10.0.0.3:5000'));
     const other = async () => (await state()).servers.find(({ name }) => name === 'other');
     await waitUntil('the one with the odd name', other, WAIT_MS);
     assert.equal((await other()).page, 'http://other.example.org:9303/');
-    assert.equal((await state()).servers.length, 4); // with `late`
+    assert.equal((await state()).servers.length, 4); // the fourth server is `late`
 
-    // Threads open sessions in no order; a twscope that was killed leaves nobody behind.
+    // Threads open sessions in any order, and a killed twscope leaves no open sessions behind.
     const open = async () => (await state()).sessions.filter(({ server_name: server }) => server === 'killed').map(({ number }) => number).join();
     const killed = runner(client, 'killed');
     killed(...opens(3, '10.0.0.3:5000'), ...opens(2, '10.0.0.2:5000'));
@@ -132,7 +132,7 @@ test('servers, players and findings of a stream, for programs', async () => {
     assert.equal(await collector.stop('SIGINT'), 0, collector.log);
 });
 
-test('the page is a table of servers, with the way to each one\'s game, findings and the log', async () => {
+test('the page has a table of servers with links to their games, findings and the log', async () => {
     const { nats, collector, port, send } = await begin('--http-server-page', 'ctf-1=http://ctf-1.example.org:9303/');
     send('ctf-1', ...opens(1, '10.0.0.1:5000'), named(1, '<img src=x onerror=alert(1)>'), mismatch(1));
     send('race', ...opens(1, '10.0.0.9:5000'), named(1, 'cleo'));
@@ -153,7 +153,7 @@ test('the page is a table of servers, with the way to each one\'s game, findings
     assert.match(await players.nth(0).innerText(), /cleo/);
     await page.keyboard.press('d');
     await page.getByText('snapshot.crc_mismatch').first().waitFor();
-    await page.keyboard.press('n'); // no numbers here
+    await page.keyboard.press('n'); // this key does nothing here
     assert.equal(await page.locator('#panel-findings').isVisible(), true);
     await page.keyboard.press('m');
     await page.locator('#filter').fill('server_name == race');
@@ -167,7 +167,7 @@ test('the page is a table of servers, with the way to each one\'s game, findings
     assert.equal(await collector.stop('SIGINT'), 0, collector.log);
 });
 
-test('a wrong flag is refused with one line', () => {
+test('an invalid flag is refused with one line', () => {
     for (const [args, complaint] of [
         [['--http-server-page', 'ftp://x', '--http', '0'], /--http-server-page ftp:\/\/x: expected/],
         [['--http-server-page', 'a b=http://x', '--http', '0'], /--http-server-page a b=http:\/\/x: expected/],

@@ -1,5 +1,5 @@
-// Clients that join one after the other, one from each address given, and stay until SIGTERM. Says who is in. They acknowledge
-// what they get and do not look into it: from thirty players on there would be no time for it.
+// Clients that join one after the other, one from each given address, and stay until SIGTERM. Prints which clients are in the game.
+// They acknowledge snapshots without decoding them, because decoding for thirty players takes too long.
 //   node crowd.mjs HOST PORT ADDRESS...
 import { createRequire } from 'node:module';
 import { Bot } from './bot.mjs';

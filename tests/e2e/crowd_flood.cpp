@@ -1,14 +1,14 @@
-// Sends datagrams from forged addresses as fast as one core can: CONNECTs, info requests and garbage, mixed. For networks of
-// one's own only: it needs CAP_NET_RAW, and somebody else's network would not let the addresses pass.
+// Sends datagrams from forged addresses as fast as one core can: CONNECTs, info requests and garbage, mixed. Use it only in your own
+// network: it needs CAP_NET_RAW, and other networks drop forged addresses.
 //   crowd_flood ADDRESS PORT SECONDS SOURCES [mixed|connect|rhythm|info|loop [RATE [FIRST]]]
-// mixed:   each datagram is one of the three, from any source
+// mixed:   each datagram is a CONNECT, an info request or garbage, from any source
 // connect: CONNECTs only
-// rhythm:  CONNECTs only, each source every 500 ms, as a waiting client sends them
+// rhythm:  only CONNECTs, each source every 500 ms, like a waiting client
 // info:    info requests only
-// loop:    one info request, from the address and port that it is sent to
-// Sources are FIRST (10.64.0.0) and up, with two ports each; a single one has 60,000, or for CONNECTs, which in the name of a
-// player's own port would disturb that player's connection, the 30,000 that no client is given. RATE: so many a second, not as many as it
-// can. Prints how many it sent.
+// loop:    one info request whose source is its own destination
+// Sources are FIRST (10.64.0.0) and up, with two ports each. A single source has 60,000 ports; for CONNECTs, it has the 30,000 ports that
+// no client gets, so that it does not disturb a player's connection. RATE: datagrams per second; without it, as many as possible. Prints
+// the number of datagrams sent.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -104,7 +104,7 @@ class Flood {
         return sent;
     }
 
-    /// In the receiver's own name.
+    /// Sends one info request whose source is the receiver.
     void send_one() {
         packets_[0].fill(ntohl(to_.sin_addr.s_addr), ntohs(to_.sin_port), to_, kInfo);
         vectors_[0] = {packets_[0].bytes.data(), packets_[0].size};

@@ -1,4 +1,4 @@
-// `./dev run`: a real server, three clients that walk about, and twscope between them, until Ctrl-C.
+// `./dev run`: a real server, three walking clients, and twscope between them, until Ctrl-C.
 //   node demo.mjs TWSCOPE
 import { Bot } from './bot.mjs';
 import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
@@ -11,7 +11,7 @@ const NAMES = ['anna', 'bob', 'cleo'];
 const START_MS = 10000;
 
 const say = (text) => process.stderr.write(`==> ${text}\n`);
-const parts = []; // what to stop, last started first
+const parts = []; // started processes; they are stopped in reverse order
 let ending = null;
 
 async function end(code, why) {
@@ -30,7 +30,7 @@ function watch(child) {
     });
 }
 
-/** The usual port, or any that is free where another program has it. */
+/** Returns the usual port, or a free one if the usual port is in use. */
 async function portLike(usual) {
     if (!isBound(usual)) return usual;
     const port = await freePort();

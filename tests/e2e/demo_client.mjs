@@ -1,5 +1,5 @@
-// Debian's DDNet client plays a demo that was written from live traffic: to its end, without a complaint, with the chat that was
-// said, the map that was in it, and the tees where the records say. It needs a virtual screen, so it runs only when it is asked for:
+// Debian's DDNet client plays a demo written from live traffic: to its end, without errors, with the chat, with the map in the demo, and
+// with the tees at the positions in the records. It needs a virtual screen, so it runs only on request:
 //   ./dev test --with-client        node demo_client.mjs [PICTURE.png] TWSCOPE
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -18,13 +18,13 @@ const SCREEN = '/usr/bin/Xvfb';
 const DISPLAY = ':87';
 const SNAPSHOTS = 100; // about four seconds of play
 const WAIT_MS = 60000;
-const MAGENTA = 0xd5ff00; // as clients give colours: hue, saturation, lightness
-// What the client shows at its usual zoom (CalcScreenParams of the game): 1,150,000 square units, in the shape of the screen.
+const MAGENTA = 0xd5ff00; // a colour in the clients' format: hue, saturation, lightness
+// The area that the client shows at its usual zoom (CalcScreenParams of the game): 1,150,000 square units, in the screen's aspect ratio.
 const [WIDTH, HEIGHT] = [640, 480];
 const PIXELS_A_UNIT = HEIGHT / Math.sqrt(1_150_000 / (WIDTH / HEIGHT));
 const TOLERANCE = 8; // pixels: half a tee's body
-const FAR = 100; // units that the two are apart, at least
-const NEAR = 400; // and at most: in the picture
+const FAR = 100; // smallest distance between the two tees, in world units
+const NEAR = 400; // largest distance, so that both are visible
 const SETTINGS = ['player_name watcher', 'cl_save_settings 0', 'cl_show_welcome 1', 'cl_skip_start_menu 1', 'cl_download_skins 0',
     'cl_download_community_skins 0', 'cl_map_download_url "https://127.0.0.1:9"', 'br_indicate_finished 0', 'cl_auto_demo_record 0',
     'snd_enable 0', 'gfx_fullscreen 0', `gfx_screen_width ${WIDTH}`, `gfx_screen_height ${HEIGHT}`, 'gfx_vsync 0', 'gfx_refresh_rate 20',
@@ -33,7 +33,7 @@ const SETTINGS = ['player_name watcher', 'cl_save_settings 0', 'cl_show_welcome 
 need(CLIENT, SCREEN, MAPS);
 after(endPeers);
 
-/** Plays and records; returns the demo and the records of the same run. */
+/** Plays and records; returns the demo and the records of this run. */
 async function film(folder, version) {
     const demos = join(folder, `demos-${version}`);
     mkdirSync(demos);
@@ -50,7 +50,7 @@ async function film(folder, version) {
     other.client.movement.RunRight();
     await plays(15);
     other.client.movement.RunStop();
-    await plays(SNAPSHOTS / 2); // until all stand still
+    await plays(SNAPSHOTS / 2); // waits until both tees stand still
     await server.command('say to be read in the demo');
     await plays(SNAPSHOTS);
     await other.leave();
@@ -62,7 +62,7 @@ async function film(folder, version) {
     return { demo: join(demos, name), records: records.filter(({ session }) => session === 1) };
 }
 
-/** Where bob stands, as anna sees it, from when the line was said. */
+/** Returns bob's positions relative to anna, from her view, since the chat line. */
 function offsetOfBob(records) {
     const said = records.findIndex(({ name, fields }) => name === 'sv_chat' && /to be read/.test(fields.message));
     const ways = records.slice(said).filter(({ type, items }) => type === 'snapshot' && items).map(({ items }) => {
@@ -70,20 +70,20 @@ function offsetOfBob(records) {
         return anna && bob && { x: bob.x - anna.x, y: bob.y - anna.y };
     }).filter(Boolean);
     assert.ok(ways.length >= SNAPSHOTS / 2, `only ${ways.length} snapshots show both`);
-    for (const way of ways) assert.deepEqual(way, ways[0]); // they stand
+    for (const way of ways) assert.deepEqual(way, ways[0]); // neither tee moves
     const [{ x, y }] = ways;
     assert.ok(Math.abs(x) >= FAR && Math.abs(x) <= NEAR && Math.abs(y) <= NEAR, `bob stands ${x}, ${y} from anna`);
     return { x, y };
 }
 
-/** A line on the client's console. */
+/** Waits for a line on the client's console. */
 async function type(fifo, line) {
     const file = openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
     writeSync(file, `${line}\n`);
     closeSync(file);
 }
 
-/** Plays it in the real client, which has no map of its own; returns what it says and its picture. */
+/** Plays the demo in the real client, which has no map of its own; returns the client's output and a screenshot. */
 async function watch(folder, demo, version) {
     const home = join(folder, `home-${version}`);
     const data = join(home, '.local/share/ddnet');

@@ -1,7 +1,7 @@
-// Runs every command of README.md and docs/ as it stands there, with a real server and real clients where it needs them.
+// Runs every command of README.md and docs/ exactly as written, with a real server and real clients if the command needs them.
 //   node docs.mjs TWSCOPE
-// In a network of its own, so that ports and addresses are those of the pages and nothing of this machine is touched. Each
-// page has a folder, in which its commands find what a reader has: the program, a capture, records, a game test.
+// Runs in its own network, so that the ports and addresses of the pages are free and nothing of this machine is changed. Each page has a
+// folder with the files that its commands use: the program, a capture, records, a game test.
 // Covers: proxy/cli/explain_command.cpp, proxy/cli/settings.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -20,10 +20,10 @@ import { MAPS, startServer } from './server.mjs';
 
 const TWSCOPE = resolve(process.argv.at(-1));
 const CAPTURE = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
-// A bit of a snapshot in it: without it, that snapshot has another checksum.
+// Flips a bit of a snapshot, so that its checksum differs.
 const DAMAGED_BYTE = 24684;
 const DAMAGED_BIT = 0x10;
-// What the traffic of a page shows, where it is not an honest game.
+// The traffic for pages that show faults.
 const DAMAGED_PAGES = ['README.md', 'docs/crc-errors.md'];
 const GAME = fileURLToPath(new URL('ci.mjs', import.meta.url));
 const DUCKDB = fileURLToPath(new URL('node_modules/@duckdb/node-api', import.meta.url));
@@ -40,7 +40,7 @@ const WAIT_MS = 30000;
 
 need('/usr/bin/curl', '/usr/bin/jq', '/usr/bin/zstdcat', '/usr/bin/tcpdump', '/usr/bin/unshare', DUCKDB, MAPS);
 
-/** Starts this program again in a network of its own, in which we may do everything. */
+/** Starts this program again in its own network, in which it has all rights. */
 function inOwnNetwork() {
     if (process.env.TW_DOCS_NETWORK) return;
     const rights = process.getuid() === 0 ? [] : ['--user', '--map-current-user', '--keep-caps'];
@@ -55,24 +55,24 @@ execFileSync('ip', ['link', 'set', 'lo', 'up']);
 execFileSync('ip', ['address', 'add', `${ELSEWHERE}/32`, 'dev', 'lo']);
 
 const top = temporaryFolder();
-chmodSync(top, 0o755); // tcpdump writes as a user of its own
+chmodSync(top, 0o755); // tcpdump writes as another user
 
 function script(file, text) {
     writeFileSync(file, `#!/bin/sh\n${text}\n`);
     chmodSync(file, 0o755);
 }
 
-// What stands for the machine of a reader: the program is installed, and we have every right that sudo gives.
+// The environment of a reader's machine: the program is installed, and sudo gives every right.
 const bin = join(top, 'bin');
 mkdirSync(bin);
 symlinkSync(TWSCOPE, join(bin, 'twscope'));
-symlinkSync('/usr/bin/python3', join(bin, 'python3')); // another one does not see what Debian's packages bring
+symlinkSync('/usr/bin/python3', join(bin, 'python3')); // another Python does not find the modules of Debian's packages
 script(join(bin, 'sudo'), 'exec "$@"');
 script(join(bin, 'duckdb'), `exec node ${DUCKDB_SHELL} "$@"`);
 writeFileSync(join(top, '.curlrc'), 'fail\nsilent\nshow-error\n');
 const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}`, HOME: top, CURL_HOME: top };
 
-/** The folder of a page, with what its commands are about. */
+/** Returns the folder of a page, with the files that its commands use. */
 function folderOf(page) {
     const folder = join(top, page.replaceAll('/', '-'));
     mkdirSync(join(folder, 'build/release/proxy'), { recursive: true });
@@ -88,7 +88,7 @@ function folderOf(page) {
     return folder;
 }
 
-/** Starts a command as it stands in a page. */
+/** Starts a command exactly as written on a page. */
 function start(command, folder) {
     const child = new Child(command, 'bash', ['-o', 'pipefail', '-ec', command], { cwd: folder, env: environment });
     child.signal = (name) => { if (child.running) process.kill(-child.process.pid, name); };
@@ -107,7 +107,7 @@ async function stopServer() {
     server = null;
 }
 
-/** The game server of a page, at this address. */
+/** Returns the game server of a page, at this address. */
 async function serverAt(address) {
     if (server?.address === address) return;
     await stopServer();
@@ -116,7 +116,7 @@ async function serverAt(address) {
     server.address = address;
 }
 
-/** A player comes, sees what is asked for, and leaves. */
+/** A player joins, plays until `enough` returns true, and leaves. */
 async function play(enough) {
     const bot = await new Bot(PROXY_PORT, 'anna', { keep: true }).join();
     bot.walk();
@@ -124,7 +124,7 @@ async function play(enough) {
     await bot.leave();
 }
 
-/** A player with an address that is none of ours; the server has to see just that. */
+/** Plays from an address of another host, which the server must see. */
 async function playFromElsewhere() {
     const players = await Host.create('the players');
     Object.assign(new Host(), { pid: process.pid }).join(players, 'players', [`${OUR_END}/24`], [`${PLAYERS_END}/24`]);
@@ -138,7 +138,7 @@ async function playFromElsewhere() {
 
 let lastProxy = null;
 
-/** Starts twscope as the command says; one that a failed test has left there ends first. */
+/** Starts twscope as the command says. First ends a process that a failed test has left there. */
 async function startProxy(command, folder) {
     await lastProxy?.stop('SIGKILL');
     await serverAt(/ -s (?:[\w-]+=)?([^\s=]+):8304/.exec(plain(command))?.[1] ?? '127.0.0.1');
@@ -154,7 +154,7 @@ async function stopProxy(proxy, exits = 0) {
     assert.equal(await ended(proxy), exits, proxy.log);
 }
 
-/** A proxy is played through and told to stop; it has to have written what it was asked to. */
+/** Plays through a proxy and ends it. The proxy must have written its files. */
 async function runProxy(command, folder, exits) {
     const proxy = await startProxy(command, folder);
     await (/ transparent\b/.test(command) ? playFromElsewhere() : play());
@@ -170,7 +170,7 @@ async function runProxy(command, folder, exits) {
     assert.deepEqual({ type, session }, { type: 'summary', session: 0 });
 }
 
-/** Somebody plays while the traffic is captured; the capture has to be whole. */
+/** Plays while the traffic is captured. The capture must be complete. */
 async function runCapture(command, folder) {
     const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} -q`, folder);
     const capture = start(command, folder);
@@ -184,7 +184,7 @@ async function runCapture(command, folder) {
     assert.match(execFileSync(TWSCOPE, ['decode', path], { encoding: 'utf8' }), /snapshots: \d+, [1-9]\d* verified/);
 }
 
-/** Somebody plays while it looks on; it has to have written what it saw. */
+/** Plays while twscope observes. It must have recorded the game. */
 async function runTap(command, folder) {
     const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} -q`, folder);
     const tap = start(command, folder);
@@ -205,7 +205,7 @@ async function runSilently(command, folder, exits) {
     return child;
 }
 
-/** It has to print something, or to write the file that it names. */
+/** The command must print something, or write the file that it names. */
 async function runOnce(command, folder, exits) {
     const child = await runSilently(command, folder, exits);
     const [, file] = / (?:-o|--png) ([^\s-]\S*)/.exec(plain(command)) ?? [];
@@ -213,7 +213,7 @@ async function runOnce(command, folder, exits) {
     else assert.notEqual(child.log, '', 'it says nothing');
 }
 
-/** Asks a proxy that has a page. */
+/** Sends a request to a proxy with a page. */
 async function runBeside(command, folder, exits) {
     const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} --http 9303 -q`, folder);
     await proxy.waitFor(/live page on port 9303/, WAIT_MS);
@@ -221,20 +221,20 @@ async function runBeside(command, folder, exits) {
     await stopProxy(proxy);
 }
 
-/** The recipe for CI brings its own server and proxy. */
+/** Runs the recipe for CI, which starts its own server and proxy. */
 async function runRecipe(command, folder, exits) {
     await stopServer();
     await runSilently(command, folder, exits);
     assert.ok(existsSync(join(folder, 'results/summary.xml')));
 }
 
-/** Plays on the server itself. */
+/** Plays on the server directly. */
 async function runReplay(command, folder, exits) {
     await serverAt('127.0.0.1');
     await runOnce(command, folder, exits);
 }
 
-// How a command is run: the first row that fits. What fits none has to be marked, or gets a row.
+// How each command is run: the first matching row applies. A command without a row must be marked on its page.
 const WAYS = [
     { what: /^mkdir |\| sudo sh -e$/, run: runSilently },
     { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes|check-config)\b/, run: runOnce },
@@ -256,7 +256,7 @@ function wayOf(command) {
 
 const FILE_LANGUAGES = ['json', 'python', 'sql', 'toml'];
 
-/** Tests of one block: of each command, or of what a file or a text is. */
+/** Defines the tests of one block: of each command, of a file, or of a text. */
 function testBlock(block, folder) {
     const { where, language, file, text, exits, reason } = block;
     if (language === 'sh' && reason) {
@@ -293,7 +293,7 @@ test('the query for messages has each message once', () => {
         ['64 gg', '64 gg', '80 gg', '1 to one', '64 lost']);
 });
 
-test('what nobody can run, and marks that say nothing, do not pass', () => {
+test('commands that cannot run and empty marks are errors', () => {
     const block = (text) => blocksOf('page', text)[0];
     assert.throws(() => wayOf('frobnicate --all'), /no test knows/);
     assert.throws(() => block('<!-- test: parse -->\n```sh\nls\n```'), /says nothing/);
@@ -304,7 +304,7 @@ test('what nobody can run, and marks that say nothing, do not pass', () => {
     assert.deepEqual(commandsOf(block('```sh\n# a note\nls \\\n  -l\njq .\n```')), ['ls \\\n  -l', 'jq .']);
 });
 
-test('what the compose file starts is as the program has it', () => {
+test('the commands of the compose file are valid', () => {
     const commands = composeCommands();
     assert.deepEqual(commands.map((command) => command.split(' ')[1]).sort(), ['collect', 'proxy', 'proxy']);
     assert.deepEqual(commands.flatMap((command) => complaintsAbout(command, TWSCOPE)), []);
@@ -318,7 +318,7 @@ test('the service records by default, in segments with a limit', async () => {
     assert.match(execFileSync(TWSCOPE, ['records', 'records/'], { cwd: folder, encoding: 'utf8' }), /"type":"snapshot"/);
 });
 
-test('what pages name is there, and the README leads to every page', () => {
+test('the files that pages name exist, and the README leads to every page', () => {
     assert.deepEqual(pages().flatMap(deadLinks), []);
     assert.deepEqual(pages().filter((page) => page !== 'CHANGELOG.md').flatMap(missingPaths), []);
     assert.deepEqual(unlinkedPages(), []);

@@ -1,9 +1,9 @@
-// The pages for people, as their fenced blocks and the commands in them.
+// Reads the pages for users: their fenced blocks, and the commands in them.
 //
-// A block says what it is behind its fence: `sh` (commands), `text` (output, pictures), or `json`, `python`, `sql` or `toml` with
-// the name of a file that later commands of the page use. A comment before a block of commands may say how it is tested:
-//   <!-- test: exits 1 -->               the commands end with this exit code instead of 0
-//   <!-- test: parse: needs docker -->   they cannot be run here, for this reason: only what they name is checked
+// A block's language says what it contains: `sh` (commands), `text` (output, pictures), or `json`, `python`, `sql` or `toml` with the name
+// of a file that later commands of the page use. A comment before a block of commands may change how it is tested:
+//   <!-- test: exits 1 -->               the commands must end with this exit code instead of 0
+//   <!-- test: parse: needs docker -->   the commands cannot run here, for this reason; only their flags and files are checked
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -13,13 +13,13 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MARK = /^<!-- test: (?:exits (?<exits>\d+)|parse: (?<reason>\S.*)) -->$/;
 const PROGRAM = /^(?:sudo )?(?:[A-Z_]+=\S+ )*twscope /;
 
-/** Every page that may hold commands, as paths from the root. */
+/** Returns every page that may have commands, as paths from the root. */
 export const pages = () => ['.', 'docs'].flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
     .filter((name) => name.endsWith('.md')).concat('tests/bench/STRESS.md');
 
 export const read = (page) => readFileSync(join(ROOT, page), 'utf8');
 
-/** The fenced blocks of a page: language, file (where it names one), text, line, and its mark as exits or reason. */
+/** Returns the fenced blocks of a page: language, file (if it names one), text, line, and its mark as `exits` or `reason`. */
 export function blocksOf(page, text) {
     const blocks = [];
     let block = null;
@@ -49,7 +49,7 @@ export function blocksOf(page, text) {
 
 const bash = (...args) => spawnSync('bash', args, { encoding: 'utf8' });
 
-/** The commands of a block as they stand there, one each; a command may go over several lines. */
+/** Returns the commands of a block unchanged. A command may have several lines. */
 export function commandsOf(block) {
     const commands = [];
     let command = '';
@@ -64,13 +64,13 @@ export function commandsOf(block) {
     return commands;
 }
 
-/** The command without what changes nothing: comments, line breaks, and from where the program is started. */
+/** Returns the command without parts that change nothing: comments, line breaks, and the program's folder. */
 export const plain = (command) => command.replace(/\\\n\s*/g, '').replace(/\s+#.*$/, '')
     .replace(/^((?:sudo )?)\.\/dev run (?=\w)/, '$1twscope ');
 
 export const isProgram = (command) => PROGRAM.test(plain(command));
 
-/** What is wrong with a command that cannot be run here, or nothing: flags, files, services that are not there. */
+/** Returns the faults of a command that cannot run here (unknown flags, missing files and services); empty if there are none. */
 export function complaintsAbout(command, twscope) {
     const text = plain(command);
     const complaints = [];
@@ -101,16 +101,16 @@ export function complaintsAbout(command, twscope) {
     return complaints;
 }
 
-/** What twscope is started with by the compose file. */
+/** Returns the arguments with which the compose file starts twscope. */
 export const composeCommands = () => [...read('docker/compose.yaml').matchAll(/^    image: twscope\n    command: \[(.*)\]$/gm)]
     .map(([, list]) => `twscope ${list.split(', ').map((word) => word.replace(/^"(.*)"$/, '$1')).join(' ')}`);
 
-/** A heading of a page as links name it. */
+/** Returns a page's heading as links name it. */
 const anchorOf = (heading) => heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-');
 
 const hasHeading = (page, anchor) => [...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].some(([, text]) => anchorOf(text) === anchor);
 
-/** Relative links of a page that lead nowhere: to no file, or to no heading of it. */
+/** Returns the relative links of a page whose file or heading does not exist. */
 export function deadLinks(page) {
     const prose = read(page).replace(/^```[^]*?^```$/gm, '');
     return [...prose.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?[^)]*\)/g)].filter(([, target, anchor]) => {
@@ -119,11 +119,11 @@ export function deadLinks(page) {
     }).map(([link]) => `${page}: ${link}`);
 }
 
-/** Files and folders of ours that a page names and that are not there. */
+/** Returns the files and folders of this repository that a page names and that do not exist. */
 export const missingPaths = (page) => [...read(page).matchAll(/`((?:snapshot|map|proxy|tests|docs|docker)\/[\w./-]*)`/g)]
     .map(([, path]) => path).filter((path) => !existsSync(join(ROOT, path))).map((path) => `${page}: ${path}`);
 
-/** Pages in docs/ that the README does not lead to. */
+/** Returns the pages in docs/ to which no link leads from the README. */
 export function unlinkedPages() {
     const readme = read('README.md');
     return pages().filter((page) => relative('docs', page).startsWith('..') === false && !readme.includes(`](${page})`));

@@ -1,4 +1,4 @@
-// What stands for DuckDB's shell: runs the statements on standard input, and prints the rows of each.
+// Replaces DuckDB's shell: runs the statements on standard input, and prints the rows of each.
 //   node duckdb.mjs [DATABASE] < STATEMENTS
 import { readFileSync } from 'node:fs';
 import { DuckDBInstance } from '@duckdb/node-api';

@@ -1,5 +1,5 @@
-// Tricks on the wire: each is played on the real server through twscope, with a second client as a witness. What the witness
-// saw and what the server's log says is what the records have to say; what the server drops has no effect.
+// Tricks on the network: each is played on the real server through twscope, with a second client as a witness. The records must say what
+// the witness saw and what the server's log says; what the server drops must have no effect.
 //   node evasion.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { RawClient } from './raw_client.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const SEED = 20261121;
-const AT_ONCE = 10;        // tricks; a real client beside them still sees each snapshot
+const AT_ONCE = 10;        // number of tricks at the same time; a real client beside them still gets each snapshot
 const SNAPSHOTS_AFTER = 50; // two seconds of play after each trick
 const WAIT_MS = 20000;
 const SHARE_VERIFIED = 0.995;
@@ -20,7 +20,7 @@ const SHARE_VERIFIED = 0.995;
 after(endPeers);
 after(() => { for (const client of RawClient.all) client.vanish(); });
 
-/** Everything that was seen of one trick. */
+/** Collects what was seen of one trick. */
 async function play(trick, index, { proxy, other, seen }) {
     const name = `t${`${index}`.padStart(2, '0')}`;
     const client = new RawClient(proxy.port, name, trick);
@@ -28,7 +28,7 @@ async function play(trick, index, { proxy, other, seen }) {
     const below = (limit) => Math.floor(next() * limit);
     const tell = (text) => `${name} ${text}`;
     let syncs = 0;
-    /** Waits until the witness has seen an honest chat, and so the server all that was sent before it. */
+    /** Waits until the witness has seen an honest chat message. The server has then received everything sent before. */
     const sync = async () => {
         const text = tell(`sync ${syncs += 1}`);
         client.say(text);
@@ -47,7 +47,7 @@ async function play(trick, index, { proxy, other, seen }) {
     return result;
 }
 
-/** Plays all tricks, some at once, and returns what became of each: a result or an error. */
+/** Plays all tricks, some at the same time, and returns a result or an error for each. */
 async function playAll(game) {
     const results = [];
     const left = TRICKS.map((trick, index) => ({ trick, index }));
@@ -61,10 +61,10 @@ async function playAll(game) {
     return results;
 }
 
-/** Whether an honest game has no such finding. The server forgets to describe a type in the very snapshot in which it first uses it. */
+/** True for findings that honest games do not have. (The server does not describe a type in the snapshot that first uses it.) */
 const isOdd = (finding) => finding.severity !== 'info' && finding.id !== 'snapshot.missing_descriptor' && !isFreeze(finding);
 
-/** Behind the twscope under test is a line of a quarter of a second: five snapshots are under way when a client says goodbye. */
+/** Between the tested twscope and the server, datagrams take 250 ms, so five snapshots are in flight when a client says goodbye. */
 async function quitOverSlowLine() {
     const far = await startProxy({ server: server.port, records: join(folder, 'far.jsonl'), args: ['--impair', 'delay=120ms'] });
     const near = await startProxy({ server: far.port, records: join(folder, 'slow.jsonl'), args: ['--maps', MAPS, '--items', 'none'] });
@@ -82,21 +82,21 @@ async function quitOverSlowLine() {
 }
 
 const folder = temporaryFolder();
-// With 0.7 switched on, and so with all that a server of today understands.
+// The server has 0.7 switched on, so it understands every message of today's servers.
 const server = await startServer({ folder, port: await freePort(), map: 'ctf5', settings: ['sv_sixup 1', 'sv_chat_penalty 0'] });
 const proxy = await startProxy({ server: server.port, records: join(folder, 'live.jsonl'), args: ['--maps', MAPS, '--items', 'none'] });
 const witness = new Bot(proxy.port, 'witness', { keep: true, options: { timeout: 60000 } });
 const seen = [];
 witness.client.on('message', ({ message: text }) => seen.push(text));
 await witness.join();
-// From another address, else it has the same token.
+// The client plays from another address, because its token would be the same otherwise.
 const other = await new RawClient(proxy.port, 'other', { address: '127.0.0.2' }).join();
 const results = await playAll({ proxy, other, seen });
 const departed = () => (server.child.log.match(/has left the game/g) ?? []).length;
 const played = results.filter(({ error }) => !error).length;
-// Whoever is still there when the map changes is no longer in the game, and the log does not say that he left it.
+// Clients leave the game when the map changes, but the log does not say so.
 await waitUntil('the tricks to have left', () => departed() >= played, WAIT_MS);
-// Snapshots of the old map are on their way to both while the new one is announced.
+// Snapshots of the old map are in flight to both clients while the new map is announced.
 await server.command('change_map dm1');
 await other.inGame(2, WAIT_MS);
 const seenBefore = witness.snapshots.length;
@@ -115,7 +115,7 @@ const sessionOf = (port) => records.find((record) =>
 const of = (session, type) => records.filter((record) => record.session === session && record.type === type);
 const verified = (session) => of(session, 'snapshot').filter(({ ok }) => ok).length;
 
-/** How often a client entered, by the server's log: chat names its id, and the last to enter with that id is its address. */
+/** Returns how often a client entered, by the server's log: a chat message names its id, and the last client to enter with it the address. */
 function timesEntered(name) {
     const { log } = server.child;
     const chat = new RegExp(`chat: (\\d+):-?\\d+:${name}: `).exec(log);
@@ -138,7 +138,7 @@ for (const [index, trick] of TRICKS.entries()) {
             .map(({ fields }) => fields.message);
         assert.deepEqual(recorded, witnessed, 'chats in the records');
         const connections = trick.connections ?? 1;
-        // A server that is asked to begin anew sends the map again, and leaves the client in the game.
+        // A server that receives another connection request sends the map again, and keeps the client in the game.
         assert.equal(mapChanges, connections, 'connections that the server saw');
         assert.equal(timesEntered(name), 1);
         const events = of(session, 'session').map(({ event }) => event);
@@ -146,13 +146,13 @@ for (const [index, trick] of TRICKS.entries()) {
         const protocols = of(session, 'session').filter(({ event }) => event === 'established').map(({ protocol }) => protocol);
         assert.deepEqual(new Set(protocols), new Set(['0.6+ddnet']));
         const rebuilt = verified(session);
-        // What is under way when a client begins anew it still takes, and nobody can rebuild it.
+        // A client that reconnects still accepts datagrams in flight, but no observer can rebuild their snapshots.
         const underWay = connections - 1;
         assert.ok(rebuilt + underWay >= ticks * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${ticks}`);
     });
 }
 
-test('nothing of it touched the witness', () => {
+test('the tricks did not affect the witness', () => {
     const session = sessionOf(witnessPort);
     assert.deepEqual(of(session, 'session').map(({ event }) => event), ['open', 'established', 'close']);
     assert.deepEqual(of(session, 'finding').filter(isOdd).slice(0, 5), []);
@@ -162,7 +162,7 @@ test('nothing of it touched the witness', () => {
     assert.ok(rebuilt >= got * SHARE_VERIFIED, `${rebuilt} snapshots verified, the witness got ${got}`);
 });
 
-test('nothing of it touched a client whose token was taken', () => {
+test('the tricks did not affect a client whose token was used', () => {
     const session = sessionOf(otherPort);
     assert.deepEqual(of(session, 'session').map(({ event }) => event), ['open', 'established', 'close']);
     assert.equal(of(session, 'map').length, 2);
@@ -170,7 +170,7 @@ test('nothing of it touched a client whose token was taken', () => {
     assert.ok(rebuilt >= other.ticks.size * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${other.ticks.size}`);
 });
 
-test('an honest quit over a slow line, and coming back: what was in flight is no finding', () => {
+test('after an honest quit and return on a slow network, datagrams in flight are no findings', () => {
     const { events, odd, rebuilt, ticks, statuses } = slowLine;
     assert.deepEqual(statuses, [0, 0]);
     assert.deepEqual(events, ['open', 'established', 'close', 'established', 'close']);
@@ -178,4 +178,4 @@ test('an honest quit over a slow line, and coming back: what was in flight is no
     assert.ok(rebuilt >= ticks * SHARE_VERIFIED, `${rebuilt} snapshots verified, the client got ${ticks}`);
 });
 
-test('twscope drains and exits 0', () => assert.equal(status, 0, proxy.child.log));
+test('twscope finishes and exits with 0', () => assert.equal(status, 0, proxy.child.log));

@@ -1,19 +1,19 @@
-// What the evasion suite plays: each row a trick, and what a witness must see of it. The server is DDNet 16.4; what servers
-// refuse differs by version, and the rows say where.
+// The tricks of the evasion suite: each row is a trick, and what a witness must see of it. The server is DDNet 16.4. Servers differ in what
+// they reject; the rows say where.
 import { int, string } from './ints.mjs';
 import { waitUntil } from './process.mjs';
 import { chunk, compress, FLAG, GAME, KIND, SEQUENCES, SYSTEM } from './chunks.mjs';
 import { INFO, MAGIC, message, say, TOKEN_UNKNOWN } from './raw_client.mjs';
 
 const WAIT_MS = 20000;
-const BURST = 60;           // datagrams at once that no socket's buffer loses
+const BURST = 60;           // number of datagrams at once that every socket's buffer can hold
 const WRONG_TOKEN = Buffer.from('12345678', 'hex');
 const NOTHING = Buffer.alloc(0);
 const HALF = SEQUENCES / 2;
 
 const moved = (sequence, by) => (sequence + by + SEQUENCES) % SEQUENCES;
 
-/** A 0.7 control packet: header token, kind, what is behind. */
+/** Returns a 0.7 control packet: header token, kind, payload. */
 const seven = (token, kind, behind = NOTHING) =>
     Buffer.concat([Buffer.from([FLAG.seven, 0, 0]), token, Buffer.from([kind]), behind]);
 const sevenToken = () => seven(TOKEN_UNKNOWN, 5, Buffer.concat([WRONG_TOKEN, Buffer.alloc(508)]));
@@ -22,13 +22,13 @@ const getInfo = Buffer.from('\xff\xff\xff\xffgie3\x01', 'latin1');
 const sevenConnless = () => Buffer.concat([Buffer.from([0x21]), WRONG_TOKEN, TOKEN_UNKNOWN, getInfo]);
 const sixInfoRequest = () => Buffer.concat([Buffer.from('xe\0\0\0\0', 'latin1'), getInfo]);
 
-/** A chat under the next sequence in a packet that is built wrong, then the honest one under the same sequence. */
+/** Sends a chat message with the next sequence in an invalid packet, then the honest one with the same sequence. */
 const forged = (build) => async ({ client, tell, other }) => {
     client.input();
     client.send(build(client, [chunk(say(tell('forged')), { sequence: client.nextSequence })], other));
     client.say(tell('real'));
 };
-/** Datagrams that change nothing, then an honest chat. */
+/** Sends datagrams without effect, then an honest chat message. */
 const harmless = (...builds) => async ({ client, tell, other, sync }) => {
     client.input();
     for (const build of builds) client.send(build(client, other));
@@ -36,18 +36,18 @@ const harmless = (...builds) => async ({ client, tell, other, sync }) => {
     client.say(tell('real'));
 };
 
-/** Waits until the server has answered so many CONNECTs. */
+/** Waits until the server has answered this number of CONNECTs. */
 const accepts = (client, count) => waitUntil(`${count} CONNECTACCEPTs`,
     () => client.kinds.filter((kind) => kind === KIND.connectAccept).length >= count, WAIT_MS);
-/** Does nothing odd but what stands beside it in the table. */
+/** Plays honestly, apart from the settings in the row. */
 const honest = async ({ client, tell }) => { client.say(tell('real')); };
 
 /**
- * name; play: what it sends; saw: what the witness must have seen of it; join: what it sends before it joins; connections: how
- * many the server saw (1); early, resendBit, goodbyes: how it joins, plays and leaves.
+ * name; play: what the client sends; saw: what the witness must have seen; join: what the client sends before it joins; connections: the
+ * number of connections that the server saw (1); early, resendBit, goodbyes: how the client joins, plays and leaves.
  */
 export const TRICKS = [
-    // Packets that the receiver drops: DDNet's order is size, flags, token, control or chunks, ack window, vital order.
+    // Packets that the receiver drops. DDNet checks in this order: size, flags, token, control or chunks, ack window, vital order.
     { name: 'an ack ahead of all that was sent', saw: ['real'],
         play: forged((client, chunks) => client.packet(chunks, { ack: moved(client.ack, 300) })) },
     { name: 'an ack ahead by one', saw: ['real'],
@@ -70,22 +70,22 @@ export const TRICKS = [
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.compressed })) },
     { name: 'a keepalive with chunks behind it', saw: ['real'],
         play: forged((client, chunks) => client.control(KIND.keepalive, Buffer.concat([...chunks, client.token]), { count: 1 })) },
-    { name: 'no chunks by number, one in fact', saw: ['real'], // 19.4 and newer refuse it, older ones read none
+    { name: 'no chunks by number, one in fact', saw: ['real'], // 19.4 and newer reject the packet, older versions read no chunk
         play: forged((client, chunks) => client.packet(chunks, { count: 0 })) },
     { name: 'the connless flag on chunks', saw: ['real'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.connless })) },
     { name: 'a message cut at the end of the packet', saw: ['real'],
         play: forged((client, [whole]) => client.packet([whole.subarray(0, -5)])) },
-    { name: 'a chat with the system bit', saw: ['real'], // the server takes it: as a command of a console that is not open
+    { name: 'a chat with the system bit', saw: ['real'], // the server accepts it as a command for a console that is not open
         play: async ({ client, tell }) => {
             client.vital(message(GAME.say, true, int(0), string(tell('forged'))));
             client.say(tell('real'));
         } },
-    // Packets that it takes, odd as they are.
-    // The first four are refused since 19.4: twscope has to know the server's version.
+    // Unusual packets that the receiver accepts.
+    // Servers reject the first four since 19.4, so twscope must know the server's version.
     { name: 'a control packet with chunks', saw: ['forged'],
         play: forged((client, chunks) => client.packet(chunks, { flags: FLAG.control })) },
-    // Read as a control packet by 0.7's header, then as one of the connection it has.
+    // The server reads these packets as control packets by their 0.7 header, then as packets of their connection.
     { name: 'a 0.7 control packet with chunks and the token of the connection', saw: ['forged'],
         play: forged((client, chunks) => client.packet([WRONG_TOKEN, ...chunks], { flags: FLAG.seven, count: 1 })) },
     { name: 'a resend request with a chat', saw: ['forged'],
@@ -122,7 +122,7 @@ export const TRICKS = [
             await sync();
             client.say(tell('two'));
         } },
-    { name: 'a chat that is not vital', saw: ['real'], // a game message has to be
+    { name: 'a chat that is not vital', saw: ['real'], // game messages must be vital
         play: async ({ client, tell }) => {
             client.send(client.packet([chunk(say(tell('forged')))]));
             client.say(tell('real'));
@@ -172,7 +172,7 @@ export const TRICKS = [
     { name: 'CLOSE with an ack outside of the window', saw: ['real'],
         play: harmless((client) => client.control(KIND.close, client.token, { ack: moved(client.ack, 300) }),
             (client) => client.control(KIND.close, client.token, { ack: moved(client.ack, -1) })) },
-    { name: 'compressed control packets', saw: ['real'], // refused since 10.3
+    { name: 'compressed control packets', saw: ['real'], // rejected since 10.3
         play: harmless(...[KIND.close, KIND.accept, KIND.connect].map((kind) => (client) => Buffer.concat([
             client.control(kind, NOTHING, { flags: FLAG.compressed }).subarray(0, 3),
             compress(Buffer.concat([Buffer.from([kind]), client.token]))]))) },
@@ -221,7 +221,7 @@ export const TRICKS = [
                 await sync();
             }
         } },
-    // A handshake that both sides completed: a new connection, said by ACCEPT alone.
+    // A complete handshake that starts a new connection with an ACCEPT alone.
     { name: 'CONNECT, its answer and ACCEPT: a reconnect', saw: ['before', 'real'], connections: 2,
         play: async ({ client, tell, sync }) => {
             client.say(tell('before'));
@@ -239,7 +239,7 @@ export const TRICKS = [
             client.say(tell('real'));
         } },
     { name: 'CLOSE three times', saw: ['real'], goodbyes: 3, play: honest },
-    // Messages that would make an observer forget.
+    // Messages that would make a naive observer forget its state.
     { name: 'ENTERGAME before it is time', saw: ['real'], early: true, play: honest },
     { name: 'ENTERGAME again and again', saw: ['real'],
         play: async ({ client, tell, sync }) => {
@@ -265,7 +265,7 @@ export const TRICKS = [
             }
             client.say(tell('real'));
         } },
-    // 0.7 on the same pair of addresses, without a handshake that completes.
+    // 0.7 between the same two addresses, without a complete handshake.
     { name: 'a 0.7 TOKEN first of all', saw: ['real'], join: [sevenToken], play: honest },
     { name: 'a cut 0.7 TOKEN first of all', saw: ['real'], join: [() => Buffer.from([4, 0, 0])],
         play: honest },
@@ -293,7 +293,7 @@ export const TRICKS = [
         } },
 ];
 
-/** The server takes ACCEPT with the right token as a new connection, and sends the map again. */
+/** The server takes an ACCEPT with the right token for a new connection, and sends the map again. */
 async function reconnect(client) {
     const maps = client.mapChanges + 1;
     client.send(client.control(KIND.accept, client.token, { ack: 0 }));

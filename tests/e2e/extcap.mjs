@@ -1,4 +1,4 @@
-// Wireshark's side of twscope: its contract, and packets of a live game as tshark shows them.
+// twscope as a capture source of Wireshark: the extcap contract, and packets of a live game as tshark shows them.
 //   node extcap.mjs TWSCOPE
 // Covers: proxy/cli/extcap_command.cpp
 import assert from 'node:assert/strict';
@@ -25,7 +25,7 @@ chmodSync(top, 0o755);
 symlinkSync(join(top, 'program'), link);
 const run = (...args) => spawnSync(link, args, { encoding: 'utf8' });
 
-test('it says what Wireshark asks, under the name that Wireshark finds it by', () => {
+test('twscope answers Wireshark\'s queries under the name that Wireshark looks for', () => {
     const interfaces = run('--extcap-interfaces', '--extcap-version=4.0');
     assert.equal(interfaces.status, 0, interfaces.stderr);
     assert.match(interfaces.stdout, /^extcap \{version=\d[^}]*\}\{display=twscope\}\ninterface \{value=twscope\}\{display=[^}]+\}\n$/);
@@ -55,14 +55,14 @@ test('it says what Wireshark asks, under the name that Wireshark finds it by', (
     assert.match(serverless.stderr, /needs --fifo and --server/);
 });
 
-test('a capture leaves nothing on standard error, which Wireshark would show as an error', async () => {
-    const pipe = join(temporaryFolder(), 'quiet'); // tshark looks into every file beside the link
+test('a capture prints nothing on standard error, because Wireshark would show it as an error', async () => {
+    const pipe = join(temporaryFolder(), 'quiet'); // not next to the link, because tshark opens every file there
     assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
     const reader = new Child('a reader', 'cat', [pipe]);
     const port = await freePort();
     const child = new Child('twscope', link, ['--capture', '--extcap-interface', 'twscope', '--fifo', pipe,
         '--server', '127.0.0.1:1', '--listen', `127.0.0.1:${port}`]);
-    // One that is ended before this has opened no pipe, and the reader would wait for ever.
+    // If extcap ends before it opens the pipe, the reader waits for ever.
     await waitUntil('the head of the capture', () => reader.output !== '' || !child.running, WAIT_MS);
     child.signal('SIGTERM');
     assert.equal(await child.ended, 0, child.log);
@@ -71,10 +71,10 @@ test('a capture leaves nothing on standard error, which Wireshark would show as 
     assert.notEqual(reader.output, '');
 });
 
-/** Where this tshark finds twscope, and nothing else of ours. */
+/** A folder in which this tshark finds twscope and none of our other files. */
 const wireshark = () => ({ ...process.env, HOME: join(top, 'home'), WIRESHARK_EXTCAP_DIR: top });
 
-// As root it looks into no folder but the system's.
+// As root, tshark searches only the system's folder.
 const NOBODY = process.getuid() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
 const [SHARK, ...BEFORE] = [...NOBODY, TSHARK];
 
@@ -83,7 +83,7 @@ function shareFolder(folder) {
     chmodSync(folder, 0o777);
 }
 
-/** What tshark has of a game that is played through its interface. */
+/** Plays through tshark's interface and returns tshark's output. */
 async function capture(filter) {
     const env = wireshark();
     const folder = temporaryFolder();
@@ -108,7 +108,7 @@ async function capture(filter) {
     return file;
 }
 
-/** Snapshots that a capture holds, by what decode says; it may be growing. */
+/** Returns the number of snapshots in a capture, which may still be growing, by `decode`. */
 function verifiedIn(file) {
     const { stdout } = spawnSync(TWSCOPE, ['decode', file], { encoding: 'utf8' });
     return Number(/, (\d+) verified/.exec(stdout)?.[1] ?? 0);
@@ -119,7 +119,7 @@ const show = (file, ...args) => {
     return said.stdout.split('\n').filter(Boolean);
 };
 
-test('tshark lists it and shows a live game with what twscope says about it', async () => {
+test('tshark lists twscope and shows a live game with twscope\'s comments', async () => {
     const env = wireshark();
     shareFolder(env.HOME);
     const listed = spawnSync(SHARK, [...BEFORE, '-D'], { encoding: 'utf8', env });

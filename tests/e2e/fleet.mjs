@@ -1,4 +1,4 @@
-// Several servers in one process: names in records, metrics and on the page; added and taken out while another plays on.
+// Several servers in one process: their names in records, metrics and on the page; servers added and removed while another one is played.
 //   node fleet.mjs TWSCOPE
 // Covers: proxy/process/followed_server.cpp, proxy/process/served_servers.cpp, proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp
 import assert from 'node:assert/strict';
@@ -21,13 +21,13 @@ async function plays(bot, count = SNAPSHOTS) {
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
-/** A server of its own, and where its clients are to connect. */
+/** Starts a server, and returns it with the address at which its clients connect. */
 async function place(folder, name, map) {
     const server = await startServer({ folder, port: await freePort(), map });
     return { name, server, map, target: server.port, port: await freePort() };
 }
 
-/** The lines of the configuration for these. */
+/** Returns the configuration's lines for these servers. */
 const settings = (places) => [
     `server = [${places.map(({ name, target }) => `"${name}=127.0.0.1:${target}"`).join(', ')}]`,
     `listen = [${places.map(({ port }) => `"127.0.0.1:${port}"`).join(', ')}]`,
@@ -35,7 +35,7 @@ const settings = (places) => [
 
 const joined = (at, name, seed) => new Bot(at.front?.port ?? at.port, name, { seed, keep: true }).join();
 
-/** What a scrape says, as a map from a line's name and labels to its number. */
+/** Returns a scrape's samples as a map from name and labels to the value. */
 const numbers = (text) => new Map(text.split('\n').filter((line) => line && !line.startsWith('#'))
     .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
 
@@ -43,7 +43,7 @@ const folder = temporaryFolder();
 const records = join(folder, 'records.jsonl');
 const config = join(folder, 'fleet.conf');
 
-test('servers of one process are told apart, and come and go without each other\'s noticing', async () => {
+test('servers of one process are kept apart, and are added and removed without affecting each other', async () => {
     const [ctf, race, late] = [await place(folder, 'ctf', 'ctf1'), await place(folder, 'race', 'Tutorial'),
         await place(folder, 'late', 'ctf1')];
     ctf.behind = await Tap.open(ctf.server.port);
@@ -78,7 +78,7 @@ test('servers of one process are told apart, and come and go without each other\
     assert.equal(scraped.get('twscope_datagrams_total{direction="s2c",result="forwarded"}'), undefined);
     assert.equal(scraped.get('twscope_server_silent{server="race"}'), 0);
 
-    // The same observer, and one that is started again, know who is who.
+    // Both the same observer and a restarted one know the servers of the sessions.
     writeFileSync(config, settings([ctf, late]));
     child.signal('SIGHUP');
     await waitUntil('the servers to change', () => times('configuration reloaded') === 1
@@ -93,13 +93,13 @@ test('servers of one process are told apart, and come and go without each other\
     }, WAIT_MS);
     assert.deepEqual([...numbers(await page('/metrics')).keys()].filter((key) => key.includes('"race"')), []);
 
-    // What cannot be added is named, and leaves the others alone; the next time it may be there.
+    // A server that cannot be added is reported and does not affect the others; a later reload may add it.
     writeFileSync(config, settings([ctf, late, { name: 'taken', target: race.target, port: ctf.server.port }]));
     child.signal('SIGHUP');
     await waitUntil('it to be named', () => times('the server taken is unavailable: cannot listen on') === 1, WAIT_MS);
     await Promise.all([plays(anna), plays(dora)]);
 
-    // Not one datagram of who played on is missing.
+    // The clients that played on lost no datagram.
     const here = ctf.front.flowOf(anna.port);
     await Promise.all([anna.leave(), dora.leave()]);
     await ctf.server.stop();
@@ -114,7 +114,7 @@ test('servers of one process are told apart, and come and go without each other\
     check(readRecords(records), { ctf, race, late });
 });
 
-/** Every record that is about a session or a world says whose it is, and no world has another server's sessions in it. */
+/** Every record about a session or a world must name its server, and no world may have another server's sessions. */
 function check(all, places) {
     const ofSession = new Map(all.filter(({ type, event }) => type === 'session' && event === 'open')
         .map(({ session, server_name: name, server }) => [session, { name, server }]));

@@ -1,4 +1,4 @@
-// Several servers of one process on the bus: each record under its server's name, and in that server's files.
+// Several servers of one process on the bus: each record under its server's name, and collected into that server's files.
 //   node fleet_bus.mjs TWSCOPE
 // Covers: proxy/bus/subjects.cpp
 import assert from 'node:assert/strict';
@@ -32,7 +32,7 @@ async function plays(bot) {
     await waitUntil(`${bot.name} to play`, () => bot.snapshots.length >= before + SNAPSHOTS, WAIT_MS);
 }
 
-/** The records of a run by the server that each is about; `fleet`: those of none. */
+/** Returns the records of a run by their server; `fleet`: records without a server. */
 function byServer(lines) {
     const groups = new Map();
     for (const line of lines) {
@@ -50,7 +50,7 @@ async function play(nats, records, places, config) {
     const child = new Child('twscope', TWSCOPE, ['proxy', '--config', config, '-o', records, '--maps', MAPS, '--view', 'both',
         '--items', 'changed', '--bus', nats.url, '--spool', `${join(folder, 'spool')},64MiB`, '--state', join(folder, 'state'), '--http', '0']);
     await child.waitFor(/the server sees/, WAIT_MS);
-    // A peer cannot choose whose records it is in.
+    // A peer cannot choose the server name of its records.
     const bots = [];
     for (const [seed, { port, name }] of places.entries()) {
         const bot = await new Bot(port, `","server_nam${seed}`, { seed, keep: true }).join();
@@ -64,7 +64,7 @@ async function play(nats, records, places, config) {
     assert.equal(await child.ended, 0, child.log);
 }
 
-/** Dashboards and alarms ask for nothing that a fleet does not answer. */
+/** Dashboards and alarms must use only metrics that several servers provide. */
 function checkMonitoring(scraped) {
     const there = new Set([...scraped.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name));
     const files = ['grafana/dashboards/fleet.json', 'grafana/dashboards/twscope.json', 'alerts.yml'];
@@ -77,7 +77,7 @@ function checkMonitoring(scraped) {
     }
 }
 
-/** The metrics of the bus say what happens to it, and the page about it has each of them. */
+/** The metrics of the bus must describe its state, and the page about the bus must list each of them. */
 async function checkMetrics(nats, port, bot) {
     const scrape = async () => new Map((await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()).split('\n')
         .filter((line) => line.startsWith('twscope_bus_')).map((line) => [line.split(' ')[0], Number(line.split(' ')[1])]));
@@ -104,7 +104,7 @@ async function checkMetrics(nats, port, bot) {
     }
 }
 
-test('records of servers with names are published by them, and collected into files of each', async () => {
+test('records are published under their server\'s name and collected into that server\'s files', async () => {
     const nats = await startNats({ folder });
     const records = join(folder, 'records.jsonl');
     const places = [await place('ctf', 'ctf1'), await place('race', 'Tutorial'), await place('dm', 'dm1')];

@@ -1,4 +1,4 @@
-// A new twscope takes over three servers from a running one: each keeps its players, byte for byte.
+// A new twscope takes over three servers from a running one. All players stay, and their traffic is unchanged.
 //   [TW_UPGRADES=30] node fleet_takeover.mjs TWSCOPE
 // Covers: proxy/process/handover.cpp
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const REFUSED = 2;
 const NOBODY_THERE = 4;
-const PLAYERS = 2; // of each server
+const PLAYERS = 2; // players of each server
 
 const taps = [];
 
@@ -25,7 +25,7 @@ after(() => {
     for (const tap of taps) tap.close();
 });
 
-/** A server with a stretch of wire before and behind twscope that remembers what passes. */
+/** A server with a forwarder before and behind twscope, both of which store all datagrams. */
 async function place(folder, name, map) {
     const server = await startServer({ folder, port: await freePort(), map });
     const port = await freePort();
@@ -54,7 +54,7 @@ async function plays(places, count = SNAPSHOTS) {
     }
 }
 
-/** What players sent and got; the page's look at the server is not of them. */
+/** Returns what players sent and received, without the page's requests to the server. */
 const wires = (tap, dir) => [...tap.flows.values()].filter(({ datagrams }) => datagrams.length > SNAPSHOTS)
     .map((flow) => flow.wire(dir)).sort();
 
@@ -92,7 +92,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
 
     const pauses = [];
     for (let i = 0; i < UPGRADES; i += 1) {
-        // Their order in the configuration makes no difference.
+        // The order of the servers in the configuration may differ.
         writeFileSync(config, settings(i % 2 ? [ctf, race, dm] : [dm, ctf, race]));
         await upgrade('--threads', String(1 + (i % 2)));
         assert.match(running.errors, new RegExp(`took over ${3 * PLAYERS} sessions`));
@@ -106,7 +106,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     assert.ok(await metric('twscope_datagrams_total{server="dm",direction="s2c",result="forwarded"}')
         > UPGRADES * PLAYERS, 'what was counted before goes on');
 
-    // What does not fit is refused, with the server's name, and the old one goes on.
+    // A takeover with an unsuitable configuration is refused with the server's name, and the old process continues.
     const wrong = [
         [[{ ...ctf, name: 'capture' }, race, dm], /for ctf, which should now be capture/],
         [[ctf, { ...race, behind: dm.behind }], /forwards to race at/],
@@ -124,7 +124,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     assert.equal(await unnamed.ended, NOBODY_THERE, unnamed.log);
     await plays([ctf, race, dm]);
 
-    // The players of the two who go on lose nothing while the third server is taken out and another one begins.
+    // The players of two servers lose no datagram while the third server is removed and another one is added.
     writeFileSync(config, settings([race, ctf, late]));
     const before = await upgrade();
     assert.match(before.errors, new RegExp(`no server dm: ${PLAYERS} sessions end`));
@@ -133,14 +133,14 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     await getIn(late);
     await plays([ctf, race, late]);
     for (const bot of dm.bots) bot.vanish();
-    // One that is new to it can be taken out again, and what was let go added, as in any run.
+    // The new process can remove a server that it added, and add one that was removed, as in any run.
     writeFileSync(config, settings([race, ctf, dm]));
     running.signal('SIGHUP');
     await running.waitFor(/forwarding to dm/, WAIT_MS);
     dm.bots.length = 0;
     await getIn(dm, 1);
     await plays([ctf, race, dm]);
-    await upgrade(); // whose servers have other numbers by now
+    await upgrade(); // the new process numbers the servers differently
     await plays([ctf, race, dm]);
 
     const stay = [ctf, race];

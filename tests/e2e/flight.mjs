@@ -1,4 +1,4 @@
-// The flight recorder of a live game: it writes what just passed when a finding says so, a signal comes, or the page asks.
+// The flight recorder of a live game: it writes the latest datagrams after a finding, a signal, or a request of the page.
 //   node flight.mjs TWSCOPE
 // Covers: proxy/cli/recording_flags.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
@@ -31,7 +31,7 @@ function decode(path) {
 
 const captures = (folder) => readdirSync(folder).filter((name) => name.endsWith('.pcapng')).sort();
 
-/** A whole capture with that name comes to be. */
+/** Waits until a complete capture with this name exists. */
 async function written(folder, pattern, count = 1) {
     const found = () => captures(folder).filter((name) => pattern.test(name) && statSync(join(folder, name)).size > 1000);
     await waitUntil(`${count} captures like ${pattern}`, () => found().length >= count, WAIT_MS);
@@ -56,7 +56,7 @@ async function withGame(args, body, kept = '60s,8MiB') {
     }
 }
 
-test('a signal and the page write what passed, and its snapshots are those of the run', () =>
+test('a signal and the page write the latest datagrams, whose snapshots are those of the run', () =>
     withGame(['--http', '127.0.0.1:0'], async ({ flights, proxy, bots }) => {
         proxy.child.signal('SIGUSR2');
         const [first] = await written(flights, /^flight-\d{8}T\d{6}Z\.pcapng$/);
@@ -81,7 +81,7 @@ test('a signal and the page write what passed, and its snapshots are those of th
         assert.equal(said.stdout, '');
     }));
 
-test('a file that begins in mid-game is checked from each session\'s first state on', () =>
+test('a file that begins during a game is verified from each session\'s first state on', () =>
     withGame([], async ({ flights, proxy, bots }) => {
         for (const bot of bots) await waitUntil('the beginning to be forgotten', () => bot.snapshots.length >= 5 * SNAPSHOTS, WAIT_MS);
         proxy.child.signal('SIGUSR2');
@@ -100,9 +100,9 @@ test('a file that begins in mid-game is checked from each session\'s first state
         assert.equal(said.status, 0, said.stderr);
     }, '5s,8MiB'));
 
-test('a finding writes its session, and a flood of them one file', () =>
+test('a finding writes the datagrams of its session, and a flood of findings one file', () =>
     withGame(['--flight-on', 'session.server_silent,message.unexpected'], async ({ flights, proxy, bots }) => {
-        // A message that no client sends, again and again.
+        // Sends a message that no client sends, repeatedly.
         const [noisy] = bots;
         for (let time = 0; time < 50; time += 1) noisy.client.SendMsgEx(serverMessage());
         const [file] = await written(flights, /-s1-message\.unexpected\.pcapng$/);
@@ -113,7 +113,7 @@ test('a finding writes its session, and a flood of them one file', () =>
         assert.ok(readFileSync(file, 'latin1').includes('message.unexpected'));
     }));
 
-/** sv_broadcast, which only servers send. */
+/** Returns an sv_broadcast, which only servers send. */
 function serverMessage() {
     const message = new MsgPacker(2, false, 1);
     message.AddString('from a client');
@@ -147,7 +147,7 @@ test('a full disk is reported, and the game goes on', async () => {
     await holder.stop();
 });
 
-test('flags that do not fit together are refused', () => {
+test('flags that exclude each other are refused', () => {
     const folder = temporaryFolder();
     const refused = (args, what, env = {}) => {
         const run = spawnSync(TWSCOPE, ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', ...args],

@@ -1,6 +1,6 @@
-// By hand: how long a real client stood still, by what it acknowledged on the wire, beside what twscope says of it. Behind
-// --impair, behind datagrams damaged on the way from the server, and behind a line that loses them on the way to the client.
-// Debian's graphical client plays (packages ddnet, xvfb).
+// Run by hand: compares how long a real client was frozen, by its acknowledgements on the network, with what twscope reports. Tests
+// --impair, datagrams damaged on the way from the server, and datagrams lost on the way to the client. Needs Debian's graphical client
+// (packages ddnet, xvfb).
 //   node frozen.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -18,23 +18,23 @@ const SNAPSHOT_MS = 40;
 const TOLD_MS = 250;
 const TOKEN_BYTES = 4;
 const PLAY_MS = 45000;
-const SNAPSHOT_BYTES = 24; // what is shorter holds no snapshot, or an empty one
+const SNAPSHOT_BYTES = 24; // a shorter datagram has no snapshot, or an empty one
 const BOTS = ['anna', 'bob', 'cleo'];
 const CONTROL = 0x10;
 
 after(endPeers);
 
-/** Every so many seconds something happens for a while. */
+/** Returns whether the trouble is on, which happens for a while at regular intervals. */
 const inTurns = (everyMs, forMs) => (Date.now() % everyMs) < forMs;
 
-/** Plays, with `behind` between server and twscope and `front` between twscope and client. */
+/** Plays with the forwarder `behind` between server and twscope and `front` between twscope and client. */
 async function play({ args = [], behind: spoilBehind, front: spoilFront }) {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), map: 'ctf5' });
     const behind = await Tap.open(server.port);
     const proxy = await startProxy({ server: behind.port, records: join(folder, 'live.jsonl'), args: ['--items', 'none', ...args] });
     const front = await Tap.open(proxy.port);
-    // Others play directly on the server: there has to be something to see.
+    // Others play directly on the server, so that snapshots differ.
     const bots = BOTS.map((bot, index) => new Bot(server.port, bot, { seed: index + 1 }));
     for (const bot of bots) (await bot.join()).walk();
     const client = await startRealClient({ folder, port: front.port });
@@ -48,14 +48,14 @@ async function play({ args = [], behind: spoilBehind, front: spoilFront }) {
     for (const bot of bots) await bot.leave();
     await proxy.drain();
     await server.stop();
-    // It asks for the server's info from another socket.
+    // The client requests the server's info from another socket.
     const [game] = [...front.flows.values()].sort((a, b) => b.datagrams.length - a.datagrams.length);
     front.close();
     behind.close();
     return { datagrams: game.datagrams, records: proxy.records(), log: client.child.log };
 }
 
-/** The inputs as the client sent them: [time, acknowledged, by its clock]. */
+/** Returns the client's inputs as [time, acknowledged tick, the client's own clock]. */
 function inputsOf(datagrams) {
     const inputs = [];
     for (const { time, dir, bytes } of datagrams) {
@@ -70,8 +70,8 @@ function inputsOf(datagrams) {
 }
 
 /**
- * How long it acknowledged nothing new, beyond the one snapshot it always waits for: at least from the first to the last input
- * that said so, at most from the one before to the one after. A client that stands still for a second sends few inputs.
+ * Returns how long the client acknowledged nothing new, beyond the usual wait for one snapshot: at least from the first to the last input
+ * with the same tick, at most from the input before to the input after them. A frozen client sends few inputs.
  */
 function freezesOf(inputs) {
     const freezes = [];
@@ -96,7 +96,7 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 function check(name, { datagrams, records, log }) {
     const own = freezesOf(inputsOf(datagrams));
     const told = records.filter(({ id }) => id === 'snapshot.client_stalled');
-    // Before 19.9 a client finds out by the checksum what others refuse for its sizes.
+    // Before 19.9, a client rejects by the checksum what later clients reject by the size.
     const crcErrors = [...log.matchAll(/snapshot crc error.*? tick=(\d+)/g)].map(([, tick]) => Number(tick));
     const unpackFailed = (log.match(/delta unpack failed/g) ?? []).length;
     const refused = records.filter(({ type, ok }) => type === 'snapshot' && !ok).map(({ tick }) => tick);
@@ -111,7 +111,7 @@ function check(name, { datagrams, records, log }) {
     console.log(JSON.stringify({ name, stalls: told.length, why: [...new Set(told.map(({ name: why }) => why))],
         toldMs: sum(told.map(({ value }) => value)), frozenMs: total.snapshots.frozen_ms,
         compared: rows.filter(({ told: value }) => value !== 0).length, wrong, without: without.map(({ since_tick, value }) => [since_tick, value]),
-        // Where inputs came so often that the bounds are two snapshots apart: what is told less their middle.
+        // For times known within two snapshots: the reported time minus the middle of the bounds.
         sharp: sharp.map(({ least, most, told: value }) => Math.round(value - (least + most) / 2)),
         client: { crcErrors: crcErrors.length, unpackFailed }, here: { refused: refused.length, mismatched: mismatched.length } }));
     assert.ok(told.length > 0, 'it never stood still');
@@ -120,11 +120,11 @@ function check(name, { datagrams, records, log }) {
     const among = (some, all) => some.filter((tick) => !all.includes(tick));
     assert.deepEqual(among(crcErrors, refused), [], 'the client refused others');
     assert.deepEqual(among(mismatched, crcErrors), [], 'the client took these');
-    // Of the rest, such as a cut number, it says nothing.
+    // Nothing is expected of other damage, such as a truncated number.
     assert.ok(refused.length >= crcErrors.length + unpackFailed);
 }
 
-test('loss in bursts', async () => {
+test('datagrams lost in bursts', async () => {
     check('loss', await play({ args: ['--impair', 's2c:loss=45%,burst=14', '--impair-seed', '7'] }));
 });
 
@@ -133,7 +133,7 @@ test('datagrams damaged between server and twscope', async () => {
     check('damage', await play({ behind: (dir, bytes) => {
         if (dir !== 's2c' || bytes.length < SNAPSHOT_BYTES || bytes[0] & CONTROL || !inTurns(4000, 1500)) return bytes;
         const changed = Buffer.from(bytes);
-        // In the upper half, where a snapshot's items are; the token is at the end.
+        // Damages the upper half of a datagram, which has the snapshot's items but not the token at the end.
         const at = Math.floor(bytes.length * (0.4 + 0.5 * next()));
         changed[at] ^= 1 << Math.floor(8 * next());
         return changed;

@@ -1,7 +1,7 @@
-// Honest games of many players, who come and go, kill each other, change teams, watch, and are taken to other maps: nothing may be
-// found between what they are shown, and nothing in it either.
+// Honest games of many players who join and leave, kill each other, change teams, spectate, and change maps. There must be no findings
+// about differences between their views, and no other findings.
 //   node honest.mjs TWSCOPE
-// TW_HONEST_SECONDS: how long each game is played (10).
+// TW_HONEST_SECONDS: duration of each game (10).
 // Covers: proxy/world/difference_log.cpp, proxy/world/missing_tee_check.cpp
 import assert from 'node:assert/strict';
 import { createReadStream } from 'node:fs';
@@ -18,13 +18,13 @@ import { SEVEN_MAPS, startTeeworlds } from './teeworlds_server.mjs';
 
 const SECONDS = Number(process.env.TW_HONEST_SECONDS ?? 10);
 const STEP_MS = 1000;
-// Each so many seconds.
-const [SOMEBODY_LEAVES, ALL_CHANGE_MAP] = [3, 9];
+// Seconds between two events of each kind.
+const [LEAVE_EVERY, CHANGE_MAP_EVERY] = [3, 9];
 
 after(endSevenBots);
 after(endPeers);
 
-/** The types of records, with what was found. */
+/** Returns the findings in a file of records, and the number of records of each type. */
 async function read(file) {
     const found = [];
     const counts = new Map();
@@ -54,20 +54,20 @@ for (const [name, start, game] of GAMES) {
             born += 1;
             const Client = seed < game.players - game.sevens ? Bot : SevenBot;
             const bot = await new Client(proxy.port, `tee ${born}`, { seed: born }).join();
-            bot.walk?.(); // those of 0.7 walk from the start
+            bot.walk?.(); // bots of 0.7 walk from the start
             return bot;
         };
         const bots = [];
         for (let seed = 0; seed < game.players; seed += 1) bots.push(await arrive(seed));
         for (let second = 1; second <= SECONDS; second += 1) {
             await pass(STEP_MS);
-            if (second % SOMEBODY_LEAVES === 0) {
-                const seed = (second / SOMEBODY_LEAVES) % game.players;
+            if (second % LEAVE_EVERY === 0) {
+                const seed = (second / LEAVE_EVERY) % game.players;
                 await bots[seed].leave();
                 bots[seed] = await arrive(seed);
             }
-            if (second % ALL_CHANGE_MAP === 0 && game.maps.length > 1) {
-                await server.command(`sv_map "${game.maps[(second / ALL_CHANGE_MAP) % game.maps.length]}"`);
+            if (second % CHANGE_MAP_EVERY === 0 && game.maps.length > 1) {
+                await server.command(`sv_map "${game.maps[(second / CHANGE_MAP_EVERY) % game.maps.length]}"`);
             }
         }
         for (const bot of bots) await bot.leave();

@@ -1,6 +1,6 @@
 // Covers: proxy/relay/ring.cpp
-// A proxy that nobody plays through sleeps: counted by what the kernel says of each of its threads, with everything switched
-// on that could wake it by itself; before the first client, while one is silent, and when the last one has left.
+// An idle proxy sleeps: counts how often the kernel wakes each of its threads, with every option that could wake it by itself; before the
+// first client, while a client is silent, and after the last client has left.
 //   node idle.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,14 +13,14 @@ import { MAPS, startServer } from './server.mjs';
 
 const WAIT_MS = 20000;
 const WINDOW_MS = 5000;
-/** Wake-ups a second that an idle run may take, all threads of both processes together. */
+/** The most wake-ups per second of an idle run, all threads of both processes together. */
 const WAKE_UPS = 20;
 
 after(endPeers);
 
 const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 
-/** How often each thread of a process and of its children has gone to sleep so far, by its id. */
+/** Returns how often each thread of a process and of its children has gone to sleep so far, by thread id. */
 function sleepsOf(pid) {
     const sleeps = new Map();
     for (const process of [pid, ...childrenOf(pid)]) {
@@ -32,7 +32,7 @@ function sleepsOf(pid) {
     return sleeps;
 }
 
-/** Wake-ups a second over some seconds in which nobody does anything. */
+/** Returns the wake-ups per second over some idle seconds. */
 async function wakeUps(pid) {
     const [begun, before] = [performance.now(), sleepsOf(pid)];
     await delay(WINDOW_MS);
@@ -49,7 +49,7 @@ test(`a proxy that looks, records and shows a page wakes less than ${WAKE_UPS} t
         server: server.port, records: join(folder, 'idle.jsonl'), args: ['--maps', MAPS, '--http', '127.0.0.1:0', '--idle-timeout', '3'],
     });
     const { pid } = proxy.child.process;
-    // Nothing of the start goes on any more.
+    // Waits until the start is over.
     await waitUntil('the start to be over', async () => {
         const before = [...sleepsOf(pid).values()];
         await delay(1000);

@@ -1,4 +1,4 @@
-// A game over a line that is made worse: what is lost, when it arrives, and what the records say about it.
+// A game with simulated network faults: what is lost, when datagrams arrive, and what the records say.
 //   node impairment.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
@@ -11,7 +11,7 @@ import { MAPS, startServer } from './server.mjs';
 
 const WAIT_MS = 20000;
 const REQUESTS = 2000;
-const WINDOW = 50; // requests under way at a time, so that no buffer overflows
+const WINDOW = 50; // requests in flight, so that no buffer overflows
 const BUFFER_BYTES = 4 << 20;
 
 after(endPeers);
@@ -21,21 +21,21 @@ const recordsFile = () => join(folder, `records-${files += 1}.jsonl`);
 const of = (records, type) => records.filter((record) => record.type === type);
 const bound = (socket) => new Promise((resolve) => { socket.bind(0, '127.0.0.1', () => resolve(socket)); });
 
-/** Sends numbered server-info requests through twscope to a server that answers nothing; what came, and the records. */
+/** Sends numbered server-info requests through twscope to a silent server. Returns what arrived, and the records. */
 async function requests(args) {
     const server = await bound(dgram.createSocket({ type: 'udp4', recvBufferSize: BUFFER_BYTES }));
     const arrived = [];
     server.on('message', (bytes) => arrived.push(bytes.at(-1) | bytes.at(-2) << 8));
     const proxy = await startProxy({ server: server.address().port, records: recordsFile(),
-        args: ['--no-admission', ...args] }); // what it sends is not the game's
+        args: ['--no-admission', ...args] }); // the requests are not those of a game client
     const client = await bound(dgram.createSocket('udp4'));
     for (let number = 0; number < REQUESTS; number += 1) {
-        // xe, four ignored bytes, ff ff ff ff gie3, and our number where its token is
+        // xe, four ignored bytes, ff ff ff ff gie3, then our number in place of the token
         const request = Buffer.from('7865000000000000ffffffff6769653300', 'hex');
         client.send(Buffer.concat([request, Buffer.from([number >> 8, number & 0xff])]), proxy.port, '127.0.0.1');
         if (number % WINDOW === WINDOW - 1) await new Promise((resolve) => { setTimeout(resolve, 5); });
     }
-    // What waits is sent on when twscope ends.
+    // Delayed datagrams are sent when twscope ends.
     const status = await proxy.drain();
     let before = -1;
     await waitUntil('all that was sent on to arrive', () => before === (before = arrived.length), WAIT_MS);
@@ -46,12 +46,12 @@ async function requests(args) {
 
 const timeless = ({ t, client, server, ...record }) => JSON.stringify(record);
 
-test('the same seed and the same traffic twice: the same arrives, and the same records', async () => {
+test('the same seed and traffic give the same datagrams and the same records', async () => {
     const args = ['--impair', 'c2s:loss=5%,burst=2,dup=3%,reorder=2%', '--impair-seed', '7'];
     const [first, second] = [await requests(args), await requests(args)];
     assert.equal(first.status, 0, first.log);
     assert.deepEqual(second.arrived, first.arrived);
-    // Spreads of times are measured, not decided.
+    // The delays are measured, so they may vary.
     const lines = ({ records }) => records.filter(({ type }) => type !== 'summary').map(timeless);
     assert.deepEqual(lines(second), lines(first));
     const { c2s, s2c } = of(first.records, 'summary').find(({ session }) => session === 0).impaired;
@@ -64,7 +64,7 @@ test('the same seed and the same traffic twice: the same arrives, and the same r
     assert.notDeepEqual(other.arrived, first.arrived);
 });
 
-test('the records say what was in force, and the start-up line too', async () => {
+test('the records and the log\'s first line have the impairment', async () => {
     const { records, log } = await requests(['--impair', 's2c:delay=40ms,jitter=10ms', '--impair', 'c2s:rate=1mbit']);
     const [{ settings, seed, c2s, s2c }] = of(records, 'impairment');
     assert.equal(settings, 'c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms');
@@ -74,17 +74,17 @@ test('the records say what was in force, and the start-up line too', async () =>
     assert.match(log, /the line is impaired: c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms \(seed 1\)/);
 });
 
-test('what cannot be meant is refused in one line', async () => {
+test('an invalid impairment is refused with one line', async () => {
     const child = new Child('twscope', TWSCOPE, ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', '--impair', 's2c:loss=2']);
     assert.equal(await child.ended, 2);
     assert.match(child.errors, /^twscope: --impair s2c:loss=2: loss is a share from 0% to 100%, for example 2%, not '2'\n$/);
 });
 
-test('a game over a bad line goes on: it is late, snapshots are missing, and all that arrive are right', async () => {
+test('a game on a bad network continues with delays and losses, and all received snapshots are verified', async () => {
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: recordsFile(),
         args: ['--maps', MAPS, '--impair', 'delay=20ms,jitter=5ms;s2c:loss=2%,dup=1%'] });
-    // Its first messages are not repeated, so a client may need several goes; loss is no excuse for the others.
+    // A client does not repeat its first messages and may need several attempts because of the loss. Other errors still fail.
     let bot;
     await waitUntil('a client to get in', async () => {
         bot = new Bot(proxy.port, 'anna', { keep: true });

@@ -1,6 +1,6 @@
-// Ints and strings as messages hold them (section 3 of the protocol).
+// Ints and strings in the encoding of messages (section 3 of the protocol).
 
-/** An int as one to five bytes. */
+/** Encodes an int as one to five bytes. */
 export function int(value) {
     const sign = value < 0 ? 0x40 : 0;
     let rest = (sign ? ~value : value) >>> 0;

@@ -1,5 +1,5 @@
 // Covers: proxy/process/server_report.cpp
-// What happens around the game: map changes, leaving and coming back, ending, and everything that is not there.
+// Events around the game: map changes, leaving and returning, ending, and missing servers, files and ports.
 //   node lifecycle.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
@@ -20,7 +20,7 @@ const folder = temporaryFolder();
 let files = 0;
 const recordsFile = () => join(folder, `records-${files += 1}.jsonl`);
 
-/** Runs `body` with a server and twscope before it; both end with it. */
+/** Runs `body` with a server and twscope before it; ends both afterwards. */
 async function withServer(body, args = []) {
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: recordsFile(), args: ['--maps', MAPS, ...args] });
@@ -51,7 +51,7 @@ async function run(...args) {
     return child;
 }
 
-/** One line on stderr that says what, nothing on stdout, exit code 2, or 4 for what may come yet. */
+/** Expects one line on stderr with the reason, no output on stdout, and exit code 2, or 4 if a later try may succeed. */
 function refused(child, what, code = 2) {
     assert.equal(child.status, code, child.log);
     assert.equal(child.output, '');
@@ -59,7 +59,7 @@ function refused(child, what, code = 2) {
     assert.match(child.errors, what);
 }
 
-test('a map change in the middle of play: the new map is found, and every snapshot before and after is right', () =>
+test('after a map change, the new map is found, and every snapshot before and after is verified', () =>
     withServer(async ({ server, proxy }) => {
         const bots = [await enter(proxy, 'anna', 1), await enter(proxy, 'bob', 2)];
         const before = bots.map((bot) => bot.snapshots.length);
@@ -79,7 +79,7 @@ test('a map change in the middle of play: the new map is found, and every snapsh
         }
     }));
 
-test('a client that leaves and comes back is followed both times', () =>
+test('a client that leaves and returns has two sessions with verified snapshots', () =>
     withServer(async ({ proxy }) => {
         const first = await enter(proxy, 'anna');
         await first.leave();
@@ -110,7 +110,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
         }));
 }
 
-test('no server behind it: the client is not answered, twscope stays, and serves when the server comes', async () => {
+test('without a server, clients get no answer, and twscope serves them once the server starts', async () => {
     const port = await freePort();
     const proxy = await startProxy({ server: port, records: recordsFile(), args: ['--maps', MAPS] });
     const lost = new Bot(proxy.port, 'lost');
@@ -124,7 +124,7 @@ test('no server behind it: the client is not answered, twscope stays, and serves
     await server.stop();
 });
 
-test('the server dies in the middle of play: twscope stays and ends cleanly', () =>
+test('if the server dies during a game, twscope keeps running and ends cleanly', () =>
     withServer(async ({ server, proxy }) => {
         const bot = await enter(proxy, 'anna');
         await server.child.stop('SIGKILL');
@@ -136,13 +136,13 @@ test('the server dies in the middle of play: twscope stays and ends cleanly', ()
         assert.ok(of(proxy.records(), 'snapshot').length >= sent);
     }));
 
-/** The live page's state of the run. */
+/** Returns the live page's state of the run. */
 async function pageState(proxy) {
     const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
     return (await fetch(`http://127.0.0.1:${port}/api/state`)).json();
 }
 
-/** The server falls silent by `begin` and is back by `end`; the log and the page say so. */
+/** The server stops answering by `begin` and answers again by `end`; the log and the page must say so. */
 async function silence(proxy, begin, end) {
     await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
     await begin();
@@ -158,7 +158,7 @@ async function silence(proxy, begin, end) {
     assert.equal((await pageState(proxy)).server_silent, false);
 }
 
-/** Log, console and records said it once each way. */
+/** Log, console and records must report each change once. */
 function checkVoices(proxy, server) {
     const told = of(proxy.records(), 'finding').filter(({ id }) => id === 'session.server_silent');
     assert.deepEqual(told.map(({ detail, name }) => [detail, name]),
@@ -171,7 +171,7 @@ function checkVoices(proxy, server) {
     }
 }
 
-test('a port where nobody listens, until a server starts there: said once each way', async () => {
+test('a server that starts late is reported once as silent and once as answering', async () => {
     const port = await freePort();
     const proxy = await startProxy({ server: port, records: recordsFile(), args: ['--maps', MAPS, '--http', '0'] });
     const bot = new Bot(proxy.port, 'patient', { keep: true, options: { timeout: 60000 } });
@@ -186,7 +186,7 @@ test('a port where nobody listens, until a server starts there: said once each w
     await server.stop();
 });
 
-test('a server that is stopped in the middle of play and goes on: said once each way', () =>
+test('a server that is stopped and continued is reported once as silent and once as answering', () =>
     withServer(async ({ server, proxy }) => {
         const bot = await enter(proxy, 'anna');
         await silence(proxy, () => server.child.signal('SIGSTOP'), () => server.child.signal('SIGCONT'));
@@ -195,7 +195,7 @@ test('a server that is stopped in the middle of play and goes on: said once each
         checkVoices(proxy, server.port);
     }, ['--http', '0']));
 
-test('a port in use: one line, exit code 4; with --start-timeout it is waited for', async () => {
+test('a port in use gives one line and exit code 4; with --start-timeout, twscope waits for it', async () => {
     const socket = dgram.createSocket('udp4');
     await new Promise((resolve) => { socket.bind(0, '127.0.0.1', resolve); });
     const { port } = socket.address();
@@ -208,7 +208,7 @@ test('a port in use: one line, exit code 4; with --start-timeout it is waited fo
     assert.equal(await waiting.stop(), 0);
 });
 
-test('what cannot be: one line, exit code 2, or 4 for a name that may come', async () => {
+test('impossible settings give one line and exit code 2, or 4 for a name that may resolve later', async () => {
     const noise = join(folder, 'noise');
     writeFileSync(noise, Buffer.from('this is neither a capture nor a map, but it is long enough to be read as one'));
     const listen = ['-l', `127.0.0.1:${await freePort()}`];
@@ -221,7 +221,7 @@ test('what cannot be: one line, exit code 2, or 4 for a name that may come', asy
     refused(await run('map', join(folder, 'missing.map')), /missing\.map/);
 });
 
-test('a disk that is full: recording stops with one line and a count, the game goes on', async () => {
+test('on a full disk, recording stops with one line and a count, and the game continues', async () => {
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: '/dev/full', args: ['--maps', MAPS, '--items', 'all'] });
     const bot = await enter(proxy, 'anna');

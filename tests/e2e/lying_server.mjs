@@ -1,4 +1,4 @@
-// A scripted server of a game with two tees, which tells each client what it is asked to: every datagram as a real server's.
+// A scripted server of a game with two tees. It tells each client what the test wants, in datagrams like those of a real server.
 import dgram from 'node:dgram';
 import { chunk, FLAG, GAME, KIND, messagesOf, SEQUENCES, SYSTEM } from './chunks.mjs';
 import { int, string } from './ints.mjs';
@@ -11,7 +11,7 @@ const PLAYER_INFO = 10;
 const FROM_NOTHING = -1;
 
 export class LyingServer {
-    /** `tell(client, tee, tick)`: where the client, counted from 0, is told that a tee stands. */
+    /** `tell(client, tee, tick)`: returns the position of a tee that the client, counted from 0, is told. */
     constructor(tell) {
         Object.assign(this, { tell, clients: new Map(), tick: 1000 });
         this.socket = dgram.createSocket('udp4');
@@ -40,7 +40,7 @@ export class LyingServer {
         this.#send(client, 0, 1, chunk(body, { sequence: client.sequence }), TOKEN);
     }
 
-    /** twscope gives each client an address of its own. */
+    /** Returns the number of a client by its address; twscope gives each client its own address. */
     #receive(datagram, { address, port }) {
         if (datagram[0] & FLAG.connless) return;
         const from = `${address}:${port}`;
@@ -69,12 +69,12 @@ export class LyingServer {
         for (const client of this.clients.values()) if (client.plays) this.#show(client);
     }
 
-    /** A whole snapshot: two tees, and their players, of whom one is the client's. */
+    /** Returns a full snapshot: two tees and their players, one of which is the client's. */
     #show(client) {
         const items = [0, 1].flatMap((tee) => {
             const ints = new Array(CHARACTER.size).fill(0);
             const { x, y } = this.tell(client.number, tee, this.tick);
-            Object.assign(ints, { 0: this.tick, 1: x, 2: y, 8: -1 }); // 8: hooked nobody
+            Object.assign(ints, { 0: this.tick, 1: x, 2: y, 8: -1 }); // 8: no player is hooked
             return [{ type: CHARACTER.type, id: tee, ints },
                 { type: PLAYER_INFO, id: tee, ints: [tee === client.number ? 1 : 0, tee, 0, 0, 0] }];
         }).sort((a, b) => a.type - b.type || a.id - b.id);

@@ -1,4 +1,4 @@
-// Reads the physics layers of a map: an independent second opinion on twscope's own reader, for maps that are well formed.
+// Reads the physics layers of a map. Independent of twscope's own reader, to compare the results; expects well-formed maps.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { inflateSync } from 'node:zlib';
@@ -6,10 +6,10 @@ import { inflateSync } from 'node:zlib';
 const HEADER_BYTES = 36;
 const LAYER_TYPE = 5;
 const TILES_LAYER = 2;
-const NAMED_VERSION = 3; // from this version of a tile layer on, three ints of name stand before DDNet's data indices
+const NAMED_VERSION = 3; // from this version of a tile layer on, three ints of name precede DDNet's data indices
 const TILE = 32;
 
-// Flag of the layer; bytes of a tile and where in them its id stands; which of DDNet's data indices is its own.
+// Flag of the layer; bytes of a tile; offset of the id in a tile; which of DDNet's data indices is the layer's own.
 const KINDS = {
     game: { flag: 1, bytes: 4, id: 0 },
     tele: { flag: 2, bytes: 2, id: 1, index: 0 },
@@ -46,7 +46,7 @@ class Datafile {
         this.blocks = blocks;
     }
 
-    /** The ints of every item of a type. */
+    /** Iterates over the ints of every item of a type. */
     * itemsOf(type) {
         for (let entry = 0; entry < this.typeCount; entry++) {
             const [id, start, count] = [0, 4, 8].map((offset) => this.bytes.readInt32LE(this.types + entry * 12 + offset));
@@ -87,13 +87,13 @@ export class GameMap {
         this.height = this.layers.game.height;
     }
 
-    /** The tile under a position in world units: [x, y]. */
+    /** Returns the tile at a position in world units: [x, y]. */
     tileAt(x, y) {
         const clamp = (value, size) => Math.min(Math.max(Math.trunc(value / TILE), 0), size - 1);
         return [clamp(x, this.width), clamp(y, this.height)];
     }
 
-    /** The id in a layer under a position, 0 where there is no such layer. */
+    /** Returns the id in a layer at a position; 0 if the map lacks the layer. */
     idAt(kind, x, y) {
         const layer = this.layers[kind];
         if (!layer) return 0;

@@ -1,5 +1,5 @@
-// Message counts against a decoder nobody here wrote: over every capture of tests/data, the npm library's own splitting of
-// packets, decompression and splitting of chunks counts the same messages as `twscope decode`, and each has a name.
+// Compares message counts with an independent decoder: for every capture of tests/data, the npm library's own splitting of packets,
+// decompression and splitting of chunks must count the same messages as `twscope decode`, and each message must have a name.
 //   node message_counts.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const VITAL = 1;
 const SEQUENCES = 1024;
 const UUID_BYTES = 16;
 
-/** The library's client, never connected: only what takes packets apart. Without known UUIDs it leaves them in place. */
+/** The library's client, never connected; only its packet reader is used. Without known UUIDs, it leaves them in place. */
 function librarySplitter() {
     const client = Object.create(Client.prototype);
     client.UUIDManager = new UUIDManager();
@@ -38,7 +38,7 @@ function librarySplitter() {
     return (datagram) => client.Unpack(datagram).chunks;
 }
 
-/** All UDP datagrams of a classic pcap of Ethernet and IPv4. */
+/** Returns all UDP datagrams of a classic pcap file of Ethernet and IPv4. */
 function* readPcap(bytes) {
     assert.equal(bytes.readUInt32LE(0), 0xa1b2c3d4, 'a little-endian pcap');
     assert.equal(bytes.readUInt32LE(20), ETHERNET);
@@ -52,7 +52,7 @@ function* readPcap(bytes) {
     }
 }
 
-/** Names by "system 5" and by UUID, from the protocol's description. */
+/** Returns the names of messages by "system 5" and by UUID, from the protocol's description. */
 function messageNames() {
     const { system_messages: system, game_messages: game } = JSON.parse(readFileSync(join(DATA, 'spec/gamenet-0.6-ddnet.json')));
     const names = new Map();
@@ -64,15 +64,15 @@ function messageNames() {
 
 const add = (counts, key) => counts.set(key, (counts.get(key) ?? 0) + 1);
 
-const MAP_CHANGE = 2; // system messages
+const MAP_CHANGE = 2; // number of a system message
 const SNAP = { parts: 5, empty: 6, single: 7 };
 
-/** Counts snapshots of which all has come: a tick once in a connection and on a map. */
+/** Counts complete snapshots; each tick counts once in a connection and on a map. */
 class Snapshots {
     count = 0;
     #seen = new Map();
 
-    /** A connection or a map begins; ticks may start anew. */
+    /** Starts another connection or map, in which ticks may start again. */
     begin(client) { this.#seen.set(client, new Map()); }
 
     take(client, { msgid, raw }) {
@@ -87,15 +87,15 @@ class Snapshots {
 }
 
 /**
- * How often each message of 0.6 passed, as receivers take them: a vital one that was had already, or comes too early, is
- * none; and how many snapshots were complete.
+ * Counts how often each message of 0.6 passed and was accepted by its receiver (a repeated or early vital message is not), and the number
+ * of complete snapshots.
  */
 function countByLibrary(datagrams, names) {
     const split = librarySplitter();
-    const server = datagrams[0].destination; // nothing happens before a client speaks
+    const server = datagrams[0].destination; // a client sends the first datagram
     const last = new Map();
-    const seven = new Set(); // clients whose connection is one of 0.7
-    const closed = new Set(); // clients who said goodbye: nobody takes what is still under way
+    const seven = new Set(); // clients with a 0.7 connection
+    const closed = new Set(); // clients that said goodbye; nothing in flight is accepted any more
     const counts = new Map();
     const snapshots = new Snapshots();
     for (const { source, destination, payload } of datagrams) {
@@ -106,7 +106,7 @@ function countByLibrary(datagrams, names) {
             seven.add(client);
             continue;
         }
-        // No capture holds a packet of 0.7 that looks like a CONNECT of 0.6.
+        // No capture has a packet of 0.7 that looks like a CONNECT of 0.6.
         const connect = (payload[0] & ~3) === CONTROL && payload[2] === 0 && payload[HEADER_BYTES] === CONNECT;
         if (connect && dir === 'c2s') {
             seven.delete(client);
@@ -137,25 +137,25 @@ async function countByTwscope(folder, capture) {
     const child = new Child('twscope decode', TWSCOPE, ['decode', capture, '--items', 'none', '-o', file]);
     assert.equal(await child.ended, 0, child.log);
     const counts = new Map();
-    const seven = new Set(); // sessions whose connection is one of 0.7: seven.mjs looks at those
+    const seven = new Set(); // sessions with a 0.7 connection, which seven.mjs tests
     for (const { type, layer, dir, system, name, uuid, session, event, protocol } of readRecords(file)) {
         if (event === 'established') seven[protocol.startsWith('0.7') ? 'add' : 'delete'](session);
         if (type !== 'message' || layer !== undefined || seven.has(session)) continue;
-        // A known message of the wrong kind has no name: whoever sent it meant something else.
+        // A known number with the wrong kind has no name, because its sender meant another message.
         const known = uuid === undefined ? name : names.get(uuid.replaceAll('-', '')) ?? name;
         add(counts, `${dir} ${system ? 'system' : 'game'} ${known}`);
     }
     return counts;
 }
 
-// How many snapshots of 0.6 a capture holds; tests/data/captures/README.md and the unit tests say the same.
+// The number of 0.6 snapshots in a capture; tests/data/captures/README.md and the unit tests have the same numbers.
 const SNAPSHOTS = {
     'bench-4.pcap.gz': 5955,
     'bench-64.pcap.gz': 11576,
     'ddnet-20.1.1-race.pcap.gz': 9677,
     'one-client-0.6-0.7-0.6-0.7.pcap.gz': 399,
     'teeworlds-0.7.5.pcap.gz': 0,
-    'vanilla-0.6.5-ctf.pcap.gz': 4402 + 5 * 3, // each of five preludes has three empty ones; two behind a CLOSE are nobody's
+    'vanilla-0.6.5-ctf.pcap.gz': 4402 + 5 * 3, // each of five preludes has three empty snapshots; two after a CLOSE are not counted
 };
 
 const captures = ['captures', 'golden'].flatMap((folder) => readdirSync(join(DATA, folder)).sort()
@@ -163,7 +163,7 @@ const captures = ['captures', 'golden'].flatMap((folder) => readdirSync(join(DAT
 const folder = temporaryFolder();
 const names = messageNames();
 
-test('there are captures to compare', () => assert.ok(captures.length >= 13, `${captures.length}`));
+test('captures exist', () => assert.ok(captures.length >= 13, `${captures.length}`));
 
 for (const capture of captures) {
     test(`${basename(capture)}: both decoders count the same messages, and name each of them`, async () => {
@@ -177,7 +177,7 @@ for (const capture of captures) {
         assert.deepEqual(sorted(twscope), sorted(library.counts));
         const snapshots = SNAPSHOTS[basename(capture)];
         if (snapshots !== undefined) assert.equal(library.snapshots, snapshots, 'snapshots');
-        if (snapshots === 0 || basename(capture) === 'seven-map-change.pcap') return; // nothing of 0.6
+        if (snapshots === 0 || basename(capture) === 'seven-map-change.pcap') return; // the capture has no 0.6 traffic
         assert.deepEqual([...twscope.keys()].filter((key) => key.includes('unknown')), []);
         assert.ok([...twscope.values()].reduce((sum, count) => sum + count, 0) > 100, 'there were messages');
     });

@@ -1,5 +1,5 @@
-// Hosts of a small network on this machine: network namespaces joined by virtual cables. They live as long as the
-// process that holds each, so nothing has to be cleaned up.
+// Hosts of a small network on this machine: network namespaces joined by virtual cables. A namespace ends with the process that holds it,
+// so no cleanup is needed.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import { Child, waitUntil } from './process.mjs';
@@ -7,14 +7,14 @@ import { Child, waitUntil } from './process.mjs';
 const MAKE_MS = 5000;
 const NETWORK = '/proc/self/ns/net';
 
-/** Where only root may make namespaces, a user namespace of our own makes us root: starts this program again there. */
+/** If only root may make namespaces, starts this program again in a user namespace of its own, in which it is root. */
 export function asRoot() {
     if (process.getuid() === 0) return;
     const again = spawnSync('unshare', ['-Ur', process.execPath, ...process.argv.slice(1)], { stdio: 'inherit' });
     process.exit(again.status ?? 1);
 }
 
-/** A host without anything but loopback; throws where the system gives none. */
+/** A host with only a loopback interface. Throws if the system permits no namespaces. */
 export class Host {
     static async create(name) {
         const host = new Host();
@@ -28,12 +28,12 @@ export class Host {
         return host;
     }
 
-    /** Runs a command there and returns what it says. */
+    /** Runs a command on this host and returns its output. */
     run(...command) {
         return execFileSync('nsenter', ['-t', `${this.pid}`, '-n', ...command], { encoding: 'utf8' });
     }
 
-    /** Joins two hosts by a cable; `ours` and `theirs` are lists of addresses with prefix lengths. */
+    /** Connects two hosts by a cable; `ours` and `theirs` are lists of addresses with prefix lengths. */
     join(other, device, ours, theirs) {
         this.run('ip', 'link', 'add', device, 'type', 'veth', 'peer', 'name', device, 'netns', `${other.pid}`);
         for (const [host, addresses] of [[this, ours], [other, theirs]]) {

@@ -1,6 +1,6 @@
-// Records on NATS JetStream: everything is in the stream, once, whatever is killed in between.
+// Records on NATS JetStream: every record is in the stream once, whatever process is killed meanwhile.
 //   node nats.mjs TWSCOPE
-// TW_NATS_KILLS: how often each program is killed (2).
+// TW_NATS_KILLS: number of times that each program is killed (2).
 // Covers: proxy/bus/bus_output.cpp, proxy/bus/link.cpp, proxy/bus/publisher.cpp, proxy/bus/publisher.cpp
 // Covers: proxy/cli/publish_flags.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
@@ -33,7 +33,7 @@ async function plays(bot, count = SNAPSHOTS) {
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
-/** What a stream holds, read by a client of our own. */
+/** Returns the messages in a stream, read by our own client. */
 async function streamOf(nats, stream = 'twscope', login = {}) {
     const client = await NatsClient.connect(nats.port, login);
     try {
@@ -51,7 +51,7 @@ async function caughtUp(nats, ...files) {
     client.close();
 }
 
-/** Each message has an id of its own, a subject of its type, and of each run no number is missing. */
+/** Each message must have its own id and the subject of its type, and no number of a run may be missing. */
 function checkIds(messages, server) {
     const runs = new Map();
     for (const { subject, id, data } of messages) {
@@ -68,7 +68,7 @@ function checkIds(messages, server) {
 const sorted = (texts) => [...texts].sort();
 const timesOf = (texts) => texts.reduce((times, text) => times.set(text, (times.get(text) ?? 0) + 1), new Map());
 
-/** Every line of the file is in the stream once, and nothing else is. */
+/** Every line of the file must be in the stream once, and nothing else. */
 function checkSame(messages, file) {
     assert.deepEqual(sorted(messages.map(({ data }) => data)), sorted(linesOf(file)));
 }
@@ -89,7 +89,7 @@ function decode(nats, ...args) {
     return spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
 }
 
-test('a game is in the stream as it is in the file, each record once', async () => {
+test('the stream has the same records as the file, each once', async () => {
     const nats = await startNats({ folder });
     await withPlay(nats, [], async ({ proxy, file }) => {
         const bots = [];
@@ -105,7 +105,7 @@ test('a game is in the stream as it is in the file, each record once', async () 
     await nats.stop();
 });
 
-test('the stream is made with its limits, and one that is there is left as it is', async () => {
+test('a stream is created with the limits, and an existing one is not changed', async () => {
     const nats = await startNats({ folder });
     assert.equal(decode(nats, '--bus-limits', '1h,64MiB').status, 0);
     const client = await NatsClient.connect(nats.port);
@@ -119,7 +119,7 @@ test('the stream is made with its limits, and one that is there is left as it is
     assert.equal(other.status, 0);
     assert.match(other.stderr, /already exists with other limits/);
     assert.deepEqual((await client.info('twscope')).config, config);
-    // No stream may recognise duplicates for longer than it keeps anything.
+    // A stream may not detect duplicates for longer than it keeps messages.
     await client.request('$JS.API.STREAM.DELETE.twscope');
     assert.equal(decode(nats, '--bus-limits', '1min,64MiB').status, 0);
     assert.equal((await client.info('twscope')).config.duplicate_window, 60e9);
@@ -127,7 +127,7 @@ test('the stream is made with its limits, and one that is there is left as it is
     await nats.stop();
 });
 
-test('a capture is published under its own name', async () => {
+test('a capture is published under its file name', async () => {
     const nats = await startNats({ folder });
     const file = newFile();
     const decoded = decode({ url: `${nats.url}/fleet` }, '-o', file);
@@ -138,14 +138,14 @@ test('a capture is published under its own name', async () => {
     await nats.stop();
 });
 
-test('nats-server is killed again and again: everything is there once', async () => {
+test('if nats-server is killed repeatedly, each record is in the stream once', async () => {
     let nats = await startNats({ folder });
     await withPlay(nats, [], async ({ proxy, file }) => {
         const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
         for (let kill = 0; kill < KILLS; kill += 1) {
             await plays(bot);
             await nats.kill();
-            await plays(bot); // the game pays nothing
+            await plays(bot); // the game is not affected
             nats = await nats.again();
         }
         await plays(bot);
@@ -160,7 +160,7 @@ test('nats-server is killed again and again: everything is there once', async ()
     await nats.stop();
 });
 
-test('a bus that stands still costs the game nothing, and nothing is missing when it goes on', async () => {
+test('a stopped bus does not affect the game, and no record is missing after it continues', async () => {
     const nats = await startNats({ folder });
     await withPlay(nats, [], async ({ proxy, file }) => {
         const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
@@ -177,7 +177,7 @@ test('a bus that stands still costs the game nothing, and nothing is missing whe
     await nats.stop();
 });
 
-test('no bus at all: the game goes on, and what is missing is told', async () => {
+test('without a bus, the game goes on, and missing records are reported', async () => {
     const nats = await startNats({ folder });
     await nats.stop();
     await withPlay(nats, [], async ({ proxy, file }) => {
@@ -191,7 +191,7 @@ test('no bus at all: the game goes on, and what is missing is told', async () =>
     });
 });
 
-test('a bus that falls silent at the end, and no spool: no more is called lost than it left unanswered', async () => {
+test('if the bus stops answering at the end, only unacknowledged records are reported as lost', async () => {
     const nats = await startNats({ folder });
     const line = await NatsLine.open(nats.port);
     await withPlay({ url: line.url }, [], async ({ proxy, file }) => {
@@ -208,7 +208,7 @@ test('a bus that falls silent at the end, and no spool: no more is called lost t
     await nats.stop();
 });
 
-test('an outage longer than the run: the next one publishes what the spool has, under its former ids', async () => {
+test('after an outage longer than the run, the next run publishes the spool under the same ids', async () => {
     const first = await startNats({ folder });
     await first.stop();
     const spool = join(folder, 'spool-outage');
@@ -233,7 +233,7 @@ test('an outage longer than the run: the next one publishes what the spool has, 
     await nats.stop();
 });
 
-test('a bus that stands still does not hold up the end, and the next run publishes the rest, once', async () => {
+test('a stopped bus does not delay the end, and the next run publishes the rest once', async () => {
     const nats = await startNats({ folder });
     const recorded = [];
     const said = [];
@@ -260,7 +260,7 @@ test('a bus that stands still does not hold up the end, and the next run publish
     await nats.stop();
 });
 
-test('twscope is killed again and again: nothing that the spool had is missing, or twice', async () => {
+test('if twscope is killed repeatedly, each line of the spool is published once', async () => {
     const nats = await startNats({ folder });
     const spool = join(folder, 'spool-killed');
     const recorded = [];
@@ -288,12 +288,12 @@ test('twscope is killed again and again: nothing that the spool had is missing, 
     const messages = await streamOf(nats);
     assert.equal(checkIds(messages, 'one'), KILLS + 1);
     const published = new Set(messages.map(({ data }) => data));
-    // A client may well say the same twice in one datagram.
+    // A client may send the same chat message twice in one datagram.
     const written = timesOf(recorded.flatMap(linesOf));
     const twice = [...timesOf(messages.map(({ data }) => data))].filter(([line, times]) => times > (written.get(line) ?? 1));
     assert.deepEqual(twice, [], 'a record is there twice');
     for (const file of recorded) {
-        // The file and the spool are written beside each other: at most what was between the two may differ.
+        // File and spool are written independently, so they may differ by the records between the two writes.
         const lines = linesOf(file);
         const missing = lines.filter((line) => !published.has(line));
         const late = Date.parse(JSON.parse(lines.at(-1)).t) - 500;
@@ -303,7 +303,7 @@ test('twscope is killed again and again: nothing that the spool had is missing, 
     await nats.stop();
 });
 
-test('without JetStream, without rights, with a wrong password: it says so', async () => {
+test('a bus without JetStream, missing rights and a wrong password are reported', async () => {
     const rows = [
         ['no JetStream', { jetstream: false }, '', /has no JetStream/],
         ['a wrong password', { config: 'authorization { user: me, password: secret }' }, 'me:wrong@', /[Aa]uthorization/],
@@ -320,14 +320,14 @@ test('without JetStream, without rights, with a wrong password: it says so', asy
     }
 });
 
-test('what stands in the way is said once, not at each connection or record', async () => {
+test('a lasting problem is reported once, not for each connection or record', async () => {
     const nats = await startNats({ folder, config: 'max_payload: 400' });
     const client = await NatsClient.connect(nats.port);
     await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['other.>'] });
     const refused = new Child('decode', TWSCOPE, ['decode', CAPTURE, '--bus', nats.url]);
     await refused.waitFor(/no stream accepts twscope\./, WAIT_MS);
-    await new Promise((resolve) => { setTimeout(resolve, 3500); }); // it tries again at least four times
-    await refused.waitFor(/\(\d+ so far\)/, WAIT_MS); // on a busy machine, later
+    await new Promise((resolve) => { setTimeout(resolve, 3500); }); // at least four more attempts
+    await refused.waitFor(/\(\d+ so far\)/, WAIT_MS); // appears later on a busy machine
     await refused.stop('SIGKILL');
     assert.equal(refused.errors.split('cannot publish records').length, 2, refused.errors);
     const lost = Number(/\((\d+) so far\)[^(]*$/.exec(refused.errors)[1]);
@@ -337,7 +337,7 @@ test('what stands in the way is said once, not at each connection or record', as
     await nats.stop();
 });
 
-test('a wrong flag is refused with one line', () => {
+test('an invalid flag is refused with one line', () => {
     const rows = [
         [['--bus', 'localhost:4222'], /nats:\/\/HOST:PORT/],
         [['--bus', 'nats://x/a.b'], /--bus: the stream a\.b/],

@@ -1,4 +1,4 @@
-// The way onto a bus that does not let everybody in: TLS, certificates of clients, credentials. Live and from a capture.
+// Access to a bus that requires TLS, client certificates or credentials, live and from a capture.
 //   node nats_access.mjs TWSCOPE
 // Covers: proxy/bus/link.cpp
 import assert from 'node:assert/strict';
@@ -27,7 +27,7 @@ const secured = (more = '') => `tls { cert_file: "${ours.server}", key_file: "${
 const asksForClients = secured(`, ca_file: "${ours.authority}", verify: true`);
 const identity = { certificate: ours.client, key: ours.clientKey };
 
-/** The flags for one file with what these name: credentials, then our certificate with its key, then an authority. */
+/** Returns the flags for one file with these contents: credentials, then our certificate with its key, then an authority. */
 function oneFile({ creds, certificate, key, authority }) {
     const parts = [creds, certificate, key, authority].filter((part) => part);
     const file = join(folder, `${parts.map((part) => basename(part)).join('+')}`);
@@ -35,8 +35,8 @@ function oneFile({ creds, certificate, key, authority }) {
     return ['--bus-file', file];
 }
 
-/** What is let in, and what it takes. */
-const WELCOME = [
+/** Rows that must be admitted: name, the server's configuration, our flags. */
+const ADMITTED = [
     ['TLS', secured(), oneFile({ authority: ours.authority })],
     ['TLS and a certificate of our own', asksForClients, oneFile({ ...identity, authority: ours.authority })],
     ['credentials', credentials.config, oneFile({ creds: credentials.known })],
@@ -47,7 +47,7 @@ const WELCOME = [
             '--nats-creds', credentials.known]],
 ];
 
-const TURNED_AWAY = [
+const REJECTED = [
     ['an authority that we do not know', secured(), oneFile({ authority: others.authority }), /certificate|SSL/],
     ['no certificate of our own', asksForClients, oneFile({ authority: ours.authority }), /require a client certificate/],
     ['one of others', asksForClients, oneFile({ certificate: others.client, key: others.clientKey, authority: ours.authority }),
@@ -57,7 +57,7 @@ const TURNED_AWAY = [
     ['a bus without TLS', '', oneFile({ authority: ours.authority }), /[Ss]ecure|SSL|TLS/],
 ];
 
-for (const [name, config, args] of WELCOME) {
+for (const [name, config, args] of ADMITTED) {
     test(`${name}: a capture is published, and so is a game`, async () => {
         const nats = await startNats({ folder, config });
         const decoded = spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
@@ -74,7 +74,7 @@ for (const [name, config, args] of WELCOME) {
     });
 }
 
-test('certificates and credentials that are renewed while it runs are read when it connects again', async () => {
+test('renewed certificates and credentials are read at the next connection', async () => {
     const config = `${asksForClients}\n${credentials.config}`;
     let nats = await startNats({ folder, config });
     const renewed = join(folder, 'renewed');
@@ -99,7 +99,7 @@ test('certificates and credentials that are renewed while it runs are read when 
     await nats.stop();
 });
 
-for (const [name, config, args, complaint] of TURNED_AWAY) {
+for (const [name, config, args, complaint] of REJECTED) {
     test(`${name}: it says so, and tries again`, async () => {
         const nats = await startNats({ folder, config });
         const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args]);

@@ -1,11 +1,11 @@
-// A client of NATS written from its protocol alone, to look at what another one published.
+// A client of NATS written from its protocol alone, to check what other programs published.
 import net from 'node:net';
 import tls from 'node:tls';
 
 const WAIT_MS = 10000;
 
 export class NatsClient {
-    /** @param options user, pass; tls: options of node's */
+    /** @param options user, pass; tls: options of Node's tls module */
     static async connect(port, { tls: secure, ...login } = {}) {
         const client = new NatsClient();
         let socket = net.connect(port, '127.0.0.1');
@@ -61,7 +61,7 @@ export class NatsClient {
         this.socket.write(`PUB ${subject} ${reply ? `${reply} ` : ''}${Buffer.byteLength(text)}\r\n${text}\r\n`);
     }
 
-    /** As a twscope does, with the message's id. */
+    /** Publishes like twscope, with the message's id. */
     publishAs(id, subject, text) {
         const headers = `NATS/1.0\r\nNats-Msg-Id: ${id}\r\n\r\n`;
         this.socket.write(`HPUB ${subject} ${headers.length} ${headers.length + Buffer.byteLength(text)}\r\n${headers}${text}\r\n`);
@@ -82,7 +82,7 @@ export class NatsClient {
 
     info(stream) { return this.request(`$JS.API.STREAM.INFO.${stream}`); }
 
-    /** Every message of a stream, in order: { subject, id, data }. */
+    /** Returns every message of a stream, in order: { subject, id, data }. */
     async messages(stream) {
         const { state } = await this.info(stream);
         const inbox = `${this.inbox}.all.${this.sids}`;

@@ -1,4 +1,4 @@
-// Who may onto a bus: certificates as openssl makes them, and an operator, accounts and users as nsc makes them.
+// Identities for a bus: certificates made by openssl, and an operator, accounts and users as nsc makes them.
 import { spawnSync } from 'node:child_process';
 import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ function openssl(...args) {
     if (made.status !== 0) throw new Error(`openssl ${args.join(' ')}: ${made.stderr}`);
 }
 
-/** An authority, and what it signed for 127.0.0.1 and for a client: the files' names. */
+/** Creates an authority, and certificates that it signed for 127.0.0.1 and for a client; returns the files' names. */
 export function makeCertificates(folder, name) {
     const file = (what) => join(folder, `${name}-${what}.pem`);
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
@@ -59,7 +59,7 @@ function nkey(...parts) {
     return base32(Buffer.concat([bytes, Buffer.from([crc & 0xff, crc >> 8])]));
 }
 
-/** Somebody with a key of a kind: operator, account or user. */
+/** An operator, account or user, with a key of this kind. */
 class Identity {
     constructor(kind) {
         const { privateKey } = generateKeyPairSync('ed25519');
@@ -71,7 +71,7 @@ class Identity {
         this.seed = nkey(Buffer.from([PREFIX.seed | (prefix >> 5), (prefix & 31) << 3]), Buffer.from(d, 'base64url'));
     }
 
-    /** The claims about somebody, signed by this one. */
+    /** Returns claims about another identity, signed by this one. */
     vouch(subject, claims = {}) {
         const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
         const text = `${part({ typ: 'JWT', alg: 'ed25519-nkey' })}.${part({ jti: subject.id, iat: Math.floor(Date.now() / 1000),
@@ -83,7 +83,7 @@ class Identity {
 const UNLIMITED = { subs: -1, data: -1, payload: -1, imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 };
 const STREAMS = { mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 };
 
-/** The configuration of a server that asks for credentials, and those of one who may do everything and of one who may not. */
+/** Returns the configuration of a server that requires credentials, with those of a permitted user and of one without permissions. */
 export function makeCredentials(folder) {
     const operator = new Identity('operator');
     const [system, account, stranger] = [new Identity('account'), new Identity('account'), new Identity('account')];

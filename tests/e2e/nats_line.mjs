@@ -1,14 +1,14 @@
-// A line between a client of NATS and its server, which can be cut or fall silent at a chosen word.
+// A connection between a client of NATS and its server, which can be cut or silenced at a chosen text.
 import net from 'node:net';
 
-const BURST_MS = 100; // what an idle line may make up for
+const BURST_MS = 100; // period whose unused bytes may be sent later
 
 export class NatsLine {
-    /** Takes clients on a port of its own for the server at `port`. */
+    /** Accepts clients on a port of its own for the server at `port`. */
     static async open(port) {
         const line = new NatsLine();
         line.pairs = new Set();
-        line.said = ''; // what the server said, as far as it was passed on
+        line.said = ''; // the part of the server's data that was passed on
         line.server = net.createServer((client) => line.#join(client, net.connect(port, '127.0.0.1')));
         await new Promise((resolve) => line.server.listen(0, '127.0.0.1', resolve));
         line.url = `nats://127.0.0.1:${line.server.address().port}`;
@@ -33,7 +33,7 @@ export class NatsLine {
             this.said += data.toString('latin1');
             client.write(data);
             if (this.bytesPerSecond) {
-                // By what is due, so that late timers do not make it slower.
+                // Sends by the time that has passed, so that late timers do not reduce the rate.
                 due = Math.max(due, performance.now() - BURST_MS) + 1000 * data.length / this.bytesPerSecond;
                 server.pause();
                 setTimeout(() => server.resume(), Math.max(due - performance.now(), 0));
@@ -41,10 +41,10 @@ export class NatsLine {
         });
     }
 
-    /** The next time that the server says this, nobody hears it, and the line is cut. */
+    /** When the server sends this text next, the text is not passed on and the connection is cut. */
     cutBefore(pattern) { this.cutAt = pattern; }
 
-    /** Nothing that the server says gets through any more. */
+    /** Stops passing on the server's data. */
     fallSilent() { this.silent = true; }
 
     close() {

@@ -1,4 +1,4 @@
-// A real nats-server with JetStream, alone on loopback: its port by the system, its store in a folder of the test.
+// A real nats-server with JetStream, only on loopback: on a port chosen by the system, with its store in a folder of the test.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { need } from './need.mjs';
@@ -31,10 +31,10 @@ class Nats {
 
     get url() { return `nats://127.0.0.1:${this.port}`; }
 
-    /** As a power cut of this process alone. */
+    /** Kills the process, as after a power failure of its machine. */
     kill() { return this.child.stop('SIGKILL'); }
 
-    /** The same once more, where the one before was. */
+    /** Starts the server again at the same port with the same store. */
     again() {
         return startNats({ folder: this.folder, config: this.config, port: this.port, store: this.store });
     }

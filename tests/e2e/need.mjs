@@ -1,5 +1,5 @@
-// Called first by whatever plays with the real peers: without them a test says so and counts as skipped;
-// with TW_E2E_REQUIRED set it fails instead.
+// Called first by every program that plays with the real peers. Without them, the test reports this and counts as skipped; with
+// TW_E2E_REQUIRED set, it fails instead.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

@@ -1,5 +1,5 @@
 // Covers: proxy/process/observer_process.cpp, proxy/process/relay_run.cpp, proxy/process/observer_run.cpp
-// Whatever becomes of the process that looks, and of those who read from it, the game goes on.
+// The game goes on whatever happens to the observer process and to the readers of its output.
 //   [TW_OBSERVER_KILLS=1000] node observer.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ import { MAPS, startServer } from './server.mjs';
 const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 15000;
 const KILLS = Number(process.env.TW_OBSERVER_KILLS ?? 15);
-/** What twscope promises for its end, and what a busy machine may add to it. */
+/** The time that twscope promises for ending, and the extra time of a busy machine. */
 const END_MS = 2000;
 const SLACK_MS = 1500;
 
@@ -24,7 +24,7 @@ const folder = temporaryFolder();
 let files = 0;
 const recordsFile = () => join(folder, `records-${files += 1}.jsonl`);
 
-/** The child processes of a process. */
+/** Returns the child processes of a process. */
 const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 
 async function observerOf(proxy, not) {
@@ -36,7 +36,7 @@ async function observerOf(proxy, not) {
     return found;
 }
 
-/** The bot goes on to get snapshots: what it plays is not touched by what happens beside it. */
+/** Waits until the bot has received more snapshots, so its game is not affected. */
 async function plays(bot, count = SNAPSHOTS) {
     const before = bot.snapshots.length;
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
@@ -67,7 +67,7 @@ test(`an observer that is killed ${KILLS} times is started again each time, and 
         }
         await waitUntil('the last observer to look', () => proxy.child.errors.includes('running again', logged), WAIT_MS);
         await plays(bot);
-        // A new client is seen whole by the observer that is there now.
+        // The current observer sees a new client completely.
         const late = await new Bot(proxy.port, 'late', { seed: 2, keep: true }).join();
         await plays(late.walk());
         await late.leave();
@@ -80,12 +80,12 @@ test(`an observer that is killed ${KILLS} times is started again each time, and 
             && record.session === Math.max(...records.map((each) => each.session ?? 0))).session;
         const seen = records.filter((record) => record.type === 'snapshot' && record.session === lateSession);
         assert.ok(seen.length >= SNAPSHOTS && seen.every((snapshot) => snapshot.ok));
-        // Each observer counts on where the one before it ended.
+        // Each observer continues the counts of the previous one.
         const opened = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
         assert.equal(new Set(opened).size, opened.length);
     }));
 
-test('an observer that finds the port of its page taken looks and records all the same, and opens the page later', async () => {
+test('an observer whose page\'s port is in use inspects and records, and opens the page later', async () => {
     const page = await freePort();
     const token = join(folder, 'late.token');
     writeFileSync(token, 'correct-horse-battery\n');
@@ -102,7 +102,7 @@ test('an observer that finds the port of its page taken looks and records all th
         await proxy.child.waitFor(/live page: .*Address already in use .*; trying again/, WAIT_MS);
         await plays(bot, 2 * SNAPSHOTS);
         assert.doesNotMatch(proxy.child.errors.slice(length), /exit code 2/);
-        writeFileSync(token, 'another-horse-battery\n'); // before there is a page
+        writeFileSync(token, 'another-horse-battery\n'); // written before there is a page
         process.kill(proxy.child.process.pid, 'SIGHUP');
         await proxy.child.waitFor(/configuration reloaded/, WAIT_MS);
         await new Promise((closed) => { other.close(closed); });
@@ -126,7 +126,7 @@ test('an observer that hangs is ended and started again', () =>
         await plays(bot);
     }));
 
-test('a reader of the records that leaves ends nothing but its own lines', () =>
+test('if a reader of the records leaves, only its own lines end', () =>
     withGame(async ({ server }) => {
         const port = await freePort();
         const shell = new Child('a reader that leaves', 'bash', ['-c',
@@ -142,10 +142,10 @@ test('a reader of the records that leaves ends nothing but its own lines', () =>
         assert.match(shell.errors, /records? could not be written/);
     }));
 
-test('readers that stall, of records, of the log and of the console, hold up neither the game nor the end', async () => {
+test('stalled readers of records, log and console delay neither the game nor the end', async () => {
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const port = await freePort();
-    // Nobody ever reads from these pipes.
+    // No process reads from these pipes.
     const child = spawn(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', '-',
         '--items', 'all', '--log-level', 'trace'], { stdio: ['ignore', 'pipe', 'pipe'] });
     child.stdout.pause();
@@ -162,7 +162,7 @@ test('readers that stall, of records, of the log and of the console, hold up nei
     await server.stop();
 });
 
-test('when the relay is killed, the observer writes what is left and ends', async () => {
+test('if the relay is killed, the observer writes the rest and ends', async () => {
     const records = recordsFile();
     await withGame(async ({ proxy, bot }) => {
         const observer = await observerOf(proxy);

@@ -1,4 +1,4 @@
-// The live page in Debian's Chromium, beside a real game: what it draws is what the records say.
+// The live page in Debian's Chromium during a real game: it must draw what the records say.
 //   node page.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -14,25 +14,25 @@ import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
 const WAIT_MS = 40000;
-const SAID_WITHIN_MS = 4000; // 2 s on a quiet machine, as is printed; a busy one may take longer
+const SAID_WITHIN_MS = 4000; // 2 s on a quiet machine, as printed; a busy machine may take longer
 const PANELS = ['sessions', 'selection', 'findings', 'log', 'traffic', 'recording', 'network'];
-const SILENCE_MS = 6000; // until twscope calls a server silent, which it asks once more
+const SILENCE_MS = 6000; // time until twscope reports a silent server, which it first asks once more
 const NAMES = ['anna', '<img src=x oner', '\u202elivE\u200b', 'cleo'];
-const GOOD_TICKS = 4; // that a snapshot is built on, before it
+const GOOD_TICKS = 4; // number of ticks without damage before the damaged snapshot's base
 const SHORT_BYTES = 30;
 const CONTROL = 0x10; // flag of a control packet, in its first byte
 
 const browser = await startBrowser();
-// A page that nobody looks at any more would go on drawing, and take the time of the next one.
+// Closes each page, because an unused page would go on drawing and slow down the next one.
 afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
 after(async () => {
     await browser.close();
     endPeers();
-    // What a test that failed left open is not waited for.
+    // Pages that a failed test left open are not waited for.
     setTimeout(() => process.exit(), 5000).unref();
 });
 
-/** A server, a stretch of wire, twscope, bots that walk. */
+/** A server, a forwarder, twscope, and walking bots. */
 async function play({ names = NAMES, map = 'ctf1', args = [], records = 'records.jsonl', http = 0 } = {}) {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), map });
@@ -46,7 +46,7 @@ async function play({ names = NAMES, map = 'ctf1', args = [], records = 'records
     return { folder, server, line, proxy, bots, address };
 }
 
-/** A TCP port that nobody has. */
+/** Returns a free TCP port. */
 const freeTcpPort = () => new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
         const { port } = server.address();
@@ -67,7 +67,7 @@ const tees = (page) => inPage(page, () => [...window.twscope.store.moment.all('c
 const alarmOf = (page) => inPage(page, () => (document.getElementById('alarm').hidden ? '' : document.getElementById('alarm').textContent));
 const seesAll = (page, count = NAMES.length) => waitUntil('all tees on the page', async () => await tees(page) >= count, WAIT_MS);
 
-/** How long the page takes to say something; throws when it does not. */
+/** Returns the time until the page shows a text; throws if the text does not appear. */
 async function saidAfter(page, what, since) {
     await waitUntil(`the page to say ${what}`, async () => what.test(await alarmOf(page)), WAIT_MS);
     return Date.now() - since;
@@ -75,7 +75,7 @@ async function saidAfter(page, what, since) {
 
 const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 
-test('what stands on the canvas is what the records say: in the page’s state and in its pixels', async () => {
+test('the page\'s state and pixels show what the records say', async () => {
     const game = await play();
     const page = await openPage(browser, game.address, { colorScheme: 'dark' });
     await seesAll(page);
@@ -96,7 +96,7 @@ test('what stands on the canvas is what the records say: in the page’s state a
     assert.ok(common.length > 50, `${common.length} ticks in common`);
     for (const [tick, characters] of common) assert.deepEqual(characters, records.get(tick), `tick ${tick}`);
 
-    // Paused: every tee that is in sight has its colours around its place.
+    // While the page is paused, the colours of every visible tee must be around its position.
     await delay(100);
     const pixels = await inPage(page, () => {
         const { view, store, skin } = window.twscope;
@@ -128,7 +128,7 @@ test('what stands on the canvas is what the records say: in the page’s state a
 
     const ages = (await drawnAfter(page, 100)).sort((a, b) => a - b);
     console.log(`a tee stands where its snapshot has it after ${ages[50].toFixed(0)} ms (median), ${ages[95].toFixed(0)} ms (95 %)`);
-    assert.ok(ages[50] < 100, `${ages[50]} ms`); // a busy machine makes some wait, but not all of them
+    assert.ok(ages[50] < 100, `${ages[50]} ms`); // a busy machine delays some frames, but not all
 
     const history = await inPage(page, () => ({ bytes: window.twscope.store.history.memory, lost: window.twscope.store.framesLost }));
     assert.ok(history.bytes < 96 << 20);
@@ -136,7 +136,7 @@ test('what stands on the canvas is what the records say: in the page’s state a
     assert.equal(await end(game), 0);
 });
 
-test('the view of all players is what their sessions were shown, all of it, and says who sees what', async () => {
+test('the view of all players has everything that their sessions received, and which session sees it', async () => {
     const game = await play();
     const page = await openPage(browser, game.address);
     await seesAll(page);
@@ -165,7 +165,7 @@ test('the view of all players is what their sessions were shown, all of it, and 
     assert.ok(viewsOf.includes(NAMES.length), `views of ${viewsOf}`);
     const ages = (await drawnAfter(page, 100)).sort((a, b) => a - b);
     console.log(`a tee stands where the world has it after ${ages[50].toFixed(0)} ms (median), ${ages[95].toFixed(0)} ms (95 %)`);
-    assert.ok(ages[50] < 150, `${ages[50]} ms`); // all views are waited for
+    assert.ok(ages[50] < 150, `${ages[50]} ms`); // includes the time until all views are ready
     await page.click('#tab-selection');
     await page.keyboard.press('P');
     await waitUntil('who sees it', async () => /seen by sessions? \d/.test(await inPage(page, () => document.getElementById('panel-selection').textContent)), WAIT_MS);
@@ -178,11 +178,11 @@ test('the view of all players is what their sessions were shown, all of it, and 
     await waitUntil('the session again', () => inPage(page, () => window.twscope.store.source > 0 && window.twscope.store.moment.tick > 0), WAIT_MS);
     assert.deepEqual(page.complaints, []);
     assert.equal(await end(game), 0);
-    // Nothing of it is recorded: nobody asked for that.
+    // The bytes must not be recorded, because nobody requested that.
     assert.ok(!game.proxy.records().some(({ type, id }) => type === 'world' || id?.startsWith('world.views')));
 });
 
-test('names are text, whatever they hold', async () => {
+test('names are shown as text whatever they contain', async () => {
     const game = await play();
     const page = await openPage(browser, game.address);
     await seesAll(page);
@@ -191,7 +191,7 @@ test('names are text, whatever they hold', async () => {
         return shown.includes('<img src=x oner') && shown.includes('cleo') && shown;
     }, WAIT_MS);
     assert.doesNotMatch(text, /[\u202a-\u202e\u200b-\u200f]/);
-    assert.match(text, /livE/); // the server took the rest; tests/proxy/web/page_test.mjs shows what hides anyway
+    assert.match(text, /livE/); // the server removed the other characters; tests/proxy/web/page_test.mjs tests hidden characters
     game.bots[0].say('<b onclick=alert(1)>\u202egg</b><script>alert(1)</script>');
     await page.click('#tab-log');
     await waitUntil('the chat', async () => (await inPage(page, () => document.querySelector('.lines .chat')?.textContent ?? '')).includes('<b onclick'), WAIT_MS);
@@ -200,7 +200,7 @@ test('names are text, whatever they hold', async () => {
     assert.equal(await end(game), 0);
 });
 
-test('a finding made on purpose appears, and explains itself; back in time and live again', async () => {
+test('a caused finding appears with its explanation; the page goes back in time and live again', async () => {
     const game = await play({ names: ['anna', 'bob'] });
     const page = await openPage(browser, game.address);
     await seesAll(page, 2);
@@ -230,7 +230,7 @@ test('a finding made on purpose appears, and explains itself; back in time and l
         await keepPicture(page, `finding-${theme}`);
     }
 
-    // Clicking it went back to that moment.
+    // The click has paused the page at the moment of the finding.
     assert.equal(await inPage(page, () => window.twscope.store.isLive), false);
     const then = await inPage(page, () => window.twscope.store.moment.tick);
     await page.focus('#world');
@@ -254,7 +254,7 @@ test('a finding made on purpose appears, and explains itself; back in time and l
     await end(game);
 });
 
-test('the log is filtered, completed, and says what is wrong with a filter', async () => {
+test('the log filters, completes words, and explains an invalid filter', async () => {
     const game = await play({ names: ['anna'] });
     const page = await openPage(browser, game.address);
     await seesAll(page, 1);
@@ -275,7 +275,7 @@ test('the log is filtered, completed, and says what is wrong with a filter', asy
     assert.equal(await end(game), 0);
 });
 
-test('the network is changed from the page, and felt; without the token it cannot be', async () => {
+test('with the token, the page changes the impairment, and it takes effect', async () => {
     const game = await play({ names: ['anna'] });
     const stranger = await openPage(browser, game.address.replace(/#.*/, ''));
     await stranger.click('#tab-network');
@@ -286,14 +286,14 @@ test('the network is changed from the page, and felt; without the token it canno
         const ticks = window.twscope.store.bars.slice(-40).filter((bar) => bar[3] >= 0).map((bar) => bar[2] - bar[3]).sort((a, b) => a - b);
         return ticks[Math.floor(ticks.length / 2)];
     });
-    // A client that has just joined is still far behind.
+    // A client that has just joined acknowledges late.
     const good = await waitUntil('a good line', async () => { const ticks = await distance(); return ticks <= GOOD_TICKS && ticks; }, WAIT_MS);
     await page.click('#tab-network');
     await page.getByRole('button', { name: 'other continent' }).click();
     const said = () => inPage(page, () => document.querySelector('.panel.network').textContent);
     await waitUntil('the change', async () => /^now: [^]*set at \d\d:\d\d:\d\d from 127\.0\.0\.1/.test(await said()), WAIT_MS);
     assert.match(await said(), /^now: [^ ]*delay=75ms/);
-    // 150 ms there and back: servers build on what was acknowledged seven ticks earlier.
+    // A round trip takes 150 ms, so a delta's base is seven ticks old.
     await waitUntil('it to be felt', async () => await distance() >= good + 5, WAIT_MS);
     await page.getByRole('button', { name: 'none', exact: true }).click();
     await waitUntil('the line to be good again', async () => await distance() <= good + 2, WAIT_MS);
@@ -301,8 +301,8 @@ test('the network is changed from the page, and felt; without the token it canno
     await end(game);
 });
 
-test('the page says what the server watch knows of a silent server, and within two seconds that the observer was started again', async () => {
-    const game = await play({ names: ['anna', 'bob'], http: await freeTcpPort() }); // the next observer has to have the same
+test('the page reports a silent server, and within two seconds a restarted observer', async () => {
+    const game = await play({ names: ['anna', 'bob'], http: await freeTcpPort() }); // a fixed port, because the next observer must have the same one
     const page = await openPage(browser, game.address);
     await seesAll(page, 2);
     await delay(1500);
@@ -319,14 +319,14 @@ test('the page says what the server watch knows of a silent server, and within t
     process.kill(observer, 'SIGKILL');
     const gone = await saidAfter(page, /No connection|was restarted/, Date.now());
     const again = await saidAfter(page, /was restarted \(number 2\)/, Date.now());
-    assert.equal(await started(), before); // twscope goes on
-    // No more than that: it joins both sessions midway, and shows them from their next whole snapshot on.
+    assert.equal(await started(), before); // twscope was not restarted
+    // The new observer joins both sessions midway, and shows them from their next full snapshot on.
     console.log(`said after: silent ${silent} ms, observer gone ${gone} ms, there again ${again} ms`);
     assert.ok(silent < SILENCE_MS + SAID_WITHIN_MS && gone < SAID_WITHIN_MS, `${silent} ms, ${gone} ms`);
     await end(game);
 });
 
-test('a recording that stops is said within two seconds', async () => {
+test('the page reports within two seconds that recording has stopped', async () => {
     const since = Date.now();
     const game = await play({ names: ['anna'], records: '/dev/full' });
     const page = await openPage(browser, game.address);
@@ -337,7 +337,7 @@ test('a recording that stops is said within two seconds', async () => {
     assert.equal(await end(game), 3);
 });
 
-test('captures and demos are started, stopped and downloaded from the page, the last minute saved; without the token nothing is', async () => {
+test('with the token, captures and demos are started, stopped and downloaded, and the last minute is saved', async () => {
     const shelf = temporaryFolder();
     const game = await play({ names: ['anna', 'bob'], args: ['--http-recordings', shelf, '--flight', '60s,8MiB', shelf, '--show-secrets'] });
     const stranger = await openPage(browser, game.address.replace(/#.*/, ''));
@@ -360,7 +360,7 @@ test('captures and demos are started, stopped and downloaded from the page, the 
     }, WAIT_MS);
     assert.equal(names.filter((name) => name.endsWith('.demo')).length, 2, names.join());
     assert.ok(names.some((name) => name.startsWith('capture-')) && names.some((name) => name.startsWith('flight-')), names.join());
-    await delay(1000); // what is queued is written
+    await delay(1000); // until queued lines are written
     for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
         await delay(300);
@@ -374,13 +374,13 @@ test('captures and demos are started, stopped and downloaded from the page, the 
         assert.ok(readFileSync(got).equals(readFileSync(join(shelf, name))), name);
         const said = spawnSync(TWSCOPE, ['decode', got, '-o', '-', '--maps', MAPS], { encoding: 'utf8', maxBuffer: 1 << 28 });
         assert.equal(said.status, 0, said.stderr);
-        // A capture that begins in the middle of a game knows no snapshot before the next whole one.
+        // A capture that begins during a game has no snapshot before the next full one.
         const wanted = name.startsWith('capture') ? /"type":"message"/ : /"type":"snapshot".*"ok":true/;
         const lines = said.stdout.split('\n').filter((line) => wanted.test(line)).length;
         assert.ok(lines > 10, `${name}: ${lines} lines`);
     }
 
-    // Who has no token sees what there is, and can neither switch nor have anything.
+    // Without a token, a viewer sees the recordings, but can neither start nor download any.
     for (const id of ['record-capture', 'record-demos']) assert.ok(await stranger.locator(`#${id}`).isDisabled());
     const port = new URL(game.address).port;
     const ask = async (path, method) => (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
@@ -396,12 +396,12 @@ test('captures and demos are started, stopped and downloaded from the page, the 
     assert.equal(await end(game), 0);
 });
 
-test('a recording from the page that the disk ends is said within two seconds', async () => {
+test('the page reports within two seconds that the disk has ended its recording', async () => {
     const shelf = temporaryFolder();
     const game = await play({ names: ['anna'], args: ['--http-recordings', shelf, '--show-secrets'] });
     const page = await openPage(browser, game.address);
     await seesAll(page, 1);
-    rmSync(shelf, { recursive: true }); // as a disk that is gone
+    rmSync(shelf, { recursive: true }); // as if the disk were gone
     await page.click('#tab-recording');
     const since = Date.now();
     await page.click('#record-capture');
@@ -411,7 +411,7 @@ test('a recording from the page that the disk ends is said within two seconds', 
     assert.equal(await end(game), 0);
 });
 
-test('what is pressed stays there while numbers change; a paused view stays when its session has left', async () => {
+test('a button keeps a press while numbers change; a paused view stays after its session has ended', async () => {
     const game = await play({ names: ['anna', 'bob'] });
     const page = await openPage(browser, game.address);
     await seesAll(page, 2);
@@ -439,7 +439,7 @@ test('what is pressed stays there while numbers change; a paused view stays when
     const before = await paused();
     await game.bots[1].leave();
     await waitUntil('bob to have left', () => inPage(page, () => /bob \(left\)/.test(document.getElementById('source').textContent)), WAIT_MS);
-    // Who left has no open session, although the relay keeps it until it times out.
+    // A player who has left has no open session, although the relay keeps the session until it times out.
     assert.equal(await inPage(page, () => window.twscope.store.state.relay.sessions), 1);
     assert.match(await (await fetch(`${new URL(game.address).origin}/metrics`)).text(), /^twscope_sessions 1$/m);
     const after = await stated();
@@ -457,7 +457,7 @@ test('what is pressed stays there while numbers change; a paused view stays when
     assert.equal(await end(game), 0);
 });
 
-test('a connection that died is said within seconds; another version, or a token brought later, begins the page anew', async () => {
+test('a lost connection is reported within seconds; another version or token reloads the page', async () => {
     const game = await play({ names: ['anna'] });
     const line = { held: false, opened: 0, version: null, changed: 0 };
     const page = await openPage(browser, game.address, { onSocket: (socket) => {
@@ -472,7 +472,7 @@ test('a connection that died is said within seconds; another version, or a token
     } });
     await seesAll(page, 1);
     let begun = 0;
-    page.on('domcontentloaded', () => { begun += 1; }); // an address that changes is no new beginning
+    page.on('domcontentloaded', () => { begun += 1; }); // changing the address must not reload the page
 
     const opened = line.opened;
     const held = Date.now();
@@ -483,7 +483,7 @@ test('a connection that died is said within seconds; another version, or a token
     await waitUntil('a new connection', async () => line.opened > opened && await alarmOf(page) === '', WAIT_MS);
     assert.equal(begun, 0);
 
-    // Who looks at what has been keeps it until they go back to what is.
+    // A page that is paused in the past does not reload until its viewer goes back to live.
     await page.click('#pause');
     line.version = 'another';
     await waitUntil('it to be of another version', () => line.changed > 2, WAIT_MS);
@@ -503,7 +503,7 @@ test('a connection that died is said within seconds; another version, or a token
     assert.equal(await end(game), 0);
 });
 
-test('each view, dark and light, on a screen and on a phone', async () => {
+test('each view in both themes, on a screen and on a phone', async () => {
     const game = await play({ map: 'Tutorial' });
     const page = await openPage(browser, game.address, { colorScheme: 'dark', reducedMotion: 'reduce' });
     await seesAll(page);
@@ -522,7 +522,7 @@ test('each view, dark and light, on a screen and on a phone', async () => {
     await keepPicture(page, 'keys-light');
     await page.keyboard.press('Escape');
     const phone = await openPage(browser, game.address, { width: 390, height: 844, colorScheme: 'dark', hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
-    await seesAll(phone, 1); // by now the bots may have walked out of each other's sight
+    await seesAll(phone, 1); // the bots may have walked out of each other's view
     await delay(1500);
     await keepPicture(phone, 'phone-dark');
     assert.ok(await inPage(phone, () => document.documentElement.scrollWidth <= innerWidth + 1), 'wider than a phone');

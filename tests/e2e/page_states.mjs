@@ -1,4 +1,4 @@
-// The live page shown what a game rarely shows on purpose: its WebSocket is scripted, everything else is twscope's.
+// The live page in states that are rare in real games: its WebSocket is scripted, all other responses are twscope's.
 //   node page_states.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -34,13 +34,13 @@ const session = (number, name, more = {}) => ({ number, client: `127.0.0.1:${500
 const packed = (text, ints) => Array.from({ length: ints }, (_, at) => [0, 1, 2, 3].reduce((value, byte) =>
     (value << 8) | (((text.charCodeAt(at * 4 + byte) || 0) ^ 0x80) & 0xff), 0));
 
-/** The items of players: [client, name, x, y]; the first is the one whose session it is. */
+/** Returns the items of players given as [client, name, x, y]; the first one is the session's own player. */
 const itemsOf = (players) => players.flatMap(([client, name, x, y], index) => [
     [objects.indexOf('player_info'), client, index === 0 ? 1 : 0, client, 0, 7, 30],
     [objects.indexOf('client_info'), client, ...packed(name, 4), ...packed('', 3), -1, ...packed('pinky', 6), 0, 0, 0],
     ...(x === undefined ? [] : [[objects.indexOf('character'), client, 1, x, y, ...new Array(19).fill(0)]])]);
 
-/** A page whose WebSocket says only what it is told. */
+/** Opens a page with a scripted WebSocket. */
 async function open(hash = '', options = {}) {
     const script = { now: EMPTY.now_ms, n: 0, asked: {} };
     let socket = null;
@@ -68,10 +68,10 @@ async function open(hash = '', options = {}) {
     });
 }
 
-/** Two frames of the screen: what was heard is drawn. */
+/** Waits for two frames of the screen, so that received data is drawn. */
 const drawn = (page) => page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve, 100))); }));
 
-test('an empty page says what to enter in the game, and shows no clock; a client that tries in vain is told of', async () => {
+test('an empty page says which address to enter; a client without an answer is shown', async () => {
     const view = await open();
     await view.state();
     const [text] = await view.text('#empty');
@@ -95,7 +95,7 @@ test('an empty page says what to enter in the game, and shows no clock; a client
     assert.deepEqual(view.page.complaints, []);
 });
 
-test('the server is silent when the server watch says so, however long nothing comes', async () => {
+test('the server is shown as silent only if twscope reports it', async () => {
     const view = await open();
     const waiting = (seconds) => ({ relay: { ...EMPTY.relay, c2s: { ...EMPTY.relay.c2s, datagrams: seconds * 50 } }, sessions: [session(1, 'anna')] });
     for (let second = 1; second <= 5; second += 1) {
@@ -108,7 +108,7 @@ test('the server is silent when the server watch says so, however long nothing c
     assert.deepEqual(await view.text('#alarm'), []);
 });
 
-test('who left stands last, in grey; the table fits, is searched, and is orange only while something grows', async () => {
+test('sessions that ended are last and grey; the table fits, is searchable, and is orange only while counts grow', async () => {
     const view = await open();
     const relay = { ...EMPTY.relay, sessions: 2 };
     const sessions = (anna) => [session(1, 'gone', { closed: true, missed: 3 }), session(2, 'anna', anna), session(3, 'bob', { score: -9999 })];
@@ -126,7 +126,7 @@ test('who left stands last, in grey; the table fits, is searched, and is orange 
     const fits = () => view.page.evaluate(() => { const box = document.querySelector('table.players').parentElement; return box.scrollWidth <= box.clientWidth; });
     assert.ok(await fits(), 'wider than the panel');
     const orange = () => view.page.evaluate(() => document.querySelectorAll('table.players tr:nth-child(2) .warn').length);
-    assert.equal(await orange(), 0); // nobody knows when it was
+    assert.equal(await orange(), 0); // the time of the finding is unknown
     await view.state({ sessions: sessions({ missed: 5 }) });
     assert.equal(await orange(), 1);
     await view.state({ sessions: sessions({ missed: 5 }) }, 61_000);
@@ -142,7 +142,7 @@ test('who left stands last, in grey; the table fits, is searched, and is orange 
     assert.deepEqual(view.page.complaints, []);
 });
 
-test('a link opens the session, tab and moment that it names, and says what is gone; the address is the view', async () => {
+test('a link opens its session, tab and moment, or says that they are gone; the address follows the view', async () => {
     const view = await open('#session=3&tick=104&tab=findings');
     await waitUntil('session 3 to be asked for', () => view.asked.watch === 3, WAIT_MS);
     const sessions = [session(1, 'anna'), session(3, 'bob')];
@@ -161,7 +161,7 @@ test('a link opens the session, tab and moment that it names, and says what is g
     await view.page.click('#tab-traffic');
     await waitUntil('the address to say so', async () => (await shown()).hash === '#session=3&tick=102&tab=traffic', WAIT_MS);
     await view.page.keyboard.press('l');
-    for (let tick = 108; /tick/.test((await shown()).hash); tick += 2) { // while snapshots come
+    for (let tick = 108; /tick/.test((await shown()).hash); tick += 2) { // while snapshots arrive
         assert.ok(tick < 400, 'an address that is not live again');
         await view.frame(3, tick, [[0, 'bob', 500, 500]]);
     }
@@ -175,14 +175,14 @@ test('a link opens the session, tab and moment that it names, and says what is g
     assert.deepEqual(view.page.complaints, []);
 });
 
-test('a link to a finding tells its story, also when its session has left', async () => {
+test('a link to a finding shows its explanation, also after its session has ended', async () => {
     const view = await open('#session=3&tick=104');
     const text = 'warning snapshot.client_stalled: session 3, tick 104, lost. A client got nothing new to show for a while.';
     await view.state({ sessions: [session(1, 'anna')], recent: [{ time_ms: view.now, session: 3, severity: 'warning', tick: 104, text }] });
     await waitUntil('its story', async () => /snapshot\.client_stalled/.test((await view.text('.story h2'))[0] ?? ''), WAIT_MS);
 });
 
-test('findings close together are one mark with their number', async () => {
+test('findings close together become one mark with their number', async () => {
     const view = await open();
     await view.state({ sessions: [session(1, 'anna')] });
     await view.frame(1, 100, [[0, 'anna', 500, 500]]);
@@ -204,21 +204,21 @@ test('findings close together are one mark with their number', async () => {
     await waitUntil('the story of one of them', async () => (await view.text('.story h2'))[0] === 'a.b', WAIT_MS);
 });
 
-test('W keeps all players in sight; ◎ follows the living', async () => {
+test('W keeps all players in view; ◎ follows living players', async () => {
     const view = await open();
     const sessions = [session(1, 'anna'), session(2, 'bob')];
     await view.state({ sessions });
     await view.frame(1, 100, [[0, 'anna', 500, 500], [1, 'bob', 900, 500]]);
     await drawn(view.page);
     const camera = () => view.page.evaluate(() => { const { x, y, scale, width, height } = window.twscope.view.camera; return { x, y, scale, width, height }; });
-    assert.equal((await camera()).x, 500); // at whose session it is
-    assert.equal(await view.page.evaluate(() => window.twscope.skin(window.twscope.store.moment, 1).body), '#f09cb6'); // of pinky
-    await view.frame(1, 102, [[0, 'anna'], [1, 'bob', 900, 500]]); // she is dead
+    assert.equal((await camera()).x, 500); // the player whose session it is
+    assert.equal(await view.page.evaluate(() => window.twscope.skin(window.twscope.store.moment, 1).body), '#f09cb6'); // the colour of the skin pinky
+    await view.frame(1, 102, [[0, 'anna'], [1, 'bob', 900, 500]]); // anna is dead
     await view.page.keyboard.press('f');
     await view.page.keyboard.press('Escape');
     await view.page.keyboard.press('f');
     await drawn(view.page);
-    assert.equal((await camera()).x, 900); // of those who live
+    assert.equal((await camera()).x, 900); // the camera shows the living players
     await view.page.keyboard.press('w');
     await waitUntil('all players to be asked for', () => view.asked.watch === 'all', WAIT_MS);
     view.n = 0;
@@ -234,11 +234,11 @@ test('W keeps all players in sight; ◎ follows the living', async () => {
     await view.frame(0, 114, [[0, 'anna', 100, 100], [1, 'bob', 300, 300]]);
     await drawn(view.page);
     assert.ok((await camera()).scale > before.scale);
-    assert.equal((await camera()).x, before.x); // whoever zooms looks for themselves
+    assert.equal((await camera()).x, before.x); // zooming stops following
     assert.deepEqual(view.page.complaints, []);
 });
 
-test('the log names players, and what several were told stands once', async () => {
+test('the log names players, and shows a message to several players once', async () => {
     const view = await open('#tab=log');
     await view.state({ sessions: [session(1, 'anna'), session(2, 'bob')] });
     assert.match(view.asked.log, /name != sv_weapon_pickup/);
@@ -249,7 +249,7 @@ test('the log names players, and what several were told stands once', async () =
         told('2.000', 2, 'sv_chat', { team: 0, client_id: 5, message: 'hello' }), told('2.001', 1, 'sv_chat', { team: 0, client_id: 5, message: 'hello' }));
     const lines = await waitUntil('the lines', async () => { const found = await view.text('.lines li'); return found.length === 4 && found; }, WAIT_MS);
     assert.equal(lines[0], '10:00:00.010 2 players ← sv_kill_msg killer bob, victim anna, weapon 1');
-    assert.match(lines[1], / anna ← sv_kill_msg/); // the same session is told twice
+    assert.match(lines[1], / anna ← sv_kill_msg/); // a second message for the same session is not merged
     assert.equal(lines[3], '10:00:02.001 2 players bob hello');
     await view.state({ sessions: [session(1, 'anna')] });
     await view.frame(1, 102, [[0, 'anna', 500, 500]]); // bob has left

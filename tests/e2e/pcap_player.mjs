@@ -1,5 +1,5 @@
-// One side of a captured game, played again between two hosts: sends what it sent then, each datagram as soon as all that came
-// before it in the capture is there. Nothing is read of it; the network and who looks at it do not know the difference.
+// Replays one side of a captured game between two hosts: sends each datagram as soon as all datagrams before it in the capture have
+// arrived. It does not decode them, and for the network and its observers the replay is the same as a game.
 //   node pcap_player.mjs client|server CAPTURE ADDRESS PORT [ROUNDS]     ADDRESS PORT: the server's
 import dgram from 'node:dgram';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const UDP_HEADER = 8;
 const GAME_PORT = 8303;
 const SOCKET_BYTES = 4 << 20;
 
-/** The datagrams of a capture of ours (Ethernet, IPv4) in order: { flow, port, toServer, bytes }; `port`: the server's. */
+/** Returns the datagrams of one of our captures (Ethernet, IPv4) in order: { flow, port, toServer, bytes }; `port`: the server's. */
 export function datagramsOf(file) {
     const bytes = readFileSync(file);
     const found = [];
@@ -24,17 +24,17 @@ export function datagramsOf(file) {
         const [source, destination] = [udp.readUInt16BE(0), udp.readUInt16BE(2)];
         found.push({ source, destination, bytes: udp.subarray(UDP_HEADER, udp.readUInt16BE(4)) });
     }
-    // The server is the port that all have in common.
+    // The server's port is the one that all datagrams have in common.
     const server = [found[0].source, found[0].destination]
         .find((port) => found.every(({ source, destination }) => source === port || destination === port)) ?? GAME_PORT;
-    // Nobody can answer who has not spoken yet.
+    // A datagram to a client that has not sent anything is left out.
     const spoke = new Set();
     return found.map(({ source, destination, bytes: payload }) =>
         ({ flow: source === server ? destination : source, port: server, toServer: destination === server, bytes: payload }))
         .filter(({ flow, toServer }) => (toServer && spoke.add(flow)) || spoke.has(flow));
 }
 
-/** Only then the next one: sockets overtake each other. */
+/** Sends the next datagram only after the previous one, because sockets may reorder them. */
 const sent = (socket, bytes, port, address) => new Promise((resolve, reject) => {
     socket.send(bytes, port, address, (error) => (error ? reject(error) : resolve()));
 });
@@ -45,15 +45,15 @@ class Side {
         this.address = address;
         this.port = port;
         this.theirs = datagrams.filter(({ toServer }) => toServer === isServer);
-        // Each of ours waits for so many of theirs.
+        // For each of our datagrams, the number of the peer's datagrams before it.
         this.ours = datagrams.flatMap((datagram, index) => (datagram.toServer === isServer ? []
             : [{ ...datagram, behind: datagrams.slice(0, index).filter(({ toServer }) => toServer === isServer).length }]));
-        this.turn = Promise.resolve(); // one after the other
+        this.turn = Promise.resolve(); // sends one datagram after the other
         this.begin();
     }
 
     begin() {
-        this.flows = new Map(); // of the server: the address of each client; of a client: its socket
+        this.flows = new Map(); // for the server, the address of each client; for a client, its socket
         this.waited = new Set(this.theirs);
         this.sent = 0;
     }
@@ -75,7 +75,7 @@ class Side {
         await sent(this.flows.get(flow), bytes, this.port, this.address);
     }
 
-    /** Several sockets are read in any order. */
+    /** Sockets are read in any order. */
     #onMessage(bytes, from) {
         const isFrom = (flow) => !this.isServer || !this.flows.has(flow) || this.flows.get(flow).port === from.port;
         const found = [...this.waited].find((each) => isFrom(each.flow) && each.bytes.equals(bytes));

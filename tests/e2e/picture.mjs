@@ -1,4 +1,4 @@
-// `./dev picture`: a game in the live page, as the README's first picture.
+// `./dev picture`: creates the README's first picture, a game in the live page.
 //   node picture.mjs TWSCOPE
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
 // Covers: proxy/pipeline/worker.cpp
-// Four clients play for 20 seconds through twscope on a real server: what it let through, rebuilt, placed and wrote.
+// Four clients play for 20 seconds through twscope on a real server: checks what it forwarded, rebuilt, located and wrote.
 //   node play.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -15,21 +15,21 @@ const MAP = 'Tutorial';
 const NAMES = ['anna', 'bob', 'cleo', 'dora'];
 const PLAY_MS = 20000;
 const CHAT_MS = 2000;
-const SNAPSHOTS_A_SECOND = 25; // what the server sends
-// When a client leaves, snapshots are on their way that it never reads; on a loaded machine they may be seconds of them.
+const SNAPSHOTS_A_SECOND = 25; // the server's rate
+// When a client leaves, it does not read the snapshots in flight, which may be those of seconds on a busy machine.
 const LATE_SNAPSHOTS = 4 * SNAPSHOTS_A_SECOND;
 const CHARACTER = 9;
 const CONTROL = 0x10; // flag of a control packet, in its first byte
 const HEADER_BYTES = 3;
-const CLOSE = 4; // kind of control packet, behind the header
+const CLOSE = 4; // kind of a control packet, after the header
 const HELD_UP = 'dora'; // her goodbye never reaches the server, which goes on sending to her
-const ITEMS_COMPARED_IN_FULL = 20; // as many differing lines in a message are enough
+const ITEMS_COMPARED_IN_FULL = 20; // the most differing lines in a message
 
 after(endPeers);
 
 const isGoodbye = ({ dir, bytes }) => dir === 'c2s' && (bytes[0] & CONTROL) !== 0 && bytes[HEADER_BYTES] === CLOSE;
 
-/** Plays, and returns everything that the tests look at. */
+/** Plays, and returns all data for the tests. */
 async function play(folder) {
     const server = await startServer({ folder, port: await freePort(), map: MAP });
     const behind = await Tap.open(server.port);
@@ -48,8 +48,8 @@ async function play(folder) {
         if (bot.name === HELD_UP) behind.change = (dir, bytes) => (isGoodbye({ dir, bytes }) ? null : bytes);
         await bot.leave();
     }
-    // What is under way has to come by before twscope is told to stop: of the clients the goodbyes are the last, and the server
-    // goes on sending until it has read them, so it is ended first; what it had sent by then is read in one look or two.
+    // All datagrams in flight must pass before twscope ends. The clients' last datagrams are goodbyes, and the server sends until it has read
+    // them. So the server is ended first; twscope reads the rest in one or two further rounds.
     await waitUntil('the goodbyes', () => [...front.flows.values()].every((flow) => flow.datagrams.some(isGoodbye)), 5000);
     const late = front.flowOf(bots.find(({ name }) => name === HELD_UP).ports.client).datagrams;
     await waitUntil(`a snapshot behind the goodbye of ${HELD_UP}`, () => late.at(-1).dir === 's2c', 5000);
@@ -69,7 +69,7 @@ async function play(folder) {
 
 const keyed = (items) => new Map(items.map(({ type_id, id, data }) => [`${type_id}:${id}`, data.join(' ')]));
 
-/** What differs between two lists of items, as lines. */
+/** Returns the differences between two lists of items as lines. */
 function differences(got, wanted) {
     const [left, right] = [keyed(got), keyed(wanted)];
     const lines = got.length === left.size ? [] : ['an item is listed twice'];
@@ -81,7 +81,7 @@ function differences(got, wanted) {
     return lines;
 }
 
-/** What of a record must not depend on whether it was live: everything but times and why a session ended. */
+/** Returns the parts of a record that must be the same live and from a capture: all but times and the reason why a session ended. */
 const timeless = ({ t, ...record }) => JSON.stringify(record);
 
 const folder = temporaryFolder();
@@ -91,7 +91,7 @@ const of = (type) => game.records.filter((record) => record.type === type);
 const sessionOf = (bot) => of('session').find((record) =>
     record.event === 'open' && record.client === `127.0.0.1:${bot.ports.seen}`)?.session;
 
-test('twscope drains on SIGINT and exits 0', () => {
+test('on SIGINT, twscope finishes and exits with 0', () => {
     assert.equal(game.status, 0, game.proxy.child.log);
     assert.equal(game.serverStatus, 0);
 });
@@ -103,7 +103,7 @@ test('each client has one session, opened, established and closed; its summaries
         const mine = game.records.filter((record) => record.session === session);
         const events = mine.filter((record) => record.type === 'session').map((record) => record.event);
         assert.deepEqual(events, ['open', 'established', 'close']);
-        // What still passes behind the goodbye, as it does now and then to anybody, has a summary of its own.
+        // Datagrams after a goodbye, which occur now and then, get a summary of their own.
         const summaries = mine.filter((record) => record.type === 'summary');
         const [, ...late] = summaries;
         assert.ok(late.length <= 1 && (late.length === 1 || bot.name !== HELD_UP), `${late.length} late summaries of ${bot.name}`);
@@ -129,8 +129,8 @@ test('every snapshot is rebuilt and its checksum agrees', () => {
     }
 });
 
-test('nothing odd is found in honest traffic', () => {
-    // The server forgets to describe a type in the very snapshot in which it first uses it.
+test('honest traffic gives no findings', () => {
+    // The server does not describe a type in the snapshot that first uses it.
     const bad = of('finding').filter((finding) => /^(snapshot|map|packet|chunk|inspect)\./.test(finding.id)
         && finding.id !== 'snapshot.missing_descriptor' && !isFreeze(finding));
     assert.deepEqual(bad.slice(0, 5), []);
@@ -164,7 +164,7 @@ test('the map is found by its checksum', () => {
     }
 });
 
-test('each tee stands where an independent look at the map says', () => {
+test('the tile of each tee agrees with an independent map reader', () => {
     let tees = 0;
     const tiles = new Set();
     for (const { items, tick } of of('snapshot')) {
@@ -197,7 +197,7 @@ test('the traffic is the same on both sides, byte for byte and in order', () => 
     }
 });
 
-test('decoded from a capture of the same traffic: the same records but for times, and twice the same bytes', async () => {
+test('a capture of the same traffic gives the same records apart from times, and decoding twice the same bytes', async () => {
     const capture = join(folder, 'front.pcap');
     game.front.writePcap(capture, game.behind.port);
     const runs = [];

@@ -1,5 +1,5 @@
-// Child processes, ports, deadlines and temporary folders: what every end-to-end program needs.
-// Nothing here sleeps for a fixed time: every wait is for a condition and has a deadline.
+// Child processes, ports, deadlines and temporary folders, for every end-to-end program.
+// There are no fixed sleeps: every wait has a condition and a deadline.
 import { spawn } from 'node:child_process';
 import dgram from 'node:dgram';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,12 +8,12 @@ import { join } from 'node:path';
 
 const POLL_MS = 20;
 const KILL_AFTER_MS = 5000;
-// Makes the kernel end a child when this process is killed outright, so that nothing is left behind.
+// Makes the kernel kill a child when this process is killed, so that no child remains.
 const WITH_PARENT = existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'TERM'] : [];
 
 export const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until `condition` gives something true and returns it; throws after `ms`. */
+/** Waits until `condition` returns a true value, and returns the value; throws after `ms`. */
 export async function waitUntil(what, condition, ms) {
     for (const end = Date.now() + ms; ; await delay(POLL_MS)) {
         const value = await condition();
@@ -23,8 +23,8 @@ export async function waitUntil(what, condition, ms) {
 }
 
 /**
- * Whether some process has this UDP port; looks only, so it cannot get in the way of one that is about to bind.
- * @param pid whose network namespace is meant
+ * Returns whether a process uses this UDP port. Does not bind, so it cannot disturb a process that is about to bind.
+ * @param pid process in whose network namespace the port is
  */
 export function isBound(port, pid = 'self') {
     const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
@@ -35,7 +35,7 @@ export function isBound(port, pid = 'self') {
     });
 }
 
-/** A UDP port that nobody has. */
+/** Returns a free UDP port. */
 export function freePort() {
     return new Promise((resolve, reject) => {
         const socket = dgram.createSocket('udp4');
@@ -47,13 +47,13 @@ export function freePort() {
     });
 }
 
-/** A child process in a group of its own, so that Ctrl-C reaches only us and we decide the order of ending. */
+/** A child process in its own process group, so that Ctrl-C reaches only this program, which decides the order of ending. */
 export class Child {
     static all = new Set();
 
     /**
-     * @param options spawn options, and `show`: its output goes to our terminal instead of `this.output`;
-     *     `namespace`: a process in whose network namespace it runs
+     * @param options options of spawn, and `show`: print the output on our terminal instead of storing it in `this.output`;
+     *     `namespace`: a process in whose network namespace the child runs
      */
     constructor(name, command, args, { show = false, namespace, ...options } = {}) {
         this.name = name;
@@ -80,7 +80,7 @@ export class Child {
 
     get running() { return this.status === null; }
 
-    /** All it has written so far, for messages about what went wrong. */
+    /** All output so far, for error messages. */
     get log() { return this.output + this.errors; }
 
     async waitFor(pattern, ms) {
@@ -92,7 +92,7 @@ export class Child {
         if (this.running) this.process.kill(name);
     }
 
-    /** Asks it to end, insists after a while, and returns its exit code or the signal that ended it. */
+    /** Asks the process to end, kills it after a while, and returns its exit code or the signal that ended it. */
     async stop(signal = 'SIGTERM') {
         this.signal(signal);
         const insist = setTimeout(() => this.signal('SIGKILL'), KILL_AFTER_MS);
@@ -102,7 +102,7 @@ export class Child {
     }
 }
 
-/** A temporary folder that is removed when this process ends, on SIGINT and SIGTERM too. */
+/** Returns a temporary folder that is removed when this process ends, also on SIGINT and SIGTERM. */
 export function temporaryFolder() {
     for (const signal of ['SIGINT', 'SIGTERM']) {
         if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1));

@@ -1,6 +1,6 @@
-// A client that sends any datagram it is asked to: it joins with DDNet's token as honest clients do, keeps its own sequences
-// and acks, notes what the server sent it, and between that hands out the parts of packets, so that a test can put them
-// together wrong. It decodes no snapshot, it only counts those of which all parts came.
+// A client that sends any datagram that a test wants. It joins with DDNet's token like honest clients, counts its own sequences and
+// acknowledgements, and stores what the server sends. A test can take the parts of packets and build invalid packets from them. It decodes
+// no snapshot, and only counts the complete ones.
 import dgram from 'node:dgram';
 import { chunk, compress, FLAG, GAME, KIND, messagesOf, SEQUENCES, stillUnacknowledged, SYSTEM, VERSION } from './chunks.mjs';
 import { int, ints, string } from './ints.mjs';
@@ -14,7 +14,7 @@ const INPUT_BYTES = 40;
 const PREDICTED_TICKS = 3;
 const TICK_MS = 20;
 
-/** A message: its id and fields. */
+/** Returns a message with this id and these fields. */
 export const message = (id, system, ...fields) => Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
 export const INFO = message(SYSTEM.info, true, string(VERSION), string(''));
 export const say = (text) => message(GAME.say, false, int(0), string(text));
@@ -23,16 +23,16 @@ export class RawClient {
     static all = new Set();
 
     /**
-     * `keptAck`: what its inputs acknowledge, instead of what came; `silent`: it sends none; `direction`: where it walks.
-     * @param early sends ENTERGAME before it is its turn
-     * @param address of ours to play from
+     * `keptAck`: the tick that inputs acknowledge instead of the last one received; `silent`: sends no inputs; `direction`: walking direction.
+     * @param early send ENTERGAME too early
+     * @param address local address to play from
      */
     constructor(port, name, { early = false, address } = {}) {
         RawClient.all.add(this);
         Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null, keptAck: null, silent: false, direction: 0 });
         this.#restart();
-        this.ticks = new Set(); // "map tick" of snapshots of which all came, maps counted from 1
-        this.kinds = [];        // of control packets that came
+        this.ticks = new Set(); // "map tick" of each complete snapshot, maps counted from 1
+        this.kinds = [];        // kinds of the received control packets
         this.socket = dgram.createSocket('udp4');
         this.socket.on('message', (datagram) => this.#receive(datagram));
         if (address) this.socket.bind(0, address);
@@ -42,7 +42,7 @@ export class RawClient {
         Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, parts: new Map(), clock: null });
     }
 
-    /** The tick that an input is for: by a clock that goes on without snapshots, as real clients have one. */
+    /** Returns the tick for the next input, by a clock that continues without snapshots, like that of real clients. */
     get #intended() {
         this.clock ??= { tick: this.tick, ms: performance.now() };
         return this.clock.tick + PREDICTED_TICKS + Math.floor((performance.now() - this.clock.ms) / TICK_MS);
@@ -50,28 +50,28 @@ export class RawClient {
 
     get nextSequence() { return (this.sequence + 1) % SEQUENCES; }
 
-    /** Sends these bytes as they are. */
+    /** Sends these bytes unchanged. */
     send(datagram) { this.socket.send(datagram, this.port, '127.0.0.1'); }
 
-    /** A packet of chunks as this client would send it, but for what is named. */
+    /** Returns a packet with chunks as this client would send it, except for the given values. */
     packet(chunks, { ack = this.ack, flags = 0, count = chunks.length, token = this.token } = {}) {
         return Buffer.concat([Buffer.from([flags | (ack >> 8), ack & 0xff, count]), ...chunks, token ?? Buffer.alloc(0)]);
     }
 
-    /** The same with its payload compressed. */
+    /** Returns such a packet with a compressed payload. */
     compressed(chunks, { ack = this.ack, flags = 0, token = this.token, behind = Buffer.alloc(0) } = {}) {
         return Buffer.concat([Buffer.from([FLAG.compressed | flags | (ack >> 8), ack & 0xff, chunks.length]),
             compress(Buffer.concat([...chunks, token ?? Buffer.alloc(0)])), behind]);
     }
 
-    /** A control packet of this kind with this behind it (the token, mostly). */
+    /** Returns a control packet of this kind, followed by these bytes (usually the token). */
     control(kind, behind = this.token, { ack = this.ack, flags = 0, count = 0 } = {}) {
         return Buffer.concat([Buffer.from([FLAG.control | flags | (ack >> 8), ack & 0xff, count, kind]), behind ?? Buffer.alloc(0)]);
     }
 
     connect() { this.send(this.control(KIND.connect, Buffer.concat([MAGIC, TOKEN_UNKNOWN]), { ack: 0 })); }
 
-    /** Sends a vital message the honest way. */
+    /** Sends a vital message correctly. */
     vital(body) {
         this.sequence = this.nextSequence;
         const again = { sequence: this.sequence, resend: true };
@@ -99,18 +99,18 @@ export class RawClient {
         return this;
     }
 
-    /** Waits until the server sent it so many maps, and the game on the last of them. */
+    /** Waits until the server has sent this number of maps, and snapshots on the last one. */
     async inGame(maps, ms = 15000) {
         await waitUntil(`${this.name} to see snapshots`, () => this.mapChanges >= maps && this.ticksOf(maps) > 1, ms);
     }
 
-    /** How many whole snapshots came on a map. */
+    /** Returns the number of complete snapshots on a map. */
     ticksOf(map) { return [...this.ticks].filter((tick) => tick.startsWith(`${map} `)).length; }
 
-    /** Takes it that the server began anew: it sends the map again, with sequences from 1. */
+    /** Follows a server that restarted the connection: it sends the map again, with sequences from 1. */
     rejoin() { this.#restart(); }
 
-    /** Says goodbye and joins again at once, from the same address; what still comes of the old connection it ignores. */
+    /** Says goodbye and joins again at once from the same address; ignores what arrives from the old connection. */
     async comeBack() {
         this.#stop();
         this.send(this.control(KIND.close));
@@ -124,7 +124,7 @@ export class RawClient {
         clearInterval(this.inputs);
     }
 
-    /** Says goodbye, as often as is asked; keeps its port, so that no other client gets it. */
+    /** Says goodbye this many times; keeps its port, so that no other client gets it. */
     async leave(times = 1) {
         this.#stop();
         this.left = true;

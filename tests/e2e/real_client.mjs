@@ -1,4 +1,4 @@
-// The graphical client of the distribution (Debian: ddnet, xvfb), on a screen that nobody sees.
+// The graphical client of the distribution (Debian: ddnet, xvfb), on a virtual screen.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { need } from './need.mjs';
@@ -7,7 +7,7 @@ import { Child, delay, waitUntil } from './process.mjs';
 const CLIENT = '/usr/games/DDNet';
 const XVFB = '/usr/bin/Xvfb';
 const START_MS = 40000;
-const SCREENS = 100; // the first one that is tried
+const SCREENS = 100; // number of the first virtual screen to try
 
 need(CLIENT, XVFB);
 

@@ -24,7 +24,7 @@ async function changeMap(server, map, ...bots) {
     await waitUntil('the new map', () => bots.every(({ snapshots }, index) => tickFalls(snapshots, seen[index])), WAIT_MS);
 }
 
-/** Asks for the server's description the way server browsers do, without a connection. */
+/** Requests the server's info like a server browser, without a connection. */
 function serverInfo() {
     return new Promise((resolve) => {
         const socket = dgram.createSocket('udp4');
@@ -33,7 +33,7 @@ function serverInfo() {
     });
 }
 
-// Name of the capture: map and settings of the server, and what happens on it.
+// For each capture: its name, the server's map and settings, and what happens in it.
 const SCENES = {
     'token-map-change': { map: 'dm1', async play(server) {
         const anna = (await bot('anna', 1)).walk();
@@ -114,7 +114,7 @@ async function record(name, { start = startServer, map, settings, play }) {
         '-w', file, `udp port ${PORT}`]);
     await capture.waitFor(/listening on/, WAIT_MS);
     await play(server);
-    await delay(PLAY_MS / 5); // nothing tells when tcpdump has seen the last datagram
+    await delay(PLAY_MS / 5); // nothing shows whether tcpdump has seen the last datagram
     await capture.stop('SIGINT');
     await server.stop();
     console.log(`${name}: ${/(\d+) packets captured/.exec(capture.errors)?.[1]} packets`);

@@ -1,4 +1,4 @@
-// Recordings survive: kill -9, a full disk, files moved, removed and emptied under them; and can be read while they grow.
+// Recordings survive kill -9, a full disk, and being moved, removed and truncated while in use; and they can be read while they grow.
 //   [TW_RECORDING_KILLS=50] [TW_RECORDING_FULL=20] [TW_RECORDING_RESTARTS=20] node recordings.mjs TWSCOPE
 // Covers: proxy/cli/recording_flags.cpp, proxy/cli/records_command.cpp, proxy/cli/records_files.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
@@ -30,12 +30,12 @@ let games = 0;
 
 const linesOf = (text) => text.split('\n').slice(0, -1).map((line) => JSON.parse(line));
 
-/** What a file holds for whoever reads it now, as text; it may be growing. */
+/** Returns a file's contents as text; the file may be growing. */
 function textOf(file) {
     if (!file.endsWith('.zst') || statSync(file).size === 0) return readFileSync(file, 'utf8');
     for (let tries = 1; ; tries += 1) {
         const read = spawnSync('zstdcat', [file], { encoding: 'utf8', maxBuffer: 1 << 30 });
-        if (read.status !== 0 && /premature end/.test(read.stderr) && tries < TRIES) continue; // a frame is just being written
+        if (read.status !== 0 && /premature end/.test(read.stderr) && tries < TRIES) continue; // a frame is being written at this moment
         assert.equal(read.status, 0, read.stderr);
         return read.stdout;
     }
@@ -49,19 +49,19 @@ async function plays(bot, count = SNAPSHOTS) {
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
-/** Until the file holds what the bot saw last by now. */
+/** Waits until the file has the last snapshot that the bot has seen so far. */
 async function holds(file, bot) {
     const { tick } = bot.snapshots.at(-1);
     await waitUntil('the records to be there', () => ticksIn(recordsIn(file)).includes(tick), WAIT_MS);
 }
 
-/** A server, and a way to start twscope before it. */
+/** Returns a server, and a function that starts twscope before it. */
 async function withServer(body) {
     games += 1;
     const folder = join(top, `${games}`);
     mkdirSync(folder);
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1',
-        // Players of a run that was killed stay in the game until they time out.
+        // Players of a killed run stay in the game until they time out.
         settings: ['sv_max_clients_per_ip 64', 'conn_timeout 5'] });
     const proxies = [];
     const record = async (records, ...args) => {
@@ -78,7 +78,7 @@ async function withServer(body) {
     }
 }
 
-/** Each snapshot that the bot saw is there, and none is there twice. */
+/** Each snapshot that the bot saw must be recorded exactly once. */
 function holdsAll(ticks, bot) {
     assert.deepEqual(ticks, [...new Set(ticks)].sort((a, b) => a - b));
     const missing = bot.snapshots.filter(({ tick }) => !ticks.includes(tick)).map(({ tick }) => tick);
@@ -120,7 +120,7 @@ for (const form of FORMS) {
                 process.kill(-proxy.child.process.pid, 'SIGKILL');
                 await proxy.child.ended;
                 bot.vanish();
-                // What a machine leaves that loses its power: the beginning of a record.
+                // Appends what a power failure leaves: the beginning of a record.
                 const whole = readFileSync(file);
                 if (kill % 2 === 0) writeFileSync(file, Buffer.concat([whole, whole.subarray(0, 9)]));
             }
@@ -203,7 +203,7 @@ for (const form of FORMS) {
     });
 }
 
-test('segments follow each other without a gap, and each can be read alone', () =>
+test('segments follow each other without a gap and can be read alone', () =>
     withServer(async ({ folder, record, enter }) => {
         const recordings = join(folder, 'recordings');
         const proxy = await record(`${recordings}/`, '--rotate', '2s');
@@ -251,7 +251,7 @@ const run = (...args) => {
     return { status: done.status, out: done.stdout, log: done.stderr };
 };
 
-test('each segment says how bad the line is', () =>
+test('each segment has the impairment', () =>
     withServer(async ({ folder, record, enter }) => {
         const recordings = join(folder, 'recordings/');
         const proxy = await record(recordings, '--rotate', '2s', '--impair', 's2c:delay=5ms');
@@ -266,7 +266,7 @@ test('each segment says how bad the line is', () =>
         }
     }));
 
-test('segments are read back as one recording, while they grow and when they are done', () =>
+test('segments are read as one recording, while they grow and when they are complete', () =>
     withServer(async ({ folder, record, enter }) => {
         const recordings = join(folder, 'recordings/');
         const proxy = await record(recordings, '--rotate', '2s', '--items', 'all');
@@ -296,7 +296,7 @@ test('segments are read back as one recording, while they grow and when they are
             .map(({ player, at }) => [time, tick, player ?? '', at?.x ?? ''].join()));
         assert.deepEqual(rows, ['t,tick,items.player,items.at.x', ...tees]);
 
-        // Of several recordings one is followed.
+        // Only one of several recordings is followed.
         const both = join(folder, 'both/');
         mkdirSync(both);
         for (const name of ['a', 'b']) writeFileSync(join(both, `${name}-20261121T161530Z-0001.jsonl`), `${lines[0]}\n`);
@@ -306,7 +306,7 @@ test('segments are read back as one recording, while they grow and when they are
         assert.equal(await other.ended, 0, other.log);
         assert.match(other.log, /contains 2 recordings; following only 'b'/);
 
-        // What lies before the time asked for is not even opened.
+        // Files before the requested time are not opened.
         const part = join(folder, 'part/');
         cpSync(recordings, part, { recursive: true });
         writeFileSync(join(part, readdirSync(part).sort()[0]), 'no recording\n');
@@ -338,7 +338,7 @@ test('segments are read back as one recording, while they grow and when they are
         assert.equal(run('explain', packed).out, run('explain', one).out);
     }));
 
-test('a compressed capture is decoded as the same capture that is not', () => {
+test('a compressed capture gives the records of the uncompressed one', () => {
     const capture = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
     const packed = join(top, 'traffic.pcap.zst');
     execFileSync('zstd', ['-q', capture, '-o', packed]);
@@ -349,7 +349,7 @@ test('a compressed capture is decoded as the same capture that is not', () => {
     assert.match(run('decode', packed, '-o', '-').log, /expected a pcap or pcapng file/);
 });
 
-test('an observer that is killed goes on in another segment, and a takeover too', () =>
+test('after an observer is killed, or a takeover, recording continues in another segment', () =>
     withServer(async ({ folder, server, record, enter }) => {
         const recordings = join(folder, 'game.jsonl');
         const args = ['--rotate', '1h,1MiB', '--state', join(folder, 'state')];
@@ -377,7 +377,7 @@ test('an observer that is killed goes on in another segment, and a takeover too'
         }
     }));
 
-test('flags that do not fit together are refused', () => {
+test('flags that exclude each other are refused', () => {
     const refused = (args, what) => {
         const run = spawnSync(TWSCOPE, ['proxy', '-s', '127.0.0.1:1', '-l', '127.0.0.1:0', ...args], { encoding: 'utf8' });
         assert.equal(run.status, 2, run.stderr);

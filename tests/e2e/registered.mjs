@@ -1,8 +1,8 @@
-// A public server behind twscope keeps its place in the list (docs/client-addresses.md). It uses the port that players connect
-// to, on an address of its own, and a reverse proxy passes its requests on. So the master's challenge and the players come
-// through twscope.
+// A public server behind twscope stays in the server list (docs/client-addresses.md). It uses the port to which players connect, on an
+// address of its own, and a reverse proxy passes its requests to the master. So the master's challenge and the players come through
+// twscope.
 //   node registered.mjs TWSCOPE
-// The master is scripted: it lists an address, once a challenge that it sent there comes back from the server.
+// The master is scripted: it lists an address once a challenge that it sent there comes back from the server.
 // Covers: proxy/relay/upstream.cpp
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
@@ -23,7 +23,7 @@ const TOKEN = 'a token';
 
 after(endPeers);
 
-/** A master server: `listed` holds what it tells players, by address. */
+/** A master server. `listed` has the entries that it sends to players, by address. */
 class Master {
     listed = new Map();
 
@@ -70,7 +70,7 @@ function closeNow(server) {
     server.close();
 }
 
-/** Passes requests on to the master, from the address that players connect to. */
+/** Passes requests to the master, from the address to which players connect. */
 async function startReverseProxy(master) {
     const proxy = http.createServer((request, response) => {
         const { method, headers } = request;
@@ -87,7 +87,7 @@ async function startRegistered(folder, port, url) {
         'sv_register ipv4', 'http_allow_insecure 1', `sv_register_url ${url}`] });
 }
 
-test('a server that registers by itself is listed with its own address, so players pass twscope by', async () => {
+test('a server that registers directly is listed with its own address, so players bypass twscope', async () => {
     const master = await new Master().start();
     const port = await freePort();
     const server = await startRegistered(temporaryFolder(), port, master.url);
@@ -97,7 +97,7 @@ test('a server that registers by itself is listed with its own address, so playe
     master.stop();
 });
 
-test('through a reverse proxy it is listed with the address of twscope, and players join there', async () => {
+test('a server that registers through a reverse proxy is listed with twscope\'s address', async () => {
     const folder = temporaryFolder();
     const master = await new Master().start();
     const reverse = await startReverseProxy(master);

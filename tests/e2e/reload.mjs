@@ -1,4 +1,4 @@
-// SIGHUP: files are opened again, the configuration is read again, and the game goes on.
+// SIGHUP reopens files and rereads the configuration, while the game goes on.
 //   node reload.mjs TWSCOPE
 // Covers: proxy/cli/observing.cpp, proxy/process/supervisor.cpp
 import assert from 'node:assert/strict';
@@ -21,7 +21,7 @@ async function plays(bot, count = SNAPSHOTS) {
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
-/** How often the log has said it so far. */
+/** Returns how often the log has this text so far. */
 const times = (proxy, pattern) => (proxy.child.errors.match(new RegExp(pattern, 'g')) ?? []).length;
 
 async function says(proxy, pattern, count = 1) {
@@ -33,7 +33,7 @@ async function hangUp(proxy, count) {
     await says(proxy, 'configuration (reloaded|not reloaded)', count);
 }
 
-test('files that were moved away are opened again, and no record is lost or cut', async () => {
+test('moved files are reopened, and no record is lost or truncated', async () => {
     const folder = temporaryFolder();
     const records = join(folder, 'game.jsonl');
     const summary = join(folder, 'summary.txt');
@@ -63,7 +63,7 @@ test('files that were moved away are opened again, and no record is lost or cut'
     await server.stop();
 });
 
-test('what can change while the run goes on changes, the rest is named, and a broken file changes nothing', async () => {
+test('settings that can change during a run change, others are named, and an invalid file changes nothing', async () => {
     const folder = temporaryFolder();
     const config = join(folder, 'game.conf');
     const write = (...lines) => writeFileSync(config, lines.map((line) => `${line}\n`).join(''));
@@ -73,7 +73,7 @@ test('what can change while the run goes on changes, the rest is named, and a br
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'records.jsonl'),
         args: ['--maps', MAPS, '--http', '0', '--config', config] });
-    await proxy.child.waitFor(/live page on port (\d+)/, WAIT_MS); // said by another process than that it listens
+    await proxy.child.waitFor(/live page on port (\d+)/, WAIT_MS); // logged by another process than the line about listening
     const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
     const impairment = async () => (await fetch(`http://127.0.0.1:${port}/api/impairment`)).text();
     const put = async (token) => (await fetch(`http://127.0.0.1:${port}/api/impairment`,
@@ -97,14 +97,14 @@ test('what can change while the run goes on changes, the rest is named, and a br
         assert.equal(await impairment(), 'none\n');
     }
 
-    // A pipe instead of the file: nobody waits for what it may say one day.
+    // A pipe without a writer in place of the file must not block twscope.
     rmSync(config);
     execFileSync('mkfifo', [config]);
     await hangUp(proxy, 6);
     assert.match(proxy.child.log, /configuration not reloaded: --config .*: No data available/);
     assert.equal(await impairment(), 'none\n');
 
-    // Another observer begins with the settings of the run, whatever stands in the file by now.
+    // A new observer starts with the settings of the run, whatever is in the file now.
     const pid = proxy.child.process.pid;
     const observer = () => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
     const first = observer();
@@ -117,7 +117,7 @@ test('what can change while the run goes on changes, the rest is named, and a br
     await server.stop();
 });
 
-test('a configuration that takes more than the process may have changes nothing, the token neither', async () => {
+test('a configuration that exceeds the process\'s limits changes nothing, not even the token', async () => {
     const folder = temporaryFolder();
     const [config, token] = [join(folder, 'game.conf'), join(folder, 'token')];
     const names = ['ctf', 'race'];
@@ -134,7 +134,7 @@ test('a configuration that takes more than the process may have changes nothing,
     const [, port] = /live page on port (\d+)/.exec(proxy.child.log);
     const put = async (secret) => (await fetch(`http://127.0.0.1:${port}/api/impairment`,
         { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${secret}` } })).status;
-    execFileSync('prlimit', ['--pid', `${proxy.child.process.pid}`, '--nofile=230:230']); // enough for one server
+    execFileSync('prlimit', ['--pid', `${proxy.child.process.pid}`, '--nofile=230:230']); // enough descriptors for one server
     write(2, 'another-horse-battery');
     await hangUp(proxy, 1);
     assert.equal(times(proxy, 'configuration not reloaded: --max-sessions 100'), 1, proxy.child.log);
@@ -143,7 +143,7 @@ test('a configuration that takes more than the process may have changes nothing,
     assert.equal(await proxy.child.stop('SIGINT'), 0);
 });
 
-test('a terminal that goes takes the run with it, and after nohup it does not', async () => {
+test('closing the terminal ends the run, but not after nohup', async () => {
     for (const [before, stays] of [['', false], ['nohup ', true]]) {
         const folder = temporaryFolder();
         const port = await freePort();

@@ -1,4 +1,4 @@
-// Clients of captures play again, on the real server: let in, verified, and sent away in every way there is.
+// Replays captured clients on the real server: they are admitted and verified, and rejected in every possible way.
 //   node replay.mjs TWSCOPE
 // Covers: proxy/replay/replay_run.cpp, proxy/cli/replay_command.cpp
 import assert from 'node:assert/strict';
@@ -21,7 +21,7 @@ const TOKENLESS = fileURLToPath(new URL('../data/golden/tokenless-map-change.pca
 
 after(endPeers);
 
-/** A replay under way. */
+/** A running replay. */
 const begin = (capture, port, ...args) => new Child('the replay', TWSCOPE,
     ['replay', capture, '-s', `127.0.0.1:${port}`, ...ALL_MAPS, ...args]);
 
@@ -47,7 +47,7 @@ async function withServer(body, ...settings) {
     }
 }
 
-/** Between clients and the server; `pass` says what becomes of each datagram of the server: itself, another one, or nothing. */
+/** A forwarder between clients and the server; `pass` returns what to send for each datagram of the server: itself, another one, or none. */
 async function between(server, pass) {
     const listener = dgram.createSocket('udp4');
     const upstreams = new Map();
@@ -92,12 +92,12 @@ for (const [name, capture] of [['with a token', GOLDEN], ['without one', TOKENLE
         }));
 }
 
-test('of a damaged capture is played what can be read; it is said, and the exit code is that of decode', () =>
+test('the readable part of a damaged capture is replayed, with a message and the exit code of decode', () =>
     withServer(async ({ folder, server }) => {
         const whole = readFileSync(GOLDEN);
-        const endless = Buffer.alloc(16, 0x7f); // a frame longer than any is
+        const endless = Buffer.alloc(16, 0x7f); // a frame longer than any valid one
         const packed = gzipSync(whole);
-        packed.fill(0x55, packed.length - 8); // its checksum
+        packed.fill(0x55, packed.length - 8); // damages the checksum
         for (const [name, bytes, status, says] of [
             ['cut.pcap', whole.subarray(0, -10), 0, /ends in the middle of a frame; read the \d+ before it/],
             ['damaged.pcap', Buffer.concat([whole, endless]), 3, /cannot be read beyond frame \d+: /],
@@ -115,7 +115,7 @@ test('of a damaged capture is played what can be read; it is said, and the exit 
         }
     }));
 
-test('16 clients play what two bots played, with what they said and pressed', () =>
+test('16 clients replay the inputs and chat of two bots', () =>
     withServer(async ({ folder, server }) => {
         const capture = join(folder, 'bots.pcapng');
         const proxy = await startProxy({ server: server.port, records: join(folder, 'bots.jsonl'),
@@ -141,7 +141,7 @@ test('16 clients play what two bots played, with what they said and pressed', ()
         const again = second.records();
         assert.equal(again.filter(({ type, event }) => type === 'session' && event === 'established').length, 16);
         assert.ok(!JSON.stringify(again).includes('stolen-code'));
-        // One client of each bot presses the same, in the same order; idle repetitions aside.
+        // One client of each bot sends the same inputs in the same order, apart from idle repetitions.
         const changes = (list) => list.filter((each, index) => each !== list[index - 1]);
         const session = (records, number) => records.filter((each) => each.session === number && each.name === 'input')
             .map(({ fields }) => JSON.stringify(fields.data));
@@ -150,7 +150,7 @@ test('16 clients play what two bots played, with what they said and pressed', ()
         assert.ok(whole.includes(changes(session(again, 1)).slice(2, -2).join()), 'pressed the same');
     }));
 
-/** What a client of 0.7 played, from the golden captures. */
+/** Returns what a client of 0.7 played in a golden capture. */
 const SEVEN_CAPTURES = [['a vanilla server', 'seven-map-change'], ['a server of DDNet', 'seven-on-ddnet']];
 
 for (const [where, name] of SEVEN_CAPTURES) {
@@ -177,7 +177,7 @@ for (const [where, name] of SEVEN_CAPTURES) {
     });
 }
 
-test('speed and duration bound it', () =>
+test('--speed and --duration limit a replay', () =>
     withServer(async ({ server }) => {
         const begun = Date.now();
         const fast = await replay(GOLDEN, server.port, '--speed', '4');
@@ -192,7 +192,7 @@ test('speed and duration bound it', () =>
         assert.match(short.log, /in 1\.\d s/);
     }));
 
-test('a map change in the middle disturbs nothing', () =>
+test('a map change during a replay does no harm', () =>
     withServer(async ({ server }) => {
         const child = begin(GOLDEN, server.port);
         await waitUntil('it to play', () => /entered and joined/.test(server.child.log), WAIT_MS);
@@ -202,7 +202,7 @@ test('a map change in the middle disturbs nothing', () =>
         assert.ok(done.verified === done.snapshots && done.inputs > 30, done.log);
     }));
 
-test('SIGINT ends it early, with a goodbye', () =>
+test('SIGINT ends a replay early, and the clients say goodbye', () =>
     withServer(async ({ server }) => {
         const child = begin(GOLDEN, server.port, '--clients', '4', '--duration', '60');
         await waitUntil('all to play', () => (server.child.log.match(/entered and joined/g) ?? []).length === 4, WAIT_MS);
@@ -213,7 +213,7 @@ test('SIGINT ends it early, with a goodbye', () =>
         await waitUntil('four goodbyes', () => (server.child.log.match(/has left the game/g) ?? []).length === 4, WAIT_MS);
     }));
 
-test('a server that is not there is worth another try', async () => {
+test('a server that does not answer gives exit code 4', async () => {
     const done = await replay(GOLDEN, await freePort(), '--timeout', '1');
     assert.equal(done.status, 4, done.log);
     assert.match(done.log, /no answer from 127\.0\.0\.1:\d+; is the server running/);
@@ -221,7 +221,7 @@ test('a server that is not there is worth another try', async () => {
     assert.equal(unknown.status, 4, unknown.log);
 });
 
-test('a server that is full says so', () =>
+test('a full server\'s reason is printed', () =>
     withServer(async ({ server }) => {
         const bot = await new Bot(server.port, 'anna').join();
         const done = await replay(GOLDEN, server.port, '--timeout', '3');
@@ -230,7 +230,7 @@ test('a server that is full says so', () =>
         await bot.leave();
     }, 'sv_max_clients 1'));
 
-test('a password is asked for, and taken', () =>
+test('a server\'s password is requested and used', () =>
     withServer(async ({ server }) => {
         const without = await replay(GOLDEN, server.port, '--timeout', '3');
         assert.equal(without.status, 2, without.log);
@@ -240,7 +240,7 @@ test('a password is asked for, and taken', () =>
         assert.equal(done.status, 0, done.log);
     }, 'password sesame'));
 
-test('a server that sends a client away, and one that goes silent', () =>
+test('a client that is kicked and one whose server goes silent end with that reason', () =>
     withServer(async ({ server }) => {
         const kicked = begin(GOLDEN, server.port, '--duration', '20');
         await waitUntil('it to play', () => /entered and joined/.test(server.child.log), WAIT_MS);
@@ -259,7 +259,7 @@ test('a server that sends a client away, and one that goes silent', () =>
         assert.match(silent.log, /1 timed out/);
     }));
 
-test('a server that lies is found out, and played on', () =>
+test('a server with false answers is detected, and the clients play on', () =>
     withServer(async ({ server }) => {
         const chance = random(7);
         const line = await between(server, (datagram) => {
@@ -274,7 +274,7 @@ test('a server that lies is found out, and played on', () =>
         assert.equal(done.entered, 1);
         assert.ok(done.verified > 20 && done.verified < done.snapshots, done.log);
 
-        // Nothing but lies: answers of the right form to everything.
+        // The server sends only false answers, in the right format.
         const liar = dgram.createSocket('udp4');
         liar.on('message', (datagram, { port }) => {
             const accept = Buffer.from('10000002544b454e01020304', 'hex');
@@ -287,7 +287,7 @@ test('a server that lies is found out, and played on', () =>
         assert.equal(fooled.entered, 0);
     }));
 
-test('what cannot be played is refused before anything is sent', async () => {
+test('captures and flags that cannot be replayed are refused before any datagram is sent', async () => {
     const refused = async (args, what) => {
         const done = await finished(new Child('the replay', TWSCOPE, ['replay', ...args]));
         assert.equal(done.status, 2, done.log);

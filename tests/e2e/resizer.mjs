@@ -1,24 +1,24 @@
-// A mod on the way: a real server's snapshots with the items that it sent, some of them longer or shorter, and deltas and checksums
-// as such a server writes them. Clients must know the sizes: what they acknowledge is what deltas build on.
+// Simulates a mod: forwards a real server's snapshots with some items made longer or shorter, and writes deltas and checksums as such a
+// server does. Clients must know the sizes, because deltas use the snapshots that they acknowledge.
 import { chunk, chunksOf, FLAG, payloadOf, SYSTEM } from './chunks.mjs';
 import { int, ints } from './ints.mjs';
 import { message } from './raw_client.mjs';
 
-/** Sizes in ints that servers and clients of 0.6 agree on, by type; all others stand in the delta. */
+/** The sizes in ints on which servers and clients of 0.6 agreed, by type; deltas contain all other sizes. */
 export const AGREED = [0, 10, 6, 5, 4, 3, 8, 4, 15, 22, 5, 17, 3, 2, 2, 2, 2, 3, 3, 3, 3];
 const FROM_NOTHING = -1;
-const KEPT = 250; // snapshots: servers keep those of three seconds
+const KEPT = 250; // number of snapshots; servers keep those of three seconds
 const PART_BYTES = 900;
 const TOKEN_BYTES = 4;
 
-/** Reads so many ints, and returns them and what is behind them. */
+/** Reads this number of ints; returns them and the bytes after them. */
 function headOf(bytes, count) {
     let at = 0;
     for (let left = count; left > 0; at += 1) if (!(bytes[at] & 0x80)) left -= 1;
     return [[...ints(bytes.subarray(0, at))], bytes.subarray(at)];
 }
 
-/** The items of a snapshot by key, each an array of ints. */
+/** Returns the items of a snapshot by key, each as an array of ints. */
 function applied(base, delta) {
     const all = [...ints(delta)];
     const [deleted, updated] = all;
@@ -56,7 +56,7 @@ export class Resizer {
         this.sizes = AGREED.map((agreed, type) => changed[type] ?? agreed);
     }
 
-    /** For Tap.change: what goes on instead of a datagram. */
+    /** For Tap.change: returns what to forward for a datagram. */
     change(dir, bytes, flow) {
         if (dir === 'c2s' || bytes[0] & (FLAG.control | FLAG.connless)) return bytes;
         flow.resized ??= { was: new Map(), now: new Map(), parts: new Map() };
@@ -73,7 +73,7 @@ export class Resizer {
             ...snapshots.map((each) => packet([chunk(each)], bytes[0] & FLAG.ackHigh))];
     }
 
-    /** The messages that tell of the snapshot that this one completes. */
+    /** Returns the messages with the changed snapshot that this message completes. */
     #snapshot({ was, now, parts }, id, body) {
         const single = id === SYSTEM.snapSingle;
         const [[tick, step, ...rest], data] = headOf(body, id === SYSTEM.snap ? 6 : single ? 4 : 2);
@@ -104,7 +104,7 @@ export class Resizer {
         });
     }
 
-    /** An int that is added is the same as long as the item lives. */
+    /** An added int stays the same as long as the item exists. */
     #resized(key, data) {
         const size = this.sizes[key >> 16] || data.length;
         return Array.from({ length: size }, (_, i) => data[i] ?? 1000 + (key & 0xffff) * 7 + i);

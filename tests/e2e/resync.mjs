@@ -1,5 +1,5 @@
-// --resync on the real server: the process that looks is killed, and the session is verified again at once, because the server
-// was asked for a whole snapshot in the client's name. The client notices nothing.
+// --resync on the real server: the observer process is killed, and the session is verified again at once, because twscope requested a full
+// snapshot from the server in the client's name. The client is not affected.
 //   node resync.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,18 +12,18 @@ import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
 const WAIT_MS = 15000;
-/** From the moment the next observer looks until a snapshot is verified again: once at least, and always on a busy machine. */
+/** The time from the next observer's start until a snapshot is verified: VERIFIED_MS at least once, BUSY_MS always. */
 const VERIFIED_MS = 500;
 const BUSY_MS = 2000;
-/** The same from the kill on: starting a process takes what it takes on a busy machine. */
+/** The longest time from the kill until a snapshot is verified, because a busy machine is slow to start a process. */
 const STARTED_MS = 3000;
 const PLAY_SNAPSHOTS = 50;
 const KILLS = 3;
-/** Inputs that may be rewritten for one wish: as many as a client sends in three seconds. */
+/** The most inputs that may be rewritten for one request: those of three seconds. */
 const MOST = 150;
-/** To who said that it has none, the server sends one a second until an input says otherwise: a client that stalls then waits so long. */
+/** A server that was asked for a full snapshot sends one every second until the next acknowledgement. So a stalled client may wait this long. */
 const LONGEST_STEP = 50; // ticks of 20 ms
-/** No session is asked for more often. */
+/** The shortest time between two requests of a session. */
 const BETWEEN_MS = 5000;
 
 after(endPeers);
@@ -38,7 +38,7 @@ async function plays(bot, count = PLAY_SNAPSHOTS) {
     await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
-/** Plays while the observer is killed again and again; what the client sent and what the server got lie beside each other. */
+/** Plays while the observer is killed repeatedly. Returns what the client sent and what the server received. */
 async function game({ args }) {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
@@ -68,7 +68,7 @@ async function game({ args }) {
     return { status, bot, records: proxy.records(), sent, arrived };
 }
 
-/** How many datagrams of the client reached the server with other bytes. */
+/** Returns the number of the client's datagrams that reached the server with other bytes. */
 function changed(sent, arrived) {
     const left = new Map();
     for (const line of arrived.wire('c2s').split('\n')) left.set(line, (left.get(line) ?? 0) + 1);
@@ -82,14 +82,14 @@ function changed(sent, arrived) {
 function checkClient(bot) {
     assert.ok(bot.snapshots.length > PLAY_SNAPSHOTS);
     assert.deepEqual(bot.snapshots.filter(({ failed }) => failed), [], 'the client could not read a snapshot');
-    // A server sends one every other tick, on a busy machine some later.
+    // A server sends a snapshot every other tick, and on a busy machine some later.
     const ticks = bot.snapshots.map(({ tick }) => tick).slice(PLAY_SNAPSHOTS);
     const steps = ticks.slice(1).map((tick, index) => tick - ticks[index]);
     console.log(`the longest time between two snapshots at the client: ${Math.max(...steps)} ticks`);
     assert.deepEqual(steps.filter((step) => step > LONGEST_STEP), [], 'snapshots are missing at the client');
 }
 
-test('a session is verified again as soon as another observer looks, and its client notices nothing', async () => {
+test('a session is verified again as soon as another observer inspects it, without an effect on its client', async () => {
     const { bot, records, sent, arrived } = await game({ args: ['--resync'] });
     checkClient(bot);
     const joined = records.filter((record) => isGap(record) && record.name === 'new_observer');
@@ -114,16 +114,16 @@ test('a session is verified again as soon as another observer looks, and its cli
         assert.ok(timeOf(gap) - timeOf(before) < STARTED_MS);
     }
     assert.ok(Math.min(...took) <= VERIFIED_MS, `${took} ms`);
-    // Of findings that repeat within a second one is recorded, and who was killed told of no others.
+    // Of findings that repeat within a second, only one is recorded, and a killed observer did not report the others.
     const recorded = records.filter(isResync).length;
     const touched = changed(sent, arrived);
     console.log(`${touched} inputs were rewritten, ${recorded} findings`);
     assert.ok(touched >= recorded && touched <= KILLS * MOST, `${touched} inputs were rewritten, ${recorded} findings`);
-    // The last of it came when the client had left.
+    // The last request came after the client had left.
     assert.ok(arrived.wire('s2c').startsWith(sent.wire('s2c')), 'nothing from the server was touched');
 });
 
-test('without --resync no datagram is touched, and the session stays blind', async () => {
+test('without --resync, no datagram is changed, and the session stays unverified', async () => {
     const { bot, records, sent, arrived } = await game({ args: [] });
     checkClient(bot);
     assert.equal(sent.wire('c2s'), arrived.wire('c2s'));

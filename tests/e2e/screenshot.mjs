@@ -1,4 +1,4 @@
-// A screenshot of the game, and where something of a colour is on it. PNG: 8 bits a channel, RGB or RGBA, not interlaced.
+// Finds colours on a screenshot of the game. Reads PNG with 8 bits a channel, RGB or RGBA, not interlaced.
 import { readFileSync } from 'node:fs';
 import { inflateSync } from 'node:zlib';
 
@@ -10,7 +10,7 @@ const paeth = (left, up, corner) => {
 };
 const FILTERS = [() => 0, (left) => left, (left, up) => up, (left, up) => (left + up) >> 1, paeth];
 
-/** { width, height, at(x, y) -> [red, green, blue] } */
+/** Reads a picture; returns { width, height, at(x, y) -> [red, green, blue] }. */
 export function readPicture(file) {
     const bytes = readFileSync(file);
     const packed = [];
@@ -44,7 +44,7 @@ export function readPicture(file) {
     return { width, height, at: (x, y) => [...pixels.subarray(y * stride + x * channels, y * stride + x * channels + 3)] };
 }
 
-/** The middle of all pixels of a kind, and how many there are; the outermost tenths do not count. */
+/** Returns the centre of all pixels of a kind, without the outermost tenths, and their number. */
 export function middleOf(picture, wanted) {
     const found = [];
     for (let y = 0; y < picture.height; y += 1) {

@@ -11,8 +11,8 @@ const START_MS = 20000;
 need(SERVER);
 
 /**
- * Starts a server in `folder` and waits until it takes clients. `settings` go last, so they win.
- * @param namespace a process in whose network namespace it runs
+ * Starts a server in `folder` and waits until it accepts clients. `settings` come last, so they override the defaults.
+ * @param namespace a process in whose network namespace the server runs
  */
 export async function startServer({ folder, port, map = 'Tutorial', settings = [], namespace }) {
     const home = join(folder, `server-${port}`);
@@ -36,10 +36,10 @@ class Server {
         this.fifo = fifo;
     }
 
-    /** Types a line on the server's console. */
+    /** Enters a line on the server's console. */
     async command(line) {
         await waitUntil('the console of the server', () => existsSync(this.fifo), START_MS);
-        // Without O_NONBLOCK this would wait for ever if the server is gone.
+        // Without O_NONBLOCK, this would wait for ever if the server has ended.
         const file = openSync(this.fifo, constants.O_WRONLY | constants.O_NONBLOCK);
         writeSync(file, `${line}\n`);
         closeSync(file);

@@ -1,6 +1,6 @@
-// A server that goes by a name and comes back at another address: new players get there, and old ones who try again.
+// A server known by its name returns at another address: new players reach it there, and so do old ones that try again.
 //   node server_name.mjs TWSCOPE
-// With a hosts file of its own, in a mount namespace.
+// Uses its own hosts file, in a mount namespace.
 // Covers: proxy/process/followed_server.cpp
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const plays = (bot, count = SNAPSHOTS) => {
     return waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 };
 
-test('a server that is made anew elsewhere is found by its name, for who comes and for who comes back', async () => {
+test('a server that moves to another address is found by its name by new and returning players', async () => {
     const folder = temporaryFolder();
     const hosts = join(folder, 'hosts');
     const records = join(folder, 'records.jsonl');
@@ -46,7 +46,7 @@ test('a server that is made anew elsewhere is found by its name, for who comes a
 
     const bob = await new Bot(listen, 'bob', { seed: 2, keep: true }).join();
     await plays(bob.walk());
-    // From the same port as before: her old session has to make room.
+    // She uses the same port as before, so her old session must be replaced.
     await anna.stepOut();
     assert.equal(anna.port, annasPort);
     await anna.join(WAIT_MS);

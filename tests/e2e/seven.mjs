@@ -1,5 +1,5 @@
-// Teeworlds 0.7 through twscope: on the distribution's own 0.7 server, and on a DDNet server with clients of 0.6 in the same
-// game; and the 0.7 connections of every capture of tests/data. What it wrote against what clients of ours decoded alone.
+// Teeworlds 0.7 through twscope: on the distribution's own 0.7 server, on a DDNet server with clients of 0.6 in the same game, and the 0.7
+// connections of every capture of tests/data. Compares twscope's records with what our own clients decoded independently.
 //   node seven.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -18,13 +18,13 @@ import { SEVEN_MAPS, startTeeworlds } from './teeworlds_server.mjs';
 
 const DATA = fileURLToPath(new URL('../data/', import.meta.url));
 const GAMENET = JSON.parse(readFileSync(join(DATA, 'spec/gamenet-0.6-ddnet.json')));
-/** Messages with a UUID are the same in both. */
+/** Messages with a UUID are the same in both protocols. */
 const UUID_NAMES = new Map([...GAMENET.system_messages, ...GAMENET.game_messages].filter(({ uuid }) => uuid)
     .map(({ uuid, name }) => [uuid.replaceAll('-', ''), name]));
 const CAPTURES = join(DATA, 'captures');
 const CONVERTED_MAPS = '/usr/share/games/ddnet/data/maps7';
 const ALL_MAPS = ['--maps', SEVEN_MAPS, '--maps', MAPS, '--maps', CONVERTED_MAPS];
-const PLAYED = 75; // snapshots: three seconds
+const PLAYED = 75; // number of snapshots: three seconds
 const WAIT_MS = 20000;
 const SECRETS = ['hunter2', 'psst, a whisper', 'status of all'];
 
@@ -39,18 +39,18 @@ const of = (records, type) => records.filter((record) => record.type === type);
 const warnings = (records) => of(records, 'finding').filter((finding) => finding.severity !== 'info' && !isFreeze(finding));
 const unnamed = (records) => of(records, 'message').filter(({ name }) => !name);
 
-/** The session whose established record is the n-th of a client on this port. */
+/** Returns the session with the n-th `established` record of a client on this port. */
 const sessionOf = (records, port) => of(records, 'session').find(({ client, event }) =>
     event === 'open' && client === `127.0.0.1:${port}`)?.session;
 
-/** Snapshots of a session, as text that another decoder's can be compared with. */
+/** Returns the snapshots of a session as text, for comparison with another decoder. */
 const shown = (records, session) => of(records, 'snapshot').filter((record) => record.session === session && record.ok)
     .map(({ tick, delta_tick: base, items }) => `${tick} ${base} ${items.map(({ type_id: type, id, data }) =>
         `${type}:${id}=${data}`).sort().join(' ')}`);
 const rebuilt = (snapshots) => snapshots.map(({ tick, deltaTick, items }) =>
     `${tick} ${deltaTick} ${[...items].map(([key, data]) => `${key}=${data}`).sort().join(' ')}`);
 
-/** What a client of ours rebuilt has to be what twscope did: tick by tick, and item by item. It may have left before the end. */
+/** Compares what our client rebuilt with twscope's records, tick by tick and item by item. The client may have left before the end. */
 function compare(records, session, snapshots) {
     const [seen, own] = [shown(records, session), rebuilt(snapshots)];
     const first = own.findIndex((line, index) => line !== seen[index]);
@@ -60,7 +60,7 @@ function compare(records, session, snapshots) {
     return own.length;
 }
 
-/** What the live page is given of each session. */
+/** Collects what the live page receives of each session. */
 async function pageOf(proxy) {
     await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
     const ask = async (path) => (await fetch(`http://127.0.0.1:${/live page on port (\d+)/.exec(proxy.child.log)[1]}${path}`)).json();
@@ -111,7 +111,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     assert.deepEqual(unnamed(records), []);
     assert.deepEqual(bots.map(({ crcErrors }) => crcErrors), [0, 0, 0]);
 
-    // Names come by messages: each tee has one, and the map under its feet.
+    // Names come from messages: each tee must have one, and the map tile of its position.
     const tees = of(records, 'snapshot').flatMap(({ items }) => items.filter(({ type }) => type === 'character'));
     assert.ok(tees.length > 6 * PLAYED);
     assert.deepEqual([...new Set(tees.map(({ player }) => player))].sort(), ['anna', 'b\u00f6b', 'cleo']);
@@ -119,7 +119,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     const maps = of(records, 'map').filter(({ session }) => session === played[0].session);
     assert.deepEqual(maps.map(({ name, source }) => `${name} ${source}`), ['dm1 folder', 'ctf1 folder']);
 
-    // One world a tick of all of them, in the objects of 0.7; one run a map.
+    // There must be one merged snapshot for each tick, in the objects of 0.7, and one run for each map.
     const worlds = of(records, 'world');
     const ticks = of(records, 'snapshot').filter(({ items }) => items.length).map(({ tick, session }) => `${session} ${tick}`);
     assert.ok(worlds.length > PLAYED && worlds.length < ticks.length, `${worlds.length} worlds of ${ticks.length} snapshots`);
@@ -128,11 +128,11 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     const met = worlds.filter(({ views }) => views === 3).flatMap(({ items }) => items.filter(({ type }) => type === 'character'));
     assert.deepEqual([...new Set(met.map(({ player }) => player))].sort(), ['anna', 'b\u00f6b', 'cleo']);
     assert.ok(met.every(({ fields, at }) => at && fields.player_flags === undefined));
-    // Only a player's own view tells his health: who has just come may be in others' before it.
+    // Only a player's own view has its health. A player that has just joined may be in others' views first.
     const healthy = met.filter(({ fields }) => fields.health !== undefined);
     assert.ok(healthy.length > 0.9 * met.length, `${healthy.length} of ${met.length}`);
 
-    // The page was given the game as it gives one of 0.6: each tee where the record of that tick has it, with its name.
+    // The page must receive the game in the objects of 0.6: each tee at the position in the record of that tick, with its name.
     for (const shown of onPage) {
         const recorded = of(records, 'snapshot').find(({ session, tick }) => session === shown.session && tick === shown.tick);
         const places = ({ items }) => items.filter(({ type }) => type === 'character').map(({ id, player, fields }) =>
@@ -142,12 +142,12 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
         assert.equal(shown.items.filter(({ type, fields }) => type === 'player_info' && fields.local).length, 1);
     }
 
-    // What is not for everybody is in no record.
+    // Messages that are not for everybody must not be recorded.
     const text = readFileSync(proxy.file, 'utf8');
     for (const secret of SECRETS) assert.ok(!text.includes(secret), secret);
     assert.ok(text.includes('hello, all'));
 
-    // Demos, as 0.7's client plays them: every snapshot read back is the one that was decoded. What only demos have is beside it.
+    // In demos for 0.7's client, every snapshot read back must be the decoded one, plus the items that only demos have.
     const demos = readdirSync(folder).filter((name) => name.endsWith('.demo'));
     assert.deepEqual(demos.map((name) => name.replace(/^[^-]*-/, '')).sort(), ['s1-ctf1.demo', 's1-dm1.demo', 's2-ctf1.demo',
         's2-dm1.demo', 's3-dm1.demo', 'world-ctf1.demo', 'world-dm1.demo'].map((name) => name.replace(/^s(\d)/, (_, n) => `s${played[n - 1].session}`)).sort());
@@ -167,7 +167,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     assert.deepEqual(ofSessions.map(line).sort(), of(records, 'snapshot').filter(({ items }) => items.length).map(line).sort());
     assert.deepEqual(ofWorlds.map(line).sort(), worlds.filter(({ tick, complete }) => complete || tick % 2 === 0).map(line).sort());
 
-    // The server's own demo of it sees everything: so do the worlds, where anybody looked.
+    // The server's own demo has everything. So must the merged snapshots, where a session saw the place.
     const [truth] = readdirSync(join(folder, `teeworlds-${server.port}`), { recursive: true }).filter((name) => /truth.*\.demo$/.test(name));
     const seen = new Map(readDemo(join(folder, `teeworlds-${server.port}`, truth)).map(({ tick, items }) =>
         [tick, new Map(items.map((item) => [`${item.type_id}:${item.id}`, item]))]));
@@ -185,7 +185,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     assert.ok(held > 3 * PLAYED, `only ${held} items were held against the server's demo`);
 });
 
-test('a map of 0.7 that no folder has is taken from its download, and known to the next session', async () => {
+test('a 0.7 map that is in no folder is taken from its download and reused in the next session', async () => {
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort(), map: 'dm2' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw'] });
@@ -203,7 +203,7 @@ test('a map of 0.7 that no folder has is taken from its download, and known to t
     assert.deepEqual(offsets, offsets.map((_, index) => index * anna.maps[0].chunkSize));
 });
 
-test('a line that loses and reorders datagrams: what the client could use is what twscope shows', async () => {
+test('on a network that loses and reorders datagrams, twscope shows the snapshots that the client could use', async () => {
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort() });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw',
@@ -244,11 +244,11 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
     assert.deepEqual([...sessions.keys()].sort(), ['0.6+ddnet', '0.7+ddnet']);
     compare(records, sessions.get('0.7+ddnet'), seven.snapshots);
     assert.equal(of(records, 'snapshot').filter(({ ok }) => !ok).length, 0);
-    // The server forgets to describe a type in the very snapshot in which it first uses it.
+    // The server does not describe a type in the snapshot that first uses it.
     assert.deepEqual(warnings(records).filter(({ id }) => id !== 'snapshot.missing_descriptor'), []);
     assert.deepEqual(unnamed(records), []);
     assert.ok(!readFileSync(proxy.file, 'utf8').includes('hunter2'));
-    // Both see both, by name and on the same map, though 0.7's file is another.
+    // Both players must see both, by name and on the same map, although 0.7 has another map file.
     for (const session of sessions.values()) {
         const tees = of(records, 'snapshot').filter((record) => record.session === session)
             .flatMap(({ items }) => items.filter(({ type }) => type === 'character'));
@@ -256,7 +256,7 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
         assert.ok(tees.every(({ at }) => at !== undefined));
     }
     assert.equal(new Set(of(records, 'map').map(({ crc }) => crc)).size, 2);
-    // They meet in one world, which says of each what its own client was told.
+    // They are in one merged snapshot, which has the values of each player's own client.
     const worlds = of(records, 'world').filter(({ views }) => views === 2);
     assert.ok(worlds.length > PLAYED / 2);
     for (const { items } of worlds) {
@@ -266,7 +266,7 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
     }
 });
 
-test('clients of 0.7 have addresses of their own at the server, and tokens made of these', async () => {
+test('clients of 0.7 have their own addresses at the server, and tokens made from these', async () => {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), settings: ['sv_sixup 1', 'sv_max_clients_per_ip 1'] });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'none'] });
@@ -284,7 +284,7 @@ test('clients of 0.7 have addresses of their own at the server, and tokens made 
     await server.stop();
 });
 
-/** All UDP datagrams of a classic pcap of Ethernet and IPv4. */
+/** Returns all UDP datagrams of a classic pcap file of Ethernet and IPv4. */
 function* readPcap(bytes) {
     for (let at = 24; at < bytes.length;) {
         const size = bytes.readUInt32LE(at + 8);
@@ -312,7 +312,7 @@ for (const [name, expected] of Object.entries(RECORDED)) {
         const records = readRecords(file);
         assert.deepEqual(warnings(records), [], basename(capture));
         assert.deepEqual(unnamed(records), []);
-        // One after the other, what passed on a client's port: its connections of 0.7, and whatever was between them.
+        // Returns in order what passed on a client's port: its 0.7 connections, and everything between them.
         const count = new Map();
         const add = (key) => count.set(key, (count.get(key) ?? 0) + 1);
         for (const port of new Set(connections.map(({ client }) => client))) {

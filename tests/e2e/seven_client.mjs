@@ -1,5 +1,5 @@
-// A headless client of Teeworlds 0.7, written after the protocol's description alone: it shakes hands, downloads the map or
-// not, joins, plays at random, and remembers each snapshot as it rebuilt it.
+// A headless client of Teeworlds 0.7, written from the protocol's description alone: it connects, downloads the map if requested, joins,
+// plays at random, and stores each snapshot that it rebuilt.
 import dgram from 'node:dgram';
 import { random } from './bot.mjs';
 import { int, string } from './ints.mjs';
@@ -20,7 +20,7 @@ const CHAT = { all: 1, whisper: 3 };
 
 const message = (id, system, ...fields) => Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
 
-/** The text up to a NUL, and what is behind it. */
+/** Returns the text up to a NUL, and the bytes after it. */
 function takeString(bytes) {
     const end = bytes.indexOf(0);
     return [bytes.toString('utf8', 0, end), bytes.subarray(end + 1)];
@@ -30,9 +30,9 @@ export class SevenBot {
     static all = new Set();
 
     /**
-     * `keptAck`: what its inputs acknowledge, instead of what came; `silent`: it sends none.
-     * @param download fetch the map through the game connection
-     * @param loss how many of the datagrams that come are dropped
+     * `keptAck`: the tick that inputs acknowledge instead of the last one received; `silent`: sends no inputs.
+     * @param download download the map through the game connection
+     * @param loss share of the received datagrams that are dropped
      */
     constructor(port, name, { seed = 1, download = false, loss = 0, password = '' } = {}) {
         SevenBot.all.add(this);
@@ -49,7 +49,7 @@ export class SevenBot {
 
     get port() { return this.socket.address().port; }
 
-    /** The tick that an input is for: by a clock that goes on without snapshots, as real clients have one. */
+    /** Returns the tick for the next input, by a clock that continues without snapshots, like that of real clients. */
     get #intended() {
         this.clock ??= { tick: this.tick, ms: performance.now() };
         return this.clock.tick + PREDICTED_TICKS + Math.floor((performance.now() - this.clock.ms) / TICK_MS);
@@ -64,7 +64,7 @@ export class SevenBot {
         return this;
     }
 
-    /** Waits until it has entered the game on another map. */
+    /** Waits until the client has entered the game on another map. */
     async changesMap(ms = JOIN_MS) {
         const maps = this.maps.length;
         await waitUntil(`${this.name} to play on another map`, () => this.maps.length > maps && this.maps.at(-1).snapshots > 1, ms);
@@ -73,11 +73,11 @@ export class SevenBot {
     say(text) { this.#vital(message(gameId('cl_say'), false, int(CHAT.all), int(-1), string(text))); }
     whisper(client, text) { this.#vital(message(gameId('cl_say'), false, int(CHAT.whisper), int(client), string(text))); }
     command(name, text) { this.#vital(message(gameId('cl_command'), false, string(name), string(text))); }
-    /** Any game message of a client. */
+    /** Returns any game message of a client. */
     tell(name, ...fields) { this.#vital(message(gameId(name), false, ...fields)); }
     authenticate(password) { this.#vital(message(systemId('rcon_auth'), true, string(password))); }
     console(line) { this.#vital(message(systemId('rcon_cmd'), true, string(line))); }
-    /** The id of a player by name. */
+    /** Returns the id of a player by name. */
     idOf(name) { return [...this.players].find(([, each]) => each.name === name)?.[0]; }
 
     async leave() {
@@ -226,5 +226,5 @@ export class SevenBot {
     on_rcon_line(fields) { this.rcon.push(takeString(fields)[0]); }
 }
 
-/** Ends what a failed test may have left running. */
+/** Stops clients that a failed test may have left running. */
 export function endSevenBots() { for (const bot of SevenBot.all) bot.vanish(); }

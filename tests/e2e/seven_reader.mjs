@@ -1,11 +1,11 @@
-// What passed on the connections of 0.7 in a capture, by the reader of seven_wire.mjs: nothing of it was written for twscope.
+// Reads the 0.7 connections in a capture with seven_wire.mjs, independently of twscope.
 import { chunksOf, FLAG, KIND, messageName, readPacket, SEQUENCES, Snapshots, splitMessage } from './seven_wire.mjs';
 
 const SIX_CONNECT = 1;
 const isSixConnect = (payload) => (payload[0] & ~3) === 0x10 && payload[2] === 0 && payload[3] === SIX_CONNECT;
 
 class Connection {
-    /** @param tokens that c2s and s2c packets carry */
+    /** @param tokens the tokens of c2s and s2c packets */
     constructor(client, tokens) {
         Object.assign(this, { client, tokens, last: { c2s: 0, s2c: 0 }, messages: [], snapshots: [], reader: new Snapshots() });
     }
@@ -36,7 +36,7 @@ class Connection {
     }
 }
 
-/** The connections of 0.7 in these datagrams of {source, destination, payload}, in order. */
+/** Returns the 0.7 connections in these datagrams of {source, destination, payload}, in order. */
 export function readSevenConnections(datagrams) {
     const server = datagrams[0].destination;
     const clients = new Map();

@@ -1,5 +1,5 @@
-// Packets, chunks and snapshots of Teeworlds 0.7, read and written after the protocol's description alone. The Huffman tree is
-// the npm library's: it is the one of 0.6.
+// Reads and writes packets, chunks and snapshots of Teeworlds 0.7, from the protocol's description alone. The Huffman tree is that of the
+// npm library for 0.6, which is the same.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { ints } from './ints.mjs';
@@ -21,16 +21,16 @@ const GAME_IDS = new Map(gamenet.game_messages.map(({ id, name }) => [name, id])
 const AGREED = new Map(gamenet.snapshot_objects.filter((object) => object.size_on_wire === 'implicit')
     .map(({ type, size_ints: size }) => [type, size]));
 
-/** The number of a message by its name. */
+/** Returns the number of a message by its name. */
 export const systemId = (name) => SYSTEM_IDS.get(name);
 export const gameId = (name) => GAME_IDS.get(name);
-/** "system snap_single" by number and bit; undefined where there is none. */
+/** Returns "system snap_single" by number and bit; undefined if there is no such message. */
 export function messageName(id, system) {
     for (const [name, number] of system ? SYSTEM_IDS : GAME_IDS) if (number === id) return name;
     return undefined;
 }
 
-/** A chunk of a message; vital when it has a sequence. */
+/** Returns a chunk with a message; it is vital if it has a sequence. */
 export function chunk(body, { sequence, resend = false } = {}) {
     const vital = sequence !== undefined;
     const head = [(resend ? 0x80 : 0) | (vital ? 0x40 : 0) | (body.length >> 6),
@@ -38,12 +38,12 @@ export function chunk(body, { sequence, resend = false } = {}) {
     return Buffer.concat([Buffer.from(vital ? [...head, sequence & 0xff] : head), body]);
 }
 
-/** A packet for who has this token. */
+/** Returns a packet for a receiver with this token. */
 export function packet(token, flags, ack, count, payload) {
     return Buffer.concat([Buffer.from([flags | (ack >> 8), ack & 0xff, count]), token, payload]);
 }
 
-/** What a datagram says, or undefined where it is none of a connection. `payload` is plain. */
+/** Reads a datagram; undefined if it belongs to no connection. `payload` is decompressed. */
 export function readPacket(datagram) {
     if (datagram.length < HEADER_BYTES || datagram[0] & FLAG.connless) return undefined;
     const behind = datagram.subarray(HEADER_BYTES);
@@ -56,7 +56,7 @@ export function readPacket(datagram) {
     };
 }
 
-/** The chunks of a packet as {sequence, body}; `sequence` only of vital ones. */
+/** Returns the chunks of a packet as {sequence, body}; only vital ones have a `sequence`. */
 export function* chunksOf({ payload, count }) {
     let rest = payload;
     for (let left = count; left > 0 && rest.length > 1; left -= 1) {
@@ -68,14 +68,14 @@ export function* chunksOf({ payload, count }) {
     }
 }
 
-/** Bytes that an int takes. */
+/** Returns the number of bytes that an int takes. */
 function intSize(bytes) {
     let size = 1;
     while (bytes[size - 1] & 0x80) size += 1;
     return size;
 }
 
-/** So many ints, and what is behind them. */
+/** Reads this number of ints; returns them and the bytes after them. */
 export function takeInts(bytes, count) {
     const values = [];
     let rest = bytes;
@@ -86,19 +86,19 @@ export function takeInts(bytes, count) {
     return [values, rest];
 }
 
-/** The id, the system bit and the fields of a message. */
+/** Returns the id, the system bit and the fields of a message. */
 export function splitMessage(body) {
     const [[head], fields] = takeInts(body, 1);
     return { id: head >> 1, system: (head & 1) !== 0, fields };
 }
 
-/** The snapshots of one connection on one map, as its client rebuilds them. */
+/** Rebuilds the snapshots of one connection on one map like its client. */
 export class Snapshots {
     #bases = new Map([[-1, new Map()]]);
     #parts = new Map();
     crcErrors = 0;
 
-    /** A snap, snap_empty or snap_single: the snapshot {tick, deltaTick, crc, items}, once all of it is there. */
+    /** Reads a snap, snap_empty or snap_single. Returns the snapshot {tick, deltaTick, crc, items} once it is complete. */
     take(name, fields) {
         if (name === 'snap_empty') {
             const [[tick, distance]] = takeInts(fields, 2);
@@ -132,7 +132,7 @@ export class Snapshots {
 
 export const checksum = (items) => [...items.values()].flat().reduce((sum, value) => (sum + value) | 0, 0);
 
-/** Items are a map from "type:id" to ints. */
+/** Computes the checksum of a snapshot. Items are a map from "type:id" to ints. */
 export function applyDelta(base, delta) {
     const [deleted, updated] = delta;
     const items = new Map(base);

@@ -1,5 +1,5 @@
-// A real server's game with objects of other sizes, live with --learn-sizes: the types are named, and every session is decoded on,
-// the late ones from what the first learned, also after the process that learned it was killed.
+// A real server's game with objects of other sizes, live with --learn-sizes: the types are named, and every session is decoded; later
+// sessions use the sizes that the first one learned, also after the learning process was killed.
 //   node sizes.mjs TWSCOPE
 // Covers: proxy/process/observer_run.cpp
 import assert from 'node:assert/strict';
@@ -12,7 +12,7 @@ import { AGREED, Resizer } from './resizer.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
-const NAMED_MS = 10000; // of play, by which every size is named
+const NAMED_MS = 10000; // longest time of play until every size is named
 const WAIT_MS = 15000;
 const TURN_MS = 400;
 const SNAPSHOTS = 20;
@@ -43,7 +43,7 @@ async function leave(client) {
     client.vanish();
 }
 
-/** The types that a session named, sorted. */
+/** Returns the types that a session named, sorted. */
 const namedBy = (records, session) => sizeFindings(records).filter((each) => each.session === session)
     .map(({ item }) => item.type_id).sort((a, b) => a - b);
 
@@ -109,7 +109,7 @@ for (const { name, mod } of MODS) {
     });
 }
 
-test('an observer that is killed leaves the sizes to the next one', async () => {
+test('the learned sizes survive a killed observer', async () => {
     const all = await withMod({ 10: 4, 11: 18 }, ['--resync'], async ({ proxy, clients, namedInAll }) => {
         const logged = proxy.child.errors.length;
         process.kill(proxy.observer(), 'SIGKILL');

@@ -1,7 +1,7 @@
-// Why clients stalled: real servers that are stopped, starved or cut off, lines that lose and delay in either direction, and
-// clients that do not acknowledge or stop. Each stall has a cause that this test knows; twscope must name it.
+// Causes of clients' stalls: real servers that are stopped, starved or cut off, networks that lose and delay in either direction, and
+// clients that do not acknowledge or stop. This test knows the cause of each stall, and twscope must name it.
 //   node stalls.mjs TWSCOPE
-// TW_STALLS=5: as many times as many stalls of each kind.
+// TW_STALLS=5: multiplies the number of stalls of each kind.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -15,12 +15,12 @@ import { Tap } from './tap.mjs';
 import { startTeeworlds } from './teeworlds_server.mjs';
 
 const TIMES = Number(process.env.TW_STALLS ?? 1);
-const REST_MS = 1300; // behind a stall: the records hold one finding of a kind a second, and evidence may take a second
+const REST_MS = 1300; // pause after a stall: records have one finding of a kind per second, and evidence may take a second
 const STALL_MS = 600;
-const SNAPSHOT_BYTES = 13; // what is shorter holds no snapshot; an empty one of DDNet 19 has as many
+const SNAPSHOT_BYTES = 13; // a shorter datagram has no snapshot; an empty snapshot of DDNet 19 has this size
 const CHAT_MS = 150;
-const SLOWER_STEP = 50; // ticks from one snapshot to the next of a server that waits for an acknowledgement
-const FULL_MS = 120; // in which a full snapshot that a client asks for is there
+const SLOWER_STEP = 50; // ticks between the snapshots of a server that waits for an acknowledgement
+const FULL_MS = 120; // within this time, a requested full snapshot arrives
 const WAIT_MS = 5000;
 const RIGHT = 0.95;
 
@@ -37,7 +37,7 @@ const PEERS = [
         join: (port, name, seed) => new SevenBot(port, name, { seed }).join(), talk: (_, clients) => clients.at(-1).say('hello') },
 ];
 
-/** Plays, and makes `times` stalls: `trouble` makes one. `chat`: somebody talks, so that there are reliable messages. */
+/** Plays, and makes `times` stalls, each by calling `trouble`. `chat`: another player chats, so that there are reliable messages. */
 async function play(peer, { args = [], times = 3, rest = REST_MS, chat = false, clients: number = 2, trouble }) {
     const folder = temporaryFolder();
     const server = await peer.start({ folder, port: await freePort() });
@@ -60,15 +60,15 @@ async function play(peer, { args = [], times = 3, rest = REST_MS, chat = false, 
     await server.stop();
     front.close();
     behind.close();
-    // Without `name` it is the number of those left out. Without `tick` the client left before a snapshot ended the stall: nothing of
-    // what came later is evidence of its cause.
+    // A finding without `name` only counts findings left out. Without `tick`, the client left before a snapshot ended the stall, so the records
+    // have no later evidence of its cause.
     return proxy.records().filter(({ id, name, tick, t }) => id === 'snapshot.client_stalled' && name && tick !== undefined
         && Date.parse(t) >= begun);
 }
 
 const scores = [];
 
-/** Most stalls must be told, and nearly all of them with this cause. */
+/** Most stalls must be reported, and nearly all of them with this cause. */
 function check(name, stalls, causes, least) {
     const counts = {};
     for (const { name: cause } of stalls) counts[cause] = (counts[cause] ?? 0) + 1;
@@ -141,9 +141,9 @@ const TROUBLES = [
         client.keptAck = null;
     } },
     { name: 'a client acknowledges a full snapshot late', causes: ['slower_rate'], least: 3, async trouble({ clients: [client] }) {
-        // Soon after a tick at which servers at the slower rate send: no other snapshot comes before the acknowledgement.
+        // Starts soon after a tick at which servers send at the slower rate, so that no other snapshot comes before the acknowledgement.
         await waitUntil('a tick of the slower rate', () => client.tick % SLOWER_STEP <= SLOWER_STEP / 10, WAIT_MS);
-        client.keptAck = -1; // asks for a full snapshot
+        client.keptAck = -1; // requests a full snapshot
         await delay(FULL_MS);
         client.silent = true;
         await delay(STALL_MS - FULL_MS);
@@ -165,7 +165,7 @@ for (const peer of PEERS) {
     for (const { name, causes, least, ...how } of TROUBLES) {
         test(`${peer.name}: ${name}`, async () => {
             const once = async () => check(`${peer.name}: ${name}`, await play(peer, how), causes, least);
-            // A busy machine makes stalls of its own. One that comes again is a fault. All are counted in the end.
+            // A busy machine causes stalls of its own, so one failure is repeated; the second one counts. All attempts are counted in the end.
             await once().catch(once);
         });
     }
@@ -174,7 +174,7 @@ for (const peer of PEERS) {
     });
 }
 
-test('all together', () => {
+test('all kinds of stalls together', () => {
     const [right, all] = scores.reduce(([some, of], [each, total]) => [some + each, of + total], [0, 0]);
     console.log(`${right} of ${all} stalls told right`);
     assert.ok(right >= RIGHT * all);

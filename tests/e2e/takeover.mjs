@@ -1,5 +1,5 @@
 // Covers: proxy/process/handover.cpp, proxy/process/relay_run.cpp
-// A new twscope takes over from a running one, and nobody in the game notices.
+// A new twscope takes over from a running one, without any effect on the players.
 //   [TW_UPGRADES=100] node takeover.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -29,7 +29,7 @@ async function plays(bot, count = SNAPSHOTS) {
     assert.equal(bot.left, null);
 }
 
-/** A game with `names` in it, and a way to start one more twscope with the same arguments. */
+/** Starts a game with the players `names`, and returns a function that starts another twscope with the same arguments. */
 async function withGame(body, { args = [], settings = [] } = {}) {
     games += 1;
     const state = join(folder, `state-${games}`);
@@ -63,7 +63,7 @@ async function withGame(body, { args = [], settings = [] } = {}) {
     }
 }
 
-/** The players play on, as the same clients of the server; a new one gets in. */
+/** The players must play on as the same clients of the server, and a new player must be able to join. */
 async function goesOn(game) {
     const { server, proxy, bots } = game;
     for (const bot of bots) await plays(bot);
@@ -99,7 +99,7 @@ test(`${UPGRADES} upgrades in a row cost no player, no address and no player a s
         assert.equal(await game.running.ended, 0, game.running.log);
         const records = readRecords(game.records);
         const snapshots = records.filter((record) => record.type === 'snapshot');
-        // What the one before knew of each session is handed over, too: no snapshot is missed.
+        // The old process also hands over its state of each session, so no snapshot is missed.
         assert.ok(snapshots.length > UPGRADES * PLAYERS);
         assert.ok(snapshots.every((snapshot) => snapshot.ok), 'a snapshot was not rebuilt');
         const blind = records.filter(({ id }) => id === 'inspect.gap' || id === 'session.joined_midway');
@@ -109,14 +109,14 @@ test(`${UPGRADES} upgrades in a row cost no player, no address and no player a s
         assert.ok(late.length >= SNAPSHOTS && late.every((snapshot) => snapshot.ok), 'the late player was not seen whole');
         const numbers = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
         assert.equal(new Set(numbers).size, numbers.length, 'a session number was given twice');
-        // The next twscope writes nothing before the one before it has written all.
+        // The new twscope must write nothing before the old one has written everything.
         for (const client of new Set(records.map((record) => record.client))) {
             const events = records.filter((record) => record.type === 'session' && record.client === client)
                 .map(({ event }) => event).filter((event) => event !== 'established');
             assert.ok(events.every((event, i) => event === ['open', 'close'][i % 2]), `${client}: ${events}`);
         }
         assert.deepEqual(readdirSync(game.state), ['addresses.key'], 'something is left in the state folder');
-        // Each began a segment, which can be read alone.
+        // Each process started a segment that can be read alone.
         const files = readdirSync(captures).sort();
         assert.equal(files.length, UPGRADES + 1, files.join());
         for (const name of files) {
@@ -131,13 +131,13 @@ test(`${UPGRADES} upgrades in a row cost no player, no address and no player a s
     }, { args: ['-w', `${captures}/`, '--show-secrets'] });
 });
 
-test('an impairment that the page has changed stays in force', () => withGame(async (game) => {
+test('an impairment that was changed on the page stays in force', () => withGame(async (game) => {
     await game.upgrade('--impair', 'delay=200ms');
     assert.ok(!/the line is impaired/.test(game.running.errors));
     await goesOn(game);
 }));
 
-test('the page is there again, at the same port', async () => {
+test('the page is served again at the same port', async () => {
     const port = await freePort();
     const up = () => fetch(`http://127.0.0.1:${port}/metrics`).then((response) => response.text(), () => '');
     await withGame(async (game) => {
@@ -149,7 +149,7 @@ test('the page is there again, at the same port', async () => {
     }, { args: ['--http', `127.0.0.1:${port}`] });
 });
 
-test('the page is there again, at the same unix socket', async () => {
+test('the page is served again at the same unix socket', async () => {
     const socketPath = join(folder, 'page.sock');
     const opened = () => new Promise((resolve) => {
         get({ socketPath, path: '/metrics', headers: { Host: 'localhost' } }, (response) => {
@@ -169,8 +169,8 @@ test('the page is there again, at the same unix socket', async () => {
     }, { args: ['--http', `unix:${socketPath}`] });
 });
 
-test('one that is killed while it prepares changes nothing', () => withGame(async (game) => {
-    // Its observer waits for a reader of this pipe, who never comes.
+test('a new process that is killed while it prepares changes nothing', () => withGame(async (game) => {
+    // The old observer waits for a reader of this pipe, and no reader comes.
     const pipe = join(folder, 'nobody-reads');
     assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
     const hanging = game.another('--takeover', '--summary', pipe);
@@ -179,7 +179,7 @@ test('one that is killed while it prepares changes nothing', () => withGame(asyn
     assert.equal(await second.ended, NOBODY_THERE, second.log);
     hanging.signal('SIGKILL');
     await game.running.waitFor(/takeover failed/, WAIT_MS);
-    const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK); // lets its observer go on, and end
+    const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK); // lets the old observer continue and end
     await hanging.ended;
     closeSync(reader);
     await game.running.waitFor(/takeover failed/, WAIT_MS);
@@ -188,15 +188,15 @@ test('one that is killed while it prepares changes nothing', () => withGame(asyn
     await goesOn(game);
 }));
 
-test('one that is killed at any moment leaves the game with the old one, or has it', () => withGame(async (game) => {
+test('if the new process is killed at any moment, either it or the old process has the game', () => withGame(async (game) => {
     for (const ms of [20, 40, 60, 80, 120, 160]) {
         const next = game.another('--takeover', '--threads', '2');
-        await delay(ms); // any moment will do: what has to hold holds at each of them
+        await delay(ms); // an arbitrary moment, because the checks must hold at any time
         if (/took over/.test(next.errors) || !game.running.running) {
             game.running = next;
             continue;
         }
-        next.process.kill('SIGSTOP'); // so that it does not get on between the look and the kill
+        next.process.kill('SIGSTOP'); // so that its state cannot change between the check and the kill
         await delay(ms);
         if (/took over/.test(next.errors) || /has taken over/.test(game.running.errors)) {
             next.process.kill('SIGCONT');
@@ -207,7 +207,7 @@ test('one that is killed at any moment leaves the game with the old one, or has 
         const before = game.bots.map((bot) => bot.snapshots.length);
         const goOn = () => game.bots.every((bot, i) => bot.snapshots.length >= before[i] + 3);
         await waitUntil('the game to go on, or the old one to end', () => goOn() || !game.running.running, WAIT_MS);
-        if (!game.running.running) { // it had said that it forwards, and nobody had read it yet
+        if (!game.running.running) { // it had reported that it forwards, but the report was not read yet
             assert.match(game.running.errors, /has taken over/);
             assert.equal(game.running.status, 0);
             return;
@@ -216,7 +216,7 @@ test('one that is killed at any moment leaves the game with the old one, or has 
     await goesOn(game);
 }));
 
-test('what does not fit is refused, and the old one goes on', () => withGame(async (game) => {
+test('an unsuitable configuration is refused, and the old process continues', () => withGame(async (game) => {
     const { port } = game.proxy;
     const wrong = [
         [['-l', `127.0.0.1:${port}`, '-l', `127.0.0.2:${port}`], /listens on other addresses/],
@@ -234,7 +234,7 @@ test('what does not fit is refused, and the old one goes on', () => withGame(asy
     await goesOn(game);
 }));
 
-test('where nobody runs, there is nobody to take over from', async () => {
+test('a takeover without a running twscope is refused', async () => {
     const state = join(folder, 'empty');
     const next = new Child('twscope', TWSCOPE, ['proxy', '-s', '127.0.0.1:8304', '-l', '127.0.0.1:0', '--state', state, '--takeover']);
     assert.equal(await next.ended, NOBODY_THERE);
@@ -242,12 +242,12 @@ test('where nobody runs, there is nobody to take over from', async () => {
     assert.ok(existsSync(state));
 });
 
-test('in the background it returns when it forwards, and tells a service manager who the service is', () => withGame(async (game) => {
+test('in the background, twscope returns once it forwards, and tells the service manager its process', () => withGame(async (game) => {
     const before = game.running;
     const next = game.another('--takeover', '--background');
     await waitUntil('the old one to end', () => !before.running, WAIT_MS);
     assert.equal(before.status, 0);
-    // Its own output stays open as long as the one in the background: look for that one.
+    // The output stays open while the background process runs, so that process is found by its arguments.
     const pid = Number(spawnSync('pgrep', ['-f', '-o', `^${TWSCOPE} proxy .*${game.state} .*--background`]).stdout.toString());
     assert.ok(pid > 0);
     try {

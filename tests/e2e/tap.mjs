@@ -1,6 +1,5 @@
-// A transparent stretch of wire: passes datagrams on as they are, unless told otherwise, and remembers them, per client and
-// direction.
-// One in front of twscope and one behind it show what it let through, and need no privilege.
+// A transparent forwarder: passes datagrams on unchanged, unless told otherwise, and stores them for each client and direction.
+// One before and one behind twscope show what twscope forwards, and need no privileges.
 import dgram from 'node:dgram';
 import { closeSync, openSync, writeSync } from 'node:fs';
 
@@ -9,13 +8,13 @@ const PCAP_IPV4 = 228; // link type: packets begin with the IPv4 header
 const SOCKET_BYTES = 4 << 20;
 
 class Flow {
-    /** @param port where the client of this flow sends from */
+    /** @param port the client's port in this flow */
     constructor(port) {
         this.port = port;
-        this.datagrams = []; // { time (ms), dir, bytes } in the order they passed
+        this.datagrams = []; // { time (ms), dir, bytes } in the order of arrival
     }
 
-    /** All datagrams of a direction as one string, so that two flows can be compared at once. */
+    /** Returns all datagrams of a direction as one string, so that two flows can be compared at once. */
     wire(dir) {
         return this.datagrams.filter((datagram) => datagram.dir === dir)
             .map(({ bytes }) => bytes.toString('hex')).join('\n');
@@ -25,10 +24,10 @@ class Flow {
 export class Tap {
     constructor(target) {
         this.target = target;
-        this.flows = new Map(); // client's address:port -> Flow; twscope has one of its own for each client
+        this.flows = new Map(); // client's address:port -> Flow; twscope uses one port for each client
         this.sockets = [];
-        this.change = (dir, bytes) => bytes; // what goes on instead, one or several; null: nothing; given the flow, too
-        this.held = null; // answers of the server that wait, once hold() was called
+        this.change = (dir, bytes) => bytes; // returns what to forward: one or several datagrams, or null for none; its third argument is the flow
+        this.held = null; // the server's datagrams that wait after hold()
     }
 
     static async open(target) {
@@ -70,7 +69,7 @@ export class Tap {
         });
     }
 
-    /** What comes from the server waits until release(). */
+    /** Holds the server's datagrams until release(). */
     hold() { this.held = []; }
 
     release() {
@@ -83,16 +82,16 @@ export class Tap {
         flow.datagrams.push({ time: performance.timeOrigin + performance.now(), dir, bytes });
     }
 
-    /** What passed of the client on this host with that port. */
+    /** Returns the flow of the client on this host with that port. */
     flowOf(port) { return this.flows.get(`${LOOPBACK}:${port}`); }
 
-    /** How many passed in each direction: [c2s, s2c]. */
+    /** Returns the number of forwarded datagrams in each direction: [c2s, s2c]. */
     get counts() {
         return ['c2s', 's2c'].map((wanted) => [...this.flows.values()].flatMap((flow) => flow.datagrams)
             .filter(({ dir }) => dir === wanted).length);
     }
 
-    /** Writes all that passed as a capture in which clients have the ports that `target` saw and the server has `serverPort`. */
+    /** Writes all datagrams as a capture in which clients have the ports that `target` saw and the server has `serverPort`. */
     writePcap(file, serverPort) {
         const all = [...this.flows.values()]
             .flatMap((flow) => flow.datagrams.map((datagram) => ({ ...datagram, client: flow.upstreamPort })))
@@ -138,6 +137,6 @@ function ipv4Udp(from, to, bytes) {
     head.writeUInt16BE(~sum & 0xffff, 10);
     head.writeUInt16BE(from, 20);
     head.writeUInt16BE(to, 22);
-    head.writeUInt16BE(8 + bytes.length, 24); // checksum 0: not computed, which UDP allows
+    head.writeUInt16BE(8 + bytes.length, 24); // checksum 0: not computed, which UDP permits
     return Buffer.concat([head, bytes]);
 }

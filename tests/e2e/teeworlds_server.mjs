@@ -10,11 +10,11 @@ const START_MS = 20000;
 
 need(SERVER);
 
-/** Starts a server in `folder` and waits until it takes clients. `settings` go last, so they win. */
+/** Starts a server in `folder` and waits until it accepts clients. `settings` come last, so they override the defaults. */
 export async function startTeeworlds({ folder, port, map = 'dm1', settings = [] }) {
     const home = join(folder, `teeworlds-${port}`);
     mkdirSync(home, { recursive: true });
-    const file = 'twscope.cfg'; // it looks for it where it is started
+    const file = 'twscope.cfg'; // the server looks for this file in its working folder
     writeFileSync(join(home, file), ['sv_name twscope', 'bindaddr 127.0.0.1', `sv_port ${port}`, 'sv_register 0', 'sv_external_port 0',
         'sv_max_clients 16', 'sv_max_clients_per_ip 16', 'sv_rcon_password twscope', 'sv_spamprotection 0', 'sv_inactivekick_time 0',
         `sv_map ${map}`, ...settings].join('\n'));

@@ -1,4 +1,4 @@
-// A client without DDNet's token extension, as vanilla ones are: joins, acknowledges every snapshot, walks about.
+// A client without DDNet's token extension, like vanilla clients: joins, acknowledges every snapshot, and walks about.
 // It decodes no snapshot, only what it needs to stay in the game.
 import dgram from 'node:dgram';
 import { random } from './bot.mjs';

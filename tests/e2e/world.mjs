@@ -1,5 +1,5 @@
-// The whole game: worlds made of what all players are shown, against the server's own demo, which sees everything; live against
-// the capture of the same run.
+// The whole game: compares the merged snapshots of all players' views with the server's own demo, which has everything, and the live run
+// with the capture of the same run.
 //   node world.mjs TWSCOPE
 // Covers: proxy/pipeline/world_run.cpp, proxy/process/observer_run.cpp
 import assert from 'node:assert/strict';
@@ -30,7 +30,7 @@ const plays = (bots, count) => {
     return waitUntil(`${count} more snapshots each`, () => bots.every((bot, i) => bot.snapshots.length >= goals[i]), WAIT_MS);
 };
 
-/** The file of this name somewhere below. */
+/** Returns the path of the file with this name in a folder or below. */
 function find(folder, name) {
     const found = readdirSync(folder, { recursive: true }).map((path) => join(folder, `${path}`)).filter((path) => path.endsWith(name));
     return found[0];
@@ -38,7 +38,7 @@ function find(folder, name) {
 
 const lines = (file, type) => readFileSync(file, 'utf8').split('\n').filter((line) => line.includes(`"type":"${type}"`));
 
-/** What a demo has of chat and kills, as text; without what only some of the players were told. */
+/** Returns the chat and kills in a demo as text, without those that only some of the players received. */
 function said(demo) {
     const records = execFileSync(TWSCOPE, ['decode', demo, '--items', 'none', '-o', '-'], { encoding: 'utf8', maxBuffer: 1 << 28 });
     return records.split('\n').filter((line) => line.includes('"type":"message"')).map((line) => JSON.parse(line))
@@ -46,7 +46,7 @@ function said(demo) {
         .map(({ name, fields }) => `${name} ${JSON.stringify(fields)}`);
 }
 
-/** @param sevens how many of the players have clients of 0.7 */
+/** @param sevens number of players with clients of 0.7 */
 async function game(map, settings = [], sevens = 0) {
     const folder = temporaryFolder();
     const worlds = join(folder, 'worlds');
@@ -62,7 +62,7 @@ async function game(map, settings = [], sevens = 0) {
         bots.push(await new Client(proxy.port, name, { seed: seed + 1, keep: true }).join());
     }
     await server.command('record truth');
-    for (const bot of bots) bot.walk?.(); // those of 0.7 walk from the start
+    for (const bot of bots) bot.walk?.(); // bots of 0.7 walk from the start
     await plays(bots, SNAPSHOTS / 3);
     for (const bot of bots) bot.say(`${bot.name} is here`);
     await plays(bots, SNAPSHOTS / 3);
@@ -91,7 +91,7 @@ for (const [map, settings, sevens] of GAMES) {
         console.error(held.stdout);
         assert.equal(held.status, 0, held.stdout + held.stderr);
 
-        // The same worlds from the capture of the run.
+        // The capture of the run must give the same merged snapshots.
         const again = join(folder, 'again.jsonl');
         const demosAgain = join(folder, 'again');
         mkdirSync(demosAgain);
@@ -99,14 +99,14 @@ for (const [map, settings, sevens] of GAMES) {
             '-o', again, '--demo', demosAgain], { stdio: 'ignore' });
         assert.deepEqual(lines(again, 'world'), lines(records, 'world'));
 
-        // A demo with everybody in it, as another reader reads it.
+        // Another reader reads the demo with all players.
         const made = readdirSync(worlds).filter((name) => name.includes('-world-')).map((name) => join(worlds, name));
         assert.equal(made.length, 1);
         execFileSync('python3', [DEMOS, TWSCOPE, ...made]);
         assert(existsSync(made[0]));
 
-        // What is said is in it once, and twice where it was said twice. The server's own demo lacks chat, and has a kill once for
-        // each client of 0.6 that was told of it.
+        // The demo must have every chat message as often as it was sent. The server's own demo lacks chat, and has a kill once for each client of
+        // 0.6 that received it.
         const [live] = made;
         const [told, known] = [said(live), said(truth)];
         assert.deepEqual(told.filter((message) => message.includes('twice')).length, 2);
@@ -118,7 +118,7 @@ for (const [map, settings, sevens] of GAMES) {
     });
 }
 
-test('a server that tells two clients different positions of one tee is found out: the field, both values and both sessions', async () => {
+test('a server that sends two clients different positions of a tee is reported with the field, both values and sessions', async () => {
     const folder = temporaryFolder();
     const records = join(folder, 'lies.jsonl');
     const capture = join(folder, 'lies.pcapng');
@@ -149,7 +149,7 @@ test('a server that tells two clients different positions of one tee is found ou
     assert.equal(value === 532, session === 2, 'the lie is the second client\'s');
     assert.equal(readRecords(records).filter(({ type, ok }) => type === 'snapshot' && !ok).length, 0);
 
-    // The capture of it tells the same, and is a failure where that is asked for.
+    // The capture must give the same findings, and fail with --fail-on.
     const again = spawnSync(TWSCOPE, ['decode', capture, '--view', 'world', '--fail-on', 'world.views_differ', '-o', join(folder, 'again.jsonl')]);
     assert.equal(again.status, 1);
     assert.deepEqual(lines(join(folder, 'again.jsonl'), 'finding').filter((line) => line.includes('"world.')),

@@ -1,4 +1,4 @@
-// What a live run writes for other programs: demos that show what was seen, a capture that gives the records of the run.
+// The files that a live run writes for other programs: demos with the snapshots of the game, and a capture that gives the run's records.
 //   node written.mjs TWSCOPE
 // Covers: proxy/process/observer_run.cpp, proxy/pipeline/worker.cpp
 import assert from 'node:assert/strict';
@@ -33,7 +33,7 @@ function decode(path, ...args) {
 
 const demosIn = (folder) => readdirSync(folder).sort().map((name) => join(folder, name));
 
-/** The snapshots of these records, as text to compare. */
+/** Returns the snapshots of these records as text for comparison. */
 const shown = (records) => records.filter(({ type, ok }) => type === 'snapshot' && ok)
     .map(({ session, tick, items }) => ({ session, what: JSON.stringify([tick, items.map(({ type_id, id, data }) => [type_id, id, data])]) }));
 
@@ -45,7 +45,7 @@ async function start(folder, args) {
     return { server, proxy };
 }
 
-test('demos show what was seen, a capture gives the records of the run', async () => {
+test('demos show the run\'s snapshots, and a capture gives the run\'s records', async () => {
     const folder = temporaryFolder();
     const capture = join(folder, 'game.pcapng');
     const { server, proxy } = await start(folder, ['--maps', MAPS, '-w', capture, '--show-secrets']);
@@ -59,7 +59,7 @@ test('demos show what was seen, a capture gives the records of the run', async (
     await server.stop();
     const live = proxy.records();
 
-    // Every snapshot stands in a demo, and nothing else does.
+    // The demos must have every snapshot, and nothing else.
     const demos = demosIn(join(folder, 'demos'));
     assert.deepEqual(demos.map((path) => path.replace(/.*-s/, 's')).sort(),
         ['s1-ctf1.demo', 's1-dm1.demo', 's2-ctf1.demo', 's2-dm1.demo']);
@@ -74,12 +74,12 @@ test('demos show what was seen, a capture gives the records of the run', async (
 
     const plain = (records) => records.filter(({ type }) => type !== 'session').map(({ t, ...record }) => record);
     const again = decode(capture, '--items', 'all,raw', '--show-secrets', '--maps', MAPS);
-    // A live run writes the first of findings that repeat, and then their number.
+    // A live run writes the first of repeated findings, and then their number.
     const isRepeated = (record, index, all) => record.type === 'finding' && all.findIndex(({ id }) => id === record.id) < index;
     const perSession = (records, session) => plain(records).filter((record) => record.session === session && record.type !== 'summary')
         .filter((...each) => !isRepeated(...each));
     for (const session of [1, 2]) assert.deepEqual(perSession(again, session), perSession(live, session));
-    // The same game in the recording and in the capture; and when one number of one item is another.
+    // Compares the same game in the recording and in the capture, then with one number of one item changed.
     const compare = (a, b) => spawnSync(TWSCOPE, ['compare', a, b, '--json'], { encoding: 'utf8' });
     const recording = join(folder, 'game.jsonl');
     const same = compare(recording, capture);
@@ -102,7 +102,7 @@ test('demos show what was seen, a capture gives the records of the run', async (
     assert.equal(said.stdout, '');
 });
 
-test('an observer that is killed leaves demos and a capture that are read', async () => {
+test('after an observer is killed, its demos and capture can be read', async () => {
     const folder = temporaryFolder();
     const capture = join(folder, 'game.pcapng');
     const { server, proxy } = await start(folder, ['-w', capture, '--show-secrets']);

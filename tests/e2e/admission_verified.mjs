@@ -1,6 +1,6 @@
-// Proves, from 17 addresses and 64 ports of each, that it receives there, and does no more: each sends a CONNECT, returns the token
-// in a KEEPALIVE, and begins anew where nothing is answered. Until SIGTERM.
-//   node door_verified.mjs HOST PORT ADDRESS...
+// Verifies the addresses of clients that never join, from 17 addresses with 64 ports each: each sends a CONNECT, returns the token in a
+// KEEPALIVE, and starts again if there is no answer. Runs until SIGTERM.
+//   node admission_verified.mjs HOST PORT ADDRESS...
 import dgram from 'node:dgram';
 import { MAGIC, TOKEN_UNKNOWN } from './raw_client.mjs';
 import { KIND } from './chunks.mjs';

@@ -1,6 +1,6 @@
-// What strangers can do at the door, while players play and others come (docs/limits.md).
-//   node door.mjs CROWD_FLOOD TWSCOPE            each for a few seconds, in every test run
-//   SECONDS=60 KIND=mixed node door.mjs CROWD_FLOOD TWSCOPE     by hand: one of them; KIND=all SOURCES=100000
+// Admission under attack: what unverified senders can do while players play and others join (docs/limits.md).
+//   node admission.mjs CROWD_FLOOD TWSCOPE            each attack for a few seconds, in every test run
+//   SECONDS=60 KIND=mixed node admission.mjs CROWD_FLOOD TWSCOPE     one attack, by hand; KIND=all SOURCES=100000
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { readFileSync } from 'node:fs';
@@ -21,24 +21,24 @@ const PLAYERS = 4;
 const BROWSERS = 40;
 const NEWCOMERS = Math.max(2, Math.floor(SECONDS / 6));
 const WAIT_MS = 30000;
-const LONGEST_JOIN_MS = 3000; // 2 s, and what a busy machine adds
+const LONGEST_JOIN_MS = 3000; // 2 s, plus the delay of a busy machine
 const SHARE_OF_SNAPSHOTS = 0.99;
-const ADDRESS = '10.2.0.2'; // of the players
+const ADDRESS = '10.2.0.2'; // address of the players
 const HOST = '10.2.0.1';
 const PORT = '8303';
 const VERIFIED = Array.from({ length: 17 }, (_, index) => `10.1.1.${index + 1}`);
 const browsers = Array.from({ length: BROWSERS }, (_, index) => `10.2.1.${index + 1}`);
 
-// What comes, and from where: a forger's arguments, and whether it sits on the players' own host.
+// The attacks: arguments of the forger, and whether it runs on the players' own host.
 const ATTACKS = [
     { kind: 'mixed', forged: [SOURCES, 'mixed'] },
     { kind: 'connect', forged: [SOURCES, 'connect'] },
-    { kind: 'rhythm', forged: [`${SOURCES / 2}`, 'rhythm'], byHand: true }, // nothing tells them from players
+    { kind: 'rhythm', forged: [`${SOURCES / 2}`, 'rhythm'], byHand: true }, // cannot be distinguished from waiting players
     { kind: 'info', forged: ['1000000', 'info', '3000'], browsers: BROWSERS },
     { kind: 'info-one', forged: ['1', 'info', '1000'], browsers: BROWSERS },
     { kind: 'own-info', forged: ['1', 'info', '20000', ADDRESS], own: true },
     { kind: 'own-connect', forged: ['1', 'connect', '20000', ADDRESS], own: true },
-    { kind: 'verified', browsers: BROWSERS }, // real addresses: nothing is forged
+    { kind: 'verified', browsers: BROWSERS }, // real addresses; nothing is forged
 ].filter(({ kind, byHand }) => (KIND === 'all' ? !byHand : kind === KIND));
 
 asRoot();
@@ -48,13 +48,13 @@ const memoryOf = (pid) => Number(readFileSync(`/proc/${pid}/status`, 'utf8').mat
 const bytesOn = (host, device, way) => JSON.parse(host.run('ip', '-s', '-j', 'link', 'show', device))[0].stats64[way].bytes;
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** One attack, and how everybody fared. */
+/** Runs one attack. Returns how the players and newcomers fared. */
 async function attack({ kind, forged, own }, { strangers, players, middle, proxy, game }) {
     const { pid } = proxy.child.process;
     const [memory, received, sent] = [memoryOf(pid), bytesOn(middle, 'crowd', 'rx'), bytesOn(middle, 'crowd', 'tx')];
     const flood = forged
         ? new Child(kind, FLOOD, [own ? HOST : '10.1.0.1', PORT, `${SECONDS + 2}`, ...forged], { namespace: (own ? players : strangers).pid })
-        : new Child(kind, process.execPath, [script('door_verified.mjs'), '10.1.0.1', PORT, ...VERIFIED], { namespace: strangers.pid });
+        : new Child(kind, process.execPath, [script('admission_verified.mjs'), '10.1.0.1', PORT, ...VERIFIED], { namespace: strangers.pid });
     if (!forged) await flood.waitFor(/verifying/, WAIT_MS);
     const before = game.output.length;
     game.signal('SIGUSR2');
@@ -66,15 +66,15 @@ async function attack({ kind, forged, own }, { strangers, players, middle, proxy
     return { kind, ...result, grown_mib: grown, amplified, flood: flood.output.trim() };
 }
 
-test('strangers take nothing from players, keep nobody out, and are not in the records', async (t) => {
+test('unverified senders cost players nothing, exclude no newcomer, and are not in the records', async (t) => {
     const [strangers, players, middle] = await Promise.all(['strangers', 'players', 'the proxy'].map(Host.create));
     strangers.join(middle, 'crowd', ['10.1.0.2/16', ...VERIFIED.map((each) => `${each}/16`)], ['10.1.0.1/16']);
     players.join(middle, 'game', [`${ADDRESS}/16`, ...browsers.map((each) => `${each}/16`)], [`${HOST}/16`]);
-    middle.run('ip', 'route', 'add', '10.64.0.0/10', 'via', '10.1.0.2'); // where answers to forged addresses go
+    middle.run('ip', 'route', 'add', '10.64.0.0/10', 'via', '10.1.0.2'); // a route for answers to forged addresses
     const server = await startServer({ folder, port: 8304, namespace: middle.pid });
     const proxy = await startProxy({ server: 8304, address: '0.0.0.0', listen: 8303, records: join(folder, 'records.jsonl'),
         args: ['--items', 'none'], namespace: middle.pid });
-    const game = new Child('the players', process.execPath, [script('door_players.mjs'), HOST, PORT, ADDRESS, `${PLAYERS}`,
+    const game = new Child('the players', process.execPath, [script('admission_players.mjs'), HOST, PORT, ADDRESS, `${PLAYERS}`,
         `${NEWCOMERS}`, `${SECONDS}`, ...browsers], { namespace: players.pid });
     await game.waitFor(/playing.*\n/, WAIT_MS);
     t.diagnostic(game.output.trim());
@@ -99,7 +99,7 @@ test('strangers take nothing from players, keep nobody out, and are not in the r
     for (const host of [strangers, players, middle]) await host.stop();
 });
 
-test('a player whose NAT changes its port has to connect again, with twscope as without', async () => {
+test('a player whose NAT changes the port must reconnect, as without twscope', async () => {
     const server = await startServer({ folder, port: await freePort() });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'nat.jsonl') });
     for (const port of [server.port, proxy.port]) {
@@ -118,8 +118,8 @@ test('a player whose NAT changes its port has to connect again, with twscope as 
     await server.stop();
 });
 
-test('a datagram in the name of the proxy does not go round in a loop', async () => {
-    const echo = dgram.createSocket('udp4'); // a server that answers everything
+test('a datagram with the proxy\'s own source address does not go in circles', async () => {
+    const echo = dgram.createSocket('udp4'); // a server that sends everything back
     let seen = 0;
     echo.on('message', (datagram, { port, address }) => { seen += 1; echo.send(datagram, port, address); });
     await new Promise((resolve) => { echo.bind(0, '127.0.0.1', resolve); });
@@ -127,7 +127,7 @@ test('a datagram in the name of the proxy does not go round in a loop', async ()
     const client = dgram.createSocket('udp4');
     const forge = new Child('one forged datagram', FLOOD, ['127.0.0.1', `${proxy.port}`, '0', '1', 'loop']);
     await forge.ended;
-    // What was sent behind it is answered; by then it would have gone round many times.
+    // A later request is answered. Otherwise the first one would have gone in circles many times by now.
     const answers = new Promise((resolve) => { client.on('message', resolve); });
     client.send(Buffer.from('\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffgie3\x05', 'latin1'), proxy.port, '127.0.0.1');
     await answers;

@@ -1,12 +1,12 @@
-// Players at the door: some are in all the time, others come while something else comes, too. Says how they fared, as one JSON object
-// for each time.
-//   node door_players.mjs HOST PORT ADDRESS PLAYERS NEWCOMERS SECONDS [BROWSER_ADDRESS...]
-// Prints "playing" when the first are in, then at each SIGUSR2 watches for SECONDS, while newcomers join one after the other, and the
-// browsers ask for the server's info once. Until SIGTERM.
+// Players during an attack: some are in the game all the time, others join meanwhile. Prints how they fared as one JSON object for each
+// watched period.
+//   node admission_players.mjs HOST PORT ADDRESS PLAYERS NEWCOMERS SECONDS [BROWSER_ADDRESS...]
+// Prints "playing" once the first players are in the game. At each SIGUSR2, watches for SECONDS while newcomers join one after the other
+// and each browser requests the server's info once. Runs until SIGTERM.
 import dgram from 'node:dgram';
 import { Bot } from './bot.mjs';
 
-const TICK_MS = 40; // snapshots come 25 times a second
+const TICK_MS = 40; // servers send 25 snapshots a second
 const LONGEST_ANSWER_MS = 1000;
 const GET_INFO = Buffer.concat([Buffer.from('xe\x12\x34\0\0', 'latin1'), Buffer.alloc(4, 0xff), Buffer.from('gie3\x56')]);
 const TOKEN = `iext${0x123456}\0`;
@@ -34,7 +34,7 @@ async function watch(ms) {
     return { snapshots: got.reduce((sum, each) => sum + each, 0), expected, p99_gap_ms: gaps[Math.floor(gaps.length * 0.99)] };
 }
 
-/** Whether it is answered in time. */
+/** Returns whether the request is answered in time. */
 const ask = (from) => new Promise((resolve) => {
     const socket = dgram.createSocket('udp4');
     const end = (answered) => { socket.close(); resolve(answered); };
@@ -45,7 +45,7 @@ const ask = (from) => new Promise((resolve) => {
     socket.bind(0, from, () => socket.send(GET_INFO, port, host));
 });
 
-/** The browsers, one after another, within a second. */
+/** Sends the browsers' requests one after another within a second. */
 async function browse() {
     const asked = browsers.map(async (from, index) => { await sleep(index * 1000 / browsers.length); return ask(from); });
     return (await Promise.all(asked)).filter((answered) => answered).length;
@@ -55,13 +55,13 @@ let rounds = 0;
 async function round() {
     rounds += 1;
     const crowd = watch(seconds * 1000);
-    await sleep(500); // what comes has begun by then
+    await sleep(500); // the attack has begun by then
     const answered = browse();
     const joins = [];
     for (let index = 0; index < newcomers; index += 1) {
         const began = performance.now();
         const bot = make(`n${rounds}.${index}`);
-        // The library repeats its CONNECT every 500 ms, as game clients do.
+        // The library repeats its CONNECT every 500 ms, like game clients.
         joins.push(await bot.join(20000).then(() => Math.round(performance.now() - began), () => null));
         await bot.leave();
     }
