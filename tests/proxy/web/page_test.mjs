@@ -1,4 +1,4 @@
-// The live page's sources: types, rules, the size of their bundle, and what single modules do.
+// Tests the live page's sources: types, lint rules, the size of the bundle, and single modules.
 //   node page_test.mjs
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -23,7 +23,7 @@ function run(...command) {
     assert.equal(status, 0, stdout + stderr);
 }
 
-// What modules look at when they are loaded, in a browser.
+// Replaces the browser's objects that modules use when they are loaded.
 Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null }, addEventListener: () => {} });
 
 /** Runs Debian's esbuild, as the build does. */
@@ -32,7 +32,7 @@ function bundle(flags) {
     assert.equal(status, 0, error?.message ?? stderr);
 }
 
-/** What a module exports, bundled alone. */
+/** Bundles a module alone and returns its exports. */
 async function load(module) {
     const folder = mkdtempSync(join(tmpdir(), 'twscope-page-'));
     const file = join(folder, 'module.mjs');
@@ -42,7 +42,7 @@ async function load(module) {
     return loaded;
 }
 
-test('the sources keep to their types and rules', () => {
+test('the sources pass the type check and the lint rules', () => {
     run('node_modules/typescript/bin/tsc', '--noEmit');
     run('node_modules/eslint/bin/eslint.js', '--max-warnings', '0', 'src');
 });
@@ -58,30 +58,30 @@ test('the bundle is small', () => {
     console.log(`first load: ${bytes} bytes compressed`);
 });
 
-test('sliders and the text of an impairment say the same', async () => {
+test('the sliders and the text of an impairment agree', async () => {
     const { textOf, valuesOf, PRESETS } = await load('impairment');
     for (const { title, c2s, s2c } of PRESETS) assert.deepEqual(valuesOf(textOf(c2s, s2c)), { c2s, s2c }, title);
     assert.equal(textOf({}, {}), 'none');
-    assert.equal(textOf({ burst: 3 }, {}), 'none'); // bursts of nothing
+    assert.equal(textOf({ burst: 3 }, {}), 'none'); // a burst without loss means nothing
     assert.deepEqual(valuesOf('loss=2%'), { c2s: { loss: 2 }, s2c: { loss: 2 } });
     assert.deepEqual(valuesOf('s2c:delay=1s,jitter=500us').s2c, { delay: 1000, jitter: 0.5 });
     assert.deepEqual(valuesOf('none; ;x:=,,'), { c2s: {}, s2c: {} });
 });
 
-test('one slider changes one setting: what the others cannot show stays as it was written', async () => {
+test('a slider changes only its own setting in the text', async () => {
     const { withSetting } = await load('impairment');
     for (const [text, changed, wanted] of [
         ['s2c:delay=1500ms,loss=0.25%,rate=1mbit', ['s2c', 'jitter', 7], 's2c:delay=1500ms,loss=0.25%,rate=1mbit,jitter=7ms'],
         ['s2c:delay=1s,jitter=3ms', ['s2c', 'jitter', 0], 's2c:delay=1s'],
         ['delay=40ms,rate=2mbit', ['c2s', 'delay', 10], 'c2s:delay=10ms,rate=2mbit;s2c:delay=40ms,rate=2mbit'],
-        ['c2s:loss=2%,burst=3;s2c:dup=1%', ['c2s', 'loss', 0], 's2c:dup=1%'], // bursts of nothing
+        ['c2s:loss=2%,burst=3;s2c:dup=1%', ['c2s', 'loss', 0], 's2c:dup=1%'], // a burst without loss means nothing
         ['c2s:loss=2%,burst=3', ['c2s', 'burst', 1], 'c2s:loss=2%'],
         ['none', ['s2c', 'delay', 5], 's2c:delay=5ms'],
         ['c2s:delay=5ms', ['c2s', 'delay', 0], 'none'],
     ]) assert.equal(withSetting(text, ...changed), wanted, text);
 });
 
-test('what hides in a text is shown, and markup is text', async () => {
+test('hidden characters are made visible, and markup stays text', async () => {
     const { shown } = await load('dom');
     assert.equal(shown('\u202elivE\u200b\u0007\u2066x\u009b'), '⟨202e⟩livE⟨200b⟩⟨7⟩⟨2066⟩x⟨9b⟩');
     assert.equal(shown('<img src=x onerror=alert(1)> ünï ∗ 日本\n'), '<img src=x onerror=alert(1)> ünï ∗ 日本\n');
@@ -99,7 +99,7 @@ function contrast(one, other) {
     return (bright + 0.05) / (dark + 0.05);
 }
 
-test('texts stand out from what they stand on, and lines of charts from theirs, as WCAG AA asks, dark and light', () => {
+test('texts and chart lines have the contrast that WCAG AA requires, in both themes', () => {
     const css = readFileSync(join(PAGE, 'src/page.css'), 'utf8');
     const colorsOf = (selector) => {
         const block = css.slice(css.indexOf(`${selector} {`)).split('}')[0];
@@ -119,18 +119,18 @@ test('texts stand out from what they stand on, and lines of charts from theirs, 
         }
         holds('accent-ink', 'accent', TEXT);
         holds('ink', 'mark', TEXT);
-        holds('page', 'ink', TEXT); // the word at the pointer on the timeline
+        holds('page', 'ink', TEXT); // the text at the pointer on the timeline
         for (const line of ['bar', 'full', 'distance', 'bad', 'warn', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8']) holds(line, 'card', GRAPHIC);
     }
     const dark = colorsOf(':root[data-theme="dark"]');
     assert.ok(contrast(colorsOf(':root').card, colorsOf(':root').bad) >= TEXT); // alarms
     assert.ok(contrast('#1a0605', dark.bad) >= TEXT);
-    for (const [text, ground] of [['#f2f5f8', '#121820'], ['#10141a', '#ffd54a'], ['#ffffff', '#0a0e14']]) { // on the game: buttons, names
+    for (const [text, ground] of [['#f2f5f8', '#121820'], ['#10141a', '#ffd54a'], ['#ffffff', '#0a0e14']]) { // buttons and names over the game
         assert.ok(contrast(text, ground) >= TEXT, `${text} on ${ground}`);
     }
 });
 
-test('completion proposes what can stand there', async () => {
+test('completion proposes the words that may follow', async () => {
     const { proposals } = await load('complete');
     const keys = { keys: ['session', 'size', 'fields.message', 'severity'], item_keys: ['type', 'at.game'], item_types: ['character'],
         words: { type: ['finding', 'snapshot'], severity: ['info', 'warning', 'error'] }, item_words: {} };
@@ -146,7 +146,7 @@ test('completion proposes what can stand there', async () => {
     assert.equal(proposals(keys, 'not se').begin, 4);
 });
 
-test('the history gives back each moment, whatever came between, and forgets what is too old', async () => {
+test('the history returns each moment, and removes old ones', async () => {
     const { History } = await load('history');
     const { Moment } = await load('moment');
     const history = new History();
@@ -171,12 +171,12 @@ test('the history gives back each moment, whatever came between, and forgets wha
     assert.equal(history.indexAt(0), -1);
 });
 
-test('keys of items are told from what they are made of', async () => {
+test('the key of an item can be split into object and id again', async () => {
     const { keyOf, partsOf } = await load('objects');
     for (const parts of [[0, 0], [3, 63], [-1, 0], [-40, 65535], [200, 1]]) assert.deepEqual(partsOf(keyOf(...parts)), parts);
 });
 
-test('a moment shows the map that was there then, and none while the next one is on its way', async () => {
+test('a moment has the map of its time, and none while the next map is being loaded', async () => {
     const { Store } = await load('store');
     const store = new Store();
     const [first, second] = [{}, {}];
@@ -192,7 +192,7 @@ test('a moment shows the map that was there then, and none while the next one is
     assert.equal(store.tiles, null);
 });
 
-test('a whole frame of the tick that came last takes its place, so that a step back is one', async () => {
+test('a full frame replaces a frame of the same tick', async () => {
     const { History } = await load('history');
     const { Moment } = await load('moment');
     const history = new History();
@@ -208,7 +208,7 @@ test('a whole frame of the tick that came last takes its place, so that a step b
     assert.deepEqual([...history.momentAt(3).items.values()], [item(5)]);
 });
 
-test('a link names a view, and is read as it was written; what is no such link is ignored', async () => {
+test('parsing a link reverses writing it, and ignores unknown parts', async () => {
     const { linkText, parseLink } = await load('links');
     for (const link of [{}, { session: 3 }, { session: 0 }, { session: 3, tick: 14448, tab: 'findings' }, { tab: 'log' }]) {
         assert.deepEqual(parseLink(`#${linkText(link)}`), link);
@@ -231,7 +231,7 @@ test('the history finds the frame of a tick, or the last one before it', async (
     assert.deepEqual([9, 10, 11, 12, 14, 15].map((tick) => history.indexOfTick(tick)), [-1, 0, 0, 1, 2, -1]);
 });
 
-test('what has grown is said for a minute, and what is over is not said again', async () => {
+test('growth of a counter is reported for a minute, and only once', async () => {
     const { Growth } = await load('rates');
     const growth = new Growth();
     const said = [[0, 5], [1000, 5], [2000, 6], [61_000, 6], [62_000, 6], [63_000, 2], [64_000, 3]].map(([now, value]) => growth.grew('a', value, now));
@@ -239,7 +239,7 @@ test('what has grown is said for a minute, and what is over is not said again', 
     assert.equal(growth.grew('b', 1, 64_000), false);
 });
 
-test('findings that stand close together say how many of which kind', async () => {
+test('a mark of several findings names their kinds and numbers', async () => {
     const { wordsOf } = await load('timeline');
     const mark = (name) => ({ time_ms: 1, session: 1, severity: 'warning', text: `warning ${name}: session 1, tick 2. What it means.` });
     assert.equal(wordsOf({ marks: [mark('a.b')] }), 'warning a.b: session 1, tick 2. What it means.');
@@ -247,7 +247,7 @@ test('findings that stand close together say how many of which kind', async () =
     assert.equal(wordsOf({ marks: ['a', 'b', 'c', 'd', 'e'].map(mark) }), '5 findings: 1 × a, 1 × b, 1 × c, 1 × d, …');
 });
 
-test('the map fills the canvas as far as it can', async () => {
+test('the camera shows as little as possible outside the map', async () => {
     const { Camera } = await load('camera');
     const camera = Object.assign(new Camera(), { width: 100, height: 100, scale: 1 });
     for (const [x, y, width, height, wanted] of [[0, 0, 400, 400, [50, 50]], [390, 200, 400, 400, [350, 200]], [10, 10, 60, 400, [30, 50]]]) {
@@ -257,7 +257,7 @@ test('the map fills the canvas as far as it can', async () => {
     }
 });
 
-test('the key has the colours of the tiles that the map has, each once', async () => {
+test('the key lists the colour of each kind of tile in the map once', async () => {
     const { Tiles } = await load('tiles');
     const tiles = new Tiles({ width: 2, height: 2, layers: { game: { tiles: btoa('\x00\x01\x01\x03'), names: {} }, front: { tiles: btoa('\x00\x00\x00\x01'), names: {} } },
         swatches: [{ layer: 'game', first: 0, last: 0, color: '#000000', label: 'air' }, { layer: 'game', first: 1, last: 1, color: '#111111', label: 'solid' },

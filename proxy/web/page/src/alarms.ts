@@ -7,7 +7,7 @@ import { settle } from './settle';
 const MOST_NAMED = 5;
 const RESTART_SHOWN_MS = 20_000;
 
-/** `about` identifies the problem; it stays the same when the numbers in `text` change. */
+/** A problem to show. `about` identifies the problem and stays the same when the numbers in `text` change. */
 interface Alarm { about: string; text: string }
 
 export class Alarms {

@@ -38,7 +38,7 @@ export class Camera {
         this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, FARTHEST), NEAREST);
     }
 
-    /** Moves so that an area of this size, beginning at (0, 0), fills as much of the canvas as it can. */
+    /** Moves the view so that it shows as little as possible outside an area of this size with its corner at (0, 0). */
     keepInside(width: number, height: number): void {
         const keep = (at: number, shown: number, size: number): number =>
             (shown >= size ? size / 2 : Math.min(Math.max(at, shown / 2), size - shown / 2));
@@ -52,7 +52,7 @@ export class Camera {
         return { left, top, right, bottom };
     }
 
-    /** Makes the context's coordinates world units. */
+    /** Sets the context's transformation, so that its coordinates are world units. */
     apply(context: CanvasRenderingContext2D, ratio: number): void {
         const scale = this.scale * ratio;
         context.setTransform(scale, 0, 0, scale, (this.width / 2 - this.x * this.scale) * ratio,

@@ -24,7 +24,7 @@ const SKINS: Record<string, string> = {
 
 const TEAMS_FLAG = 1;
 
-/** The colours of each client_info item's own skin; null if they are unknown. */
+/** A cache: the skin colours in each client_info item; null if they are unknown. */
 const skins = new WeakMap<Item, { body: string; feet: string } | null>();
 
 function ownSkin(info: Item): { body: string; feet: string } | null {

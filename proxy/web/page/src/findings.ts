@@ -12,7 +12,7 @@ const CLASS: Record<Severity, string> = { error: 'bad', warning: 'warn', info: '
 const ORDER: Severity[] = ['error', 'warning', 'info'];
 const MAX_ROWS = 60;
 
-/** Returns a finding's name and its subject. Its meaning is shown elsewhere: beside its kind, and in its explanation. */
+/** Returns a finding's name and its subject, without its meaning, which the list of kinds and the explanation show. */
 function brief(mark: RecentFinding): { name: string; about: string } {
     const [, name, about] = /^\w+ ([\w.]+): (.*?)(?:\. |$)/.exec(mark.text) ?? [];
     return { name: name ?? mark.text, about: about ?? '' };
@@ -24,7 +24,7 @@ const nameItem = (item: Candidate['item'], field?: string): string =>
 const guess = ({ item, field, value, expected }: Candidate): string =>
     nameItem(item, field) + (expected === undefined ? '' : `: ${value} instead of ${expected}`);
 
-/** Returns an explained finding without the guesses that its explanation replaces. */
+/** Returns a finding without its guesses if an explanation replaces them. */
 function withoutGuess(record: FindingRecord): FindingRecord {
     const rest = { ...record };
     delete rest.name;

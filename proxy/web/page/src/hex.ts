@@ -12,11 +12,11 @@ export interface FindingRecord {
 
 const A_ROW = 16;
 
-/** Shows bytes; secret bytes come as another text, which is shown as it is. */
+/** Shows bytes as hex. Instead of secret bytes, twscope sends a text, which is shown unchanged. */
 export const bytesView = (hex: string, marked: number | undefined): HTMLElement =>
     (/^[0-9a-f]+$/.test(hex) ? hexView(hex, marked) : make('p', 'soft', hex));
 
-/** `hex`: two digits for each byte. Marks the bytes from index `marked` to the end of their row. */
+/** Shows bytes as rows of hex, and marks the byte with index `marked`. `hex`: two digits for each byte. */
 function hexView(hex: string, marked: number | undefined): HTMLElement {
     const view = make('pre', 'hex');
     const bytes = hex.match(/../g) ?? [];

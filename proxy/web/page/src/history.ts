@@ -41,8 +41,8 @@ export class History {
         this.bytes = 0;
     }
 
-    /** Returns how many of the oldest frames were removed. A full frame replaces the last frame if it has the same tick,
-     *  because the page requested it again. */
+    /** Adds a frame and returns how many of the oldest frames were removed. A full frame replaces the last frame if both have
+     *  the same tick, because the page may request the current frame again. */
     add(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): number {
         if (full && this.entries[this.entries.length - 1]?.tick === moment.tick) this.drop(this.entries.pop());
         const key = full || this.entries.length === 0 || ++this.sinceFull >= KEYFRAME_EVERY;
@@ -86,7 +86,7 @@ export class History {
         return last && tick <= last.tick ? this.entries.findLastIndex((entry) => entry.tick <= tick) : -1;
     }
 
-    /** Returns a frame in the form in which twscope sent it. */
+    /** Returns a frame in the format of twscope's messages. */
     rowAt(index: number): object {
         const entry = this.entries[index];
         if (!entry) return {};

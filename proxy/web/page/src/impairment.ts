@@ -1,4 +1,4 @@
-// An impairment as text and as the values of sliders, and the presets.
+// Converts an impairment between text and slider values; the presets.
 
 export interface Knob { name: string; title: string; unit: string; most: number; step: number }
 
@@ -33,7 +33,7 @@ export function textOf(c2s: Values, s2c: Values): string {
     return parts.length === 0 ? 'none' : parts.map(([dir, text]) => `${dir}:${text}`).join(';');
 }
 
-/** Returns the text with one setting changed. All other settings stay as they are written. */
+/** Returns the text with one setting changed. The text of all other settings stays the same. */
 export function withSetting(text: string, dir: Direction, name: string, value: number): string {
     const settings = settingsIn(text);
     const ours = settings[dir];
@@ -46,7 +46,7 @@ export function withSetting(text: string, dir: Direction, name: string, value: n
     return parts.length === 0 ? 'none' : parts.join(';');
 }
 
-/** Returns the settings in a text, each as it is written. */
+/** Returns the unparsed settings of each direction in a text. */
 function settingsIn(text: string): Record<Direction, Map<string, string>> {
     const settings = { c2s: new Map<string, string>(), s2c: new Map<string, string>() };
     for (const section of text.split(';')) {
@@ -60,7 +60,7 @@ function settingsIn(text: string): Record<Direction, Map<string, string>> {
     return settings;
 }
 
-/** Returns the slider values for a text. Settings without a slider (a rate) exist only in the text. */
+/** Returns the slider values for a text. Leaves out settings without a slider, such as a rate. */
 export function valuesOf(text: string): Record<Direction, Values> {
     const values = { c2s: {} as Values, s2c: {} as Values };
     for (const [dir, settings] of Object.entries(settingsIn(text)) as [Direction, Map<string, string>][]) {

@@ -11,7 +11,7 @@ const MAX_MARKS = 2000;
 export class Intake {
     private lastNumber = 0;
 
-    /** `again`: requests a full frame. */
+    /** `again` is called to request a full frame. */
     constructor(private readonly store: Store, private readonly again: () => void) {}
 
     frame(frame: Frame): void {
@@ -34,7 +34,7 @@ export class Intake {
         if (forgotten > 0 && store.paused !== null) store.paused = Math.max(store.paused - forgotten, 0);
     }
 
-    /** Adds the bars of snapshots that could not be rebuilt. They come alone while there is no new frame. */
+    /** Adds the bars of snapshots that could not be rebuilt. twscope sends them separately while there is no new frame. */
     bars(session: number, bars: readonly BarRow[]): void {
         if (session === this.store.source) this.addBars(bars);
     }
@@ -71,7 +71,7 @@ export class Intake {
         store.tell('state');
     }
 
-    /** Begins with another source and discards everything about the previous one. */
+    /** Discards all data of the previous source. Called when another source is shown. */
     begin(): void {
         this.lastNumber = 0;
         this.store.forget();

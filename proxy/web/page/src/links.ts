@@ -46,7 +46,7 @@ export class Links {
         at('share').addEventListener('click', () => void this.share());
     }
 
-    /** Shows what the address names. */
+    /** Opens the view that the address names. */
     follow(): void {
         this.wanted = parseLink(location.hash);
         const { tab, session } = this.wanted;
@@ -56,7 +56,7 @@ export class Links {
         this.settle();
     }
 
-    /** Shows the wanted parts as far as their data has arrived. */
+    /** Opens the wanted session and tick once their data has arrived. */
     private settle(): void {
         const { store, wanted: { session = store.source, tick } } = this;
         if (!store.state || (tick === undefined && this.wanted.session === undefined)) return;

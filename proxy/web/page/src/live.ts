@@ -1,4 +1,4 @@
-// The connection to twscope. It reconnects by itself and repeats what was requested.
+// The connection to twscope. It reconnects by itself and repeats the page's requests.
 import type { Message } from './protocol';
 import { authorization, protocols } from './token';
 
@@ -9,7 +9,7 @@ const REFUSED_AGAIN_MS = 3000; // a page that is refused has no advantage from a
 const CHECK_MS = 1000;
 const SILENT_MS = 3000; // the state comes twice a second, so a longer silence means a broken connection
 const PATIENCE_MS = 1000;
-const BELIEVED_AFTER = 3; // number of attempts; a single one may fail while the observer restarts
+const BELIEVED_AFTER = 3; // number of failed attempts before a refusal is shown; one may fail while the observer restarts
 
 /** Returns why twscope refuses this page; empty if it does not answer or no longer refuses. */
 async function refusal(attempts: number): Promise<string> {

@@ -30,9 +30,9 @@ export class Log {
     private readonly lines = make('ol', 'lines');
     private readonly note = make('p', 'soft');
     private stopped = false;
-    /** The lines shown, as many as `lines` has. */
+    /** The records of the shown lines, one for each element of `lines`. */
     private shownLines: LogLine[] = [];
-    /** The last lines shown, which other sessions may receive, too. */
+    /** The newest lines shown. A new line with the same text is merged into one of them. */
     private latest: Shown[] = [];
     private before = new Set<string>();
     /** Names by player number in the current source, including players who have left. */
@@ -96,7 +96,7 @@ export class Log {
     add(lines: readonly LogLine[], lost: number): void {
         const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
-        if (fresh.length > 0) this.before.clear(); // all further lines are new
+        if (fresh.length > 0) this.before.clear(); // no later line was shown before
         const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.shown(line)]));
         if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);

@@ -81,7 +81,7 @@ function collect(): void {
 /** Returns the address that players enter. A server that listens on all addresses is reached at this page's host. */
 const connectAddress = (listen: string): string => listen.replace(/^(0\.0\.0\.0|\[::\])(?=:\d+$)/, location.hostname);
 
-/** Returns what to do while no game is shown. */
+/** Returns a text that tells the viewer what to do while no game is shown. */
 function nextStep(state: State): string {
     if (!state.inspecting) return 'twscope forwards only and inspects nothing, so there is no game to be seen.';
     const client = state.sessions.find((session) => !session.closed);

@@ -41,7 +41,7 @@ export class Moment {
         return this.flags = game ? int(game, 'game_info.game_flags') : 0;
     }
 
-    /** Client id of the player for whom the snapshot was made; -1 if it does not say. */
+    /** Client id of the player for whom the snapshot was made; -1 if it is unknown. */
     get local(): number {
         for (const info of this.all('player_info')) {
             if (int(info, 'player_info.local')) return int(info, 'player_info.client_id');

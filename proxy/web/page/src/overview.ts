@@ -1,4 +1,4 @@
-// A whole map as one small picture.
+// Draws a whole map as one small picture.
 
 const PIXELS = 2; // size of a tile in the picture, unless the map is too large for it
 const MOST_PIXELS = 4 << 20;

@@ -11,8 +11,8 @@ export interface SessionState {
 
 export interface RelayTraffic { datagrams: number; bytes: number; dropped: number; refused: number; copies_lost: number }
 
-/** One of several servers. If it comes from a stream of records: also the address of its own page (empty if unknown), the
- *  number of records, and the time of the latest one. */
+/** One of several servers. A server from a stream of records also has the address of its own page (empty if unknown), its
+ *  number of records, and the time of the latest record. */
 export interface ServerState {
     name: string; server: string; listen: string[]; silent: boolean; players: number; findings: number;
     page?: string; records?: number; last_ms?: number;
@@ -33,7 +33,7 @@ export const nameOf = (mark: RecentFinding): string => /^\w+ ([\w.]+): /.exec(ma
 
 const kindOf = (mark: RecentFinding): string => mark.text.slice(0, mark.text.indexOf(': '));
 
-/** Whether `now` is the same finding as `before`, with an explanation. */
+/** Whether `now` is the explained form of the finding `before`. */
 export const isExplained = (before: RecentFinding, now: RecentFinding): boolean => now.tick !== undefined && before.tick === now.tick
     && before.session === now.session && before.time_ms === now.time_ms && kindOf(before) === kindOf(now);
 

@@ -2,14 +2,14 @@
 export const rate = (now: number, then: number | undefined, seconds: number): number =>
     (then === undefined || seconds <= 0 ? 0 : Math.max(now - then, 0) / seconds);
 
-/** Returns the mean of the values added since `then`, from two means and the numbers of values behind them. */
+/** Returns the mean of the values added since `then`. `now` and `then`: means; `count` and `oldCount`: their numbers of values. */
 export const meanSince = (now: number, count: number, then: number, oldCount: number): number =>
     (count > oldCount ? Math.max(now * count - then * oldCount, 0) / (count - oldCount) : 0);
 
 const RECENT_MS = 60_000;
 const MOST_COUNTERS = 5000;
 
-/** Tells, for a minute after each growth that the page saw, that a counter has grown. */
+/** Remembers for a minute that a counter has grown while the page was open. */
 export class Growth {
     private readonly seen = new Map<string, { value: number; grew: number }>();
 

@@ -10,7 +10,7 @@ const FORWARDED = [...COMMON, 'to clients', 'to the server', 'clients at', 'addr
 const COLLECTED = [...COMMON, 'records/s', 'latest', 'its page'];
 
 export class Servers {
-    /** The server whose sessions are shown; null: those of all servers. */
+    /** The server whose sessions are shown; null if the sessions of all servers are shown. */
     chosen: string | null = null;
     private readonly rows = make('tbody');
     private readonly heads = make('tr');

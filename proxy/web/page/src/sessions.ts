@@ -9,20 +9,20 @@ import { Servers } from './servers';
 import { keyed, settle } from './settle';
 import { WORLD, type Store } from './store';
 
-/** What the cells of a session's row are made from. */
+/** The data for the cells of a session's row. */
 interface CellContext {
     session: SessionState;
     old: SessionState | undefined;
     seconds: number;
     name: Node | string;
-    /** Whether the counter has grown recently. An older growth is no alarm any more. */
+    /** Whether the counter has grown recently. Older growth is not shown as an alarm. */
     grew(counter: string, value: number): boolean;
 }
 
 interface Column {
     title: string;
     tip?: string;
-    /** The width of the panel from which on the column is shown: 0 for always, 3 for very wide (page.css). */
+    /** The least width of the panel that shows the column: 0 for any width, 3 for very wide (page.css). */
     room: 0 | 1 | 2 | 3;
     /** Whether records of a stream contain the value while a session is open. */
     inStream?: true;
@@ -44,7 +44,7 @@ function verified({ session: { snapshots, verified: good, closed }, grew }: Cell
     return number(snapshots ? percent(good / snapshots) : '–', closed || !snapshots ? '' : good === snapshots ? 'good' : isNew ? 'bad' : '');
 }
 
-/** The ping of the last seconds; of the whole session if there were no new values. */
+/** Returns the ping since the previous state; without new values, the ping of the whole session. */
 function ping({ session: now, old }: CellContext): string {
     if (now.ack_lag_count === 0) return '–';
     const isNewer = old !== undefined && now.ack_lag_count > old.ack_lag_count;

@@ -25,7 +25,7 @@ export class Shelf {
         onOpened('recording', () => this.refresh());
     }
 
-    /** `there`: whether twscope has such folders. */
+    /** Shows or hides the list. `there`: twscope has folders for recordings. */
     setAvailable(there: boolean): void {
         this.there = there;
         this.element.hidden = !there;

@@ -63,7 +63,7 @@ export class Store {
         this.tell('map');
     }
 
-    /** Whether the finding belongs to the current source. */
+    /** Whether the finding is about the current source. */
     has(mark: RecentFinding): boolean { return this.source === WORLD || mark.session === this.source || mark.session === 0; }
 
     get isLive(): boolean { return this.paused === null; }

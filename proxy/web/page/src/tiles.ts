@@ -60,7 +60,7 @@ export class Tiles {
         return this.layers.get(layer)?.tiles[cy * this.width + cx] ?? 0;
     }
 
-    /** Returns what is on a tile, without air. */
+    /** Returns the tiles of all layers at this position, without air. */
     at(x: number, y: number): TileFact[] {
         if (x < 0 || y < 0 || x >= this.width || y >= this.height) return [{ layer: 'map', index: 0, name: 'outside', number: 0 }];
         const facts: TileFact[] = [];
@@ -94,8 +94,8 @@ export class Tiles {
 
     private get overview(): HTMLCanvasElement { return this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
 
-    /** Draws the area outside the map. There the outermost tiles continue, as in the game; they are darker, so that the edge
-     *  is visible. */
+    /** Draws the area outside the map. The outermost tiles continue there, as in the game, but darker, so that the edge is
+     *  visible. */
     private drawBeyond(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
         const [width, height] = [this.width * TILE, this.height * TILE];
         if (left >= 0 && top >= 0 && right <= width && bottom <= height) return;
@@ -114,7 +114,7 @@ export class Tiles {
         }
     }
 
-    /** Returns the colour of the most important tile for a view from afar: one that carries or kills a tee, then any other. */
+    /** Returns the colour of a tile in the small picture: that of the first layer, by importance, that is not air. */
     private colorAt(x: number, y: number): string {
         for (const name of SEEN_FROM_AFAR) {
             const index = this.index(name, x, y);

@@ -16,7 +16,7 @@ interface Bin { x: number; marks: RecentFinding[] }
 
 const isError = ({ severity }: RecentFinding): boolean => severity === 'error';
 
-/** Returns the text of a single finding, or the number of findings of each kind. */
+/** Describes a mark: the text of its only finding, or the number of findings of each kind. */
 export function wordsOf({ marks }: Pick<Bin, 'marks'>): string {
     const [only] = marks;
     if (only && marks.length === 1) return only.text;
@@ -30,7 +30,7 @@ export class Timeline {
     private readonly canvas = at<HTMLCanvasElement>('timeline');
     private readonly context = this.canvas.getContext('2d');
     private dirty = true;
-    /** The pointer moves on the timeline, so drawing must not wait. */
+    /** Whether the pointer moves on the timeline, which is then drawn at once. */
     private pointed = false;
     private drawnAt = 0;
     private hover: number | null = null;
@@ -166,7 +166,7 @@ export class Timeline {
         }
     }
 
-    /** Leaves one bar for each column of pixels: the one with the worst result, and among equals the largest. */
+    /** Returns one bar for each column of pixels: the bar with the worst result, or the largest of several such bars. */
     private thinned(bars: readonly BarRow[], end: number): BarRow[] {
         const columns = new Map<number, BarRow>();
         for (const bar of bars) {

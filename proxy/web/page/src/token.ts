@@ -1,4 +1,4 @@
-// The token is in the part of the address behind '#', which browsers do not send. It is then kept for this tab, and removed from the address.
+// Takes the token from the part of the address after '#', which browsers do not send, keeps it for this tab, and removes it from the address.
 
 const KEPT = 'twscope-token';
 const TOKEN = /(^#|&)token=([^&]*)/;

@@ -122,7 +122,7 @@ export class TrafficPanel {
         store.on('source', () => { this.session.times.length = this.sizes.times.length = 0; this.session.rows.clear(); this.sizes.rows.clear(); });
     }
 
-    /** twscope adds up the bytes by type only while a viewer watches them. */
+    /** Tells twscope whether to count the bytes by type, which it does only for viewers. */
     private watch(on: boolean): void {
         this.watching = on;
         if (!on) this.lastBytes = null;

@@ -75,7 +75,7 @@ export class View {
         this.camera.move(dx, dy);
     }
 
-    /** Moves the camera by this share towards a view of all players. */
+    /** Moves the camera towards a view of all players, by this share of the distance. */
     private approachAll(share: number): void {
         const places = [...this.drawn.values()];
         if (places.length === 0) return;
@@ -112,7 +112,6 @@ export class View {
         store.tell('selection');
     }
 
-    /** Stops following. */
     private stopFollowing(): void {
         if (this.store.following === null && !this.keepsAll) return;
         this.keepsAll = false;
@@ -213,7 +212,7 @@ export class View {
         if (tiles && x >= 0 && y >= 0 && x <= tiles.width * TILE && y <= tiles.height * TILE) this.keepInside();
     }
 
-    /** Returns the position to follow. If the followed player is dead or has left, returns what the session is shown. */
+    /** Returns the position to follow. If the followed player is dead or has left, returns the centre of the session's view. */
     private followed(moment: Moment): Place | null {
         const { store } = this;
         if (store.following === null) return null;
@@ -246,8 +245,8 @@ export class View {
         }
     }
 
-    /** Returns the centre of what the session is shown: the position that it spectates, or that of its tee; for a dead player,
-     *  the last one. */
+    /** Returns the centre of the session's view: the position that it spectates, or the position of its tee, or the last known
+     *  centre if the player is dead. */
     private viewPoint(moment: Moment): Place | null {
         const [watching] = [...moment.all('spectator_info')];
         const place = watching ? positionOf(watching) : this.drawn.get(moment.local) ?? null;

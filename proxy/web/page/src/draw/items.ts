@@ -7,12 +7,12 @@ type Context = CanvasRenderingContext2D;
 
 const TICKS = 50;
 
-/** Speed and curvature of each weapon's projectiles, unless the server tunes them. */
+/** Speed and curvature of each weapon's projectiles on servers with default tunings. */
 const FLIGHTS: Record<number, { speed: number; curvature: number }> = {
     1: { speed: 2200, curvature: 1.25 }, 2: { speed: 2750, curvature: 1.25 }, 3: { speed: 1000, curvature: 7 },
 };
 
-/** Returns the position of a projectile at a tick, from the place, direction and tick of the shot. */
+/** Returns the position of a projectile at a tick, from the position, direction and tick of the shot. */
 export function flight(item: Item, tick: number): { x: number; y: number } | null {
     const from = positionOf(item);
     const name = nameOf(item);
@@ -152,7 +152,7 @@ export function items(context: Context, moment: Moment): void {
     }
 }
 
-/** Returns where an item is drawn. For a projectile, that is not the position in the item. */
+/** Returns the position at which an item is drawn. A projectile has moved away from the position in its item. */
 export function drawnAt(item: Item, moment: Moment): { x: number; y: number } | null {
     return nameOf(item).endsWith('projectile') ? flight(item, moment.tick) : positionOf(item);
 }

@@ -90,7 +90,7 @@ export interface Plate { left: number; right: number; top: number }
 const PLATE_HEIGHT = 17;
 const MOST_STEPS = 3;
 
-/** Returns a free height above the other name plates; after a few steps, gives up and overlaps. */
+/** Returns a height at which the name does not overlap the other names; after a few attempts, lets it overlap. */
 function freeTop(plates: readonly Plate[], left: number, right: number, top: number): number {
     for (let step = 0; step < MOST_STEPS; ++step) {
         const way = top - step * (PLATE_HEIGHT + 1);
