@@ -22,8 +22,9 @@ import performance
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAPTURES = {players: os.path.join(HERE, "..", "data", "captures", f"bench-{players}.pcap.gz") for players in (4, 64)}
 
-# The plain decoder takes so many times as long as DDNet's own classes at -O3, which are not here: the least and the most that was
-# measured. A ratio to it is shown with what follows for them, and judged by the less favourable end where a bar is about them.
+# The plain decoder takes this many times as long as DDNet's own classes at -O3, which are not here: the least and the most that was
+# measured. A ratio to the plain decoder is shown with the resulting ratio to these classes. If the bar is about these classes, the less
+# favourable end counts.
 PLAIN_BESIDE_DDNET = (1.25, 1.36)
 
 # One row each: what, unit, ours and the peer as (program, benchmark, figure), the bar: the ratio of the time the peer took to the time
@@ -55,7 +56,7 @@ ROWS = [
 
 
 def yardstick():
-    """GB/s of zlib's crc32 over a large buffer."""
+    """Returns the GB/s of zlib's crc32 over a large buffer."""
     data = bytes(64 << 20)
 
     def once():
@@ -67,7 +68,7 @@ def yardstick():
 
 
 def benchmarks(programs, rounds, seconds):
-    """Runs Google Benchmark programs in turns; the values of every round by (program, benchmark, figure)."""
+    """Runs Google Benchmark programs in turns. Returns the values of every round by (program, benchmark, figure)."""
     values = {}
     for done in range(rounds):
         for name in sorted({row[2][0] for row in ROWS}):
@@ -109,7 +110,7 @@ def library_rows(values):
 
 
 def cpu_seconds(command):
-    """User and system time of a process."""
+    """Returns the user and system time of a process."""
     def spent():
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime
@@ -120,7 +121,7 @@ def cpu_seconds(command):
 
 
 def decode_row(twscope, rounds, capture, values):
-    """`decode --items none` as a whole process beside the library alone, on the capture of 64 players."""
+    """Compares `decode --items none` as a whole process with the library alone, on the capture of 64 players."""
     with gzip.open(CAPTURES[64]) as packed, open(capture, "wb") as plain:
         shutil.copyfileobj(packed, plain)
     told = subprocess.run([twscope, "decode", "--stats", "--json", capture], check=True, capture_output=True, text=True)
@@ -132,7 +133,7 @@ def decode_row(twscope, rounds, capture, values):
 
 
 def records_rows(twscope, rounds, capture, recording):
-    """`records` of every change of 64 players' snapshots (a capture that decode_row has unpacked): whole processes, CPU time."""
+    """Measures the CPU time of `records` with every change of 64 players' snapshots (from a capture that decode_row has unpacked)."""
     subprocess.run([twscope, "decode", capture, "-o", recording], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     size = os.path.getsize(recording)
     chosen = {
@@ -148,7 +149,7 @@ def records_rows(twscope, rounds, capture, recording):
 
 
 def offline_rows(twscope, rounds, capture):
-    """twscope beside tshark, on the capture of 4 players (unpacked to `capture`): whole processes, CPU time."""
+    """Compares the CPU time of twscope and tshark, on the capture of 4 players (unpacked to `capture`)."""
     if not shutil.which("tshark"):
         return
     with gzip.open(CAPTURES[4]) as packed, open(capture, "wb") as plain:
@@ -223,7 +224,7 @@ def relay_rows(path):
 
 
 def world_rows(program, rounds):
-    """Worlds of what 64 players were shown; world_cost itself looks that there is one for each tick."""
+    """Measures merged snapshots of 64 players; world_cost itself checks that there is one for each tick."""
     found = json.loads(subprocess.run([program, str(rounds)], check=True, capture_output=True, text=True).stdout)
     for what, ms, bar in (("worlds of 64 players, beside decoding alone", "worlds_ms", None),
                           ("... and their JSON with every item (bar: 1.35 x the CPU of decoding alone)", "lines_ms", 1 / 1.35)):

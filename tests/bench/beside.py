@@ -23,7 +23,7 @@ LOADS = {"as fast as it goes": {"clients": 64, "window": 16}, "x 100 a second": 
 
 
 class Best:
-    """The best value of each figure and revision: the least, or the most for a rate."""
+    """Returns the best value of each figure and revision: the lowest, or the highest for a rate."""
 
     def __init__(self):
         self.values = {}
@@ -48,19 +48,19 @@ def libraries(best, name, build, seconds):
     for what, unit, (program, benchmark, figure), *_ in ROWS:
         path = os.path.join(build, "tests/bench", program)
         if not os.path.exists(path):
-            continue  # an older revision's
+            continue  # from an older revision
         output = subprocess.run(
             [path, "--benchmark_format=json", f"--benchmark_min_time={seconds}",
              # Older revisions name them by their template arguments, with namespaces.
              f"--benchmark_filter=^{benchmark.replace('<', '<.*')}$"], check=True, capture_output=True, text=True).stdout
         if not output:
-            continue  # what it measures came later
+            continue  # the revision lacks the measured feature
         value = json.loads(output)["benchmarks"][0][figure]
         best.note(what, unit, name, value * 1e6 if figure == "per_snapshot" else value / 1e6)
 
 
 def processes(best, name, build, captures):
-    """Whole processes over a capture: CPU time and the most memory at once."""
+    """Measures whole processes on a capture: CPU time and peak memory."""
     twscope = os.path.join(build, "proxy/twscope")
     for players, capture in captures.items():
         for what, arguments in (("stats", ["decode", capture, "--stats", "--json"]),
@@ -88,7 +88,7 @@ def relays(best, name, build, load, seconds):
 
 
 def sessions(best, name, build, generators):
-    """Played sessions: what each costs."""
+    """Measures the cost of each played session."""
     output = os.path.join(generators, "beside-sessions.json")
     subprocess.run([sys.executable, os.path.join(HERE, "relay/sessions_bench.py"), "--build", generators, "--twscope",
                     os.path.join(build, "proxy/twscope"), "--only", "memory", "--quick", "--json", output],

@@ -16,7 +16,7 @@ ServerDatagrams read_server_datagrams(const std::string& name) {
     std::uint16_t server = 0;
     for (auto& each : test::read_capture(test::test_data("captures/" + name))) {
         if (server == 0) {
-            server = each.destination_port; // a client speaks first
+            server = each.destination_port; // a client sends the first datagram
         }
         if (each.source_port == server) {
             const auto session = sessions.try_emplace(each.destination_port, sessions.size()).first;

@@ -24,7 +24,7 @@ struct Capture {
     std::vector<CapturedSnapshot> snapshots; ///< of all sessions, in the order they came
 };
 
-/// The snapshots in tests/data/captures/NAME. Throws std::runtime_error.
+/// Returns the snapshots in tests/data/captures/NAME. Throws std::runtime_error.
 Capture read_snapshots(const std::string& name);
 
 } // namespace tw::bench

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 COMMITTED = os.path.join(HERE, "counts.json")
 LOUD = 1.05  # times the committed figure
 
-# What is printed, the functions of stages.cpp that count, those that are taken off.
+# Rows: printed name, the functions of stages.cpp whose instructions count, the functions to subtract.
 STAGES = [
     ("huffman", "Huffman", ["huffman"], []),
     ("packet", "packet headers", ["packet"], ["huffman"]),
@@ -42,9 +42,9 @@ def fail(why):
 
 
 def run_callgrind(valgrind, program, work):
-    """What the program printed, and the profile it left."""
+    """Returns the program's output and its profile."""
     profile = os.path.join(work, "profile")
-    # Nothing of the environment: it lies on the stack and would shift what stands there.
+    # The environment is empty, because it is on the stack and would shift the data there.
     command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}", "--compress-strings=no", "--compress-pos=no",
                program]
     try:
@@ -57,7 +57,7 @@ def run_callgrind(valgrind, program, work):
 
 
 def inclusive_costs(profile):
-    """Instructions below each function of stages.cpp, from the calls to it."""
+    """Returns the instructions in each function of stages.cpp, including those of called functions."""
     costs = {}
     callee = None
     with open(profile, encoding="utf-8", errors="replace") as lines:
@@ -84,7 +84,7 @@ def measure(valgrind, program):
 
 
 def print_table(measured, committed):
-    """The stages that became much worse."""
+    """Returns the stages that became much worse."""
     worse = []
     loud, plain = ("\033[1;31m", "\033[0m") if sys.stdout.isatty() else ("", "")
     before = committed.get("instructions_per_snapshot", {})

@@ -1,5 +1,5 @@
-// What a snapshot costs in each dialect: the same tees and projectiles, moved alike, told by a server of 0.6 and by one of
-// 0.7, each through a session of its own. `per_snapshot` counts the snapshots that were verified.
+// Compares the cost of a snapshot in 0.6 and in 0.7: the same tees and projectiles with the same movements, each dialect in its own
+// session. `per_snapshot` counts the verified snapshots.
 
 #include "tests/support/session_script.h"
 
@@ -21,7 +21,7 @@ constexpr int kShots = 6;
 constexpr snapshot::Tick kFirst = 1000;
 constexpr snapshot::Tick kStep = 2;
 constexpr int kSnapshots = 2000;
-/// A client acknowledges what came so many snapshots ago.
+/// A client acknowledges with a delay of this many snapshots.
 constexpr int kAckLag = 2;
 
 class NoSink final : public record::RecordSink {
@@ -29,7 +29,7 @@ class NoSink final : public record::RecordSink {
     void on_record(const record::Record& /*record*/) override {}
 };
 
-/// What both dialects have alike: items of the same ints, though not of the same numbers.
+/// The items that are equal in both dialects: they have the same ints, but different type numbers.
 test::Items items_at(int step, Dialect dialect) {
     test::Items items;
     for (int tee = 0; tee < kTees; ++tee) {
@@ -37,13 +37,13 @@ test::Items items_at(int step, Dialect dialect) {
         character[0] = kFirst + step;
         character[1] = 1600 + 40 * tee + step % 200; // x
         character[2] = 1000 + 7 * tee;
-        character[3] = 256;                // its speed
-        character[5] = (step * 13) % 1600; // where it aims
+        character[3] = 256;                // speed
+        character[5] = (step * 13) % 1600; // aim
         items[ItemKey{snapshot::character_type(dialect), static_cast<std::uint16_t>(tee)}] =
             character;
     }
     for (int shot = 0; shot < kShots; ++shot) {
-        const int since = step / 25; // another one twice a second
+        const int since = step / 25; // a new projectile twice a second
         items[ItemKey{snapshot::kProjectileType, static_cast<std::uint16_t>(shot + since)}] = {
             1600 + 100 * shot, 900, 700, -40 * shot, 2, kFirst + 50 * since};
     }

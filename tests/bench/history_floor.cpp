@@ -1,5 +1,5 @@
-// What a session has to remember at least: the bytes of the snapshots of its last 250 ticks, on
-// average over the sessions of a capture. Prints that number.
+// Calculates the least memory of a session: the bytes of the snapshots of its last 250 ticks, on average over
+// the sessions of a capture. Prints this number.
 
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace tw;
 
-/// Sizes by tick of each session, as the reference builder counts them.
+/// The sizes of each session's snapshots by tick, as the reference builder counts them.
 std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture& capture) {
     std::vector<std::map<snapshot::Tick, std::size_t>> sizes(capture.num_sessions);
     std::vector<snapshot::History> histories(capture.num_sessions);

@@ -21,7 +21,7 @@ std::string capture_path(std::int64_t players) {
     return test::test_data("captures/bench-" + std::to_string(players) + ".pcap.gz");
 }
 
-/// The compressed payloads of a capture, one after the other as they came.
+/// Returns the compressed payloads of a capture in order.
 std::vector<std::vector<std::byte>> compressed_payloads(std::int64_t players) {
     std::vector<std::vector<std::byte>> payloads;
     for (const auto& datagram : test::read_capture(capture_path(players))) {
@@ -44,10 +44,10 @@ struct Ours {
     }
 };
 
-/// As the reference client does it.
+/// Decodes like the reference client.
 using Plain = bench::plain::Huffman;
 
-/// Argument: players in the capture. Bytes per second count what comes out.
+/// Argument: number of players in the capture. The bytes per second count the output.
 template <typename Decoder>
 void decompress(benchmark::State& state) {
     const auto payloads = compressed_payloads(state.range(0));
@@ -74,7 +74,7 @@ void decompress(benchmark::State& state) {
 BENCHMARK(decompress<Ours>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 BENCHMARK(decompress<Plain>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);
 
-/// Two packets at once, as they come.
+/// Decodes two packets together, as the proxy does.
 void decompress_pairs(benchmark::State& state) {
     const auto payloads = compressed_payloads(state.range(0));
     std::array<Room, 2> rooms;

@@ -1,5 +1,5 @@
-// What the whole way costs on captures of real servers, on one core: from datagrams to verified
-// snapshots, and on to JSON lines. `per_snapshot` counts the snapshots that were verified.
+// Measures the whole inspection on captures of real servers, on one core: from datagrams to verified
+// snapshots, and to JSON lines. `per_snapshot` counts the verified snapshots.
 
 #include "proxy/sink/json_lines.h"
 #include "tests/support/captured_traffic.h"
@@ -27,7 +27,7 @@ class NoSink final : public record::RecordSink {
     void on_record(const record::Record& /*record*/) override {}
 };
 
-/// Counts what is written and forgets it.
+/// Counts the written bytes and discards them.
 class Counting final : public sink::Output {
   public:
     void write(std::string_view block) override { bytes_ += block.size(); }
@@ -38,8 +38,8 @@ class Counting final : public sink::Output {
     std::uint64_t bytes_ = 0;
 };
 
-/// Plays a capture again and again through the same sessions, as a server's are joined anew: what
-/// is measured begins when their memory has grown.
+/// Plays a capture repeatedly through the same sessions, as if the clients joined again. The measurement
+/// starts after the sessions' memory has grown.
 class Player {
   public:
     Player(benchmark::State& state, record::RecordSink& sink, bool messages)
@@ -76,7 +76,7 @@ class Player {
     record::SessionStats played_;
 };
 
-/// Nobody asks for messages. Argument: players in the capture.
+/// Inspects without records of messages. Argument: number of players in the capture.
 void datagrams_to_snapshots(benchmark::State& state) {
     NoSink sink;
     Player player{state, sink, false};
@@ -99,7 +99,7 @@ void datagrams_to_json(benchmark::State& state) {
     player.report();
 }
 
-/// Keeps a run of snapshots from the middle of a capture, with all that their records point to.
+/// Keeps consecutive snapshots from the middle of a capture, with all data that their records use.
 class Samples final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -131,15 +131,16 @@ class Samples final : public record::RecordSink {
     };
 
     static constexpr std::size_t kFirst = 4096;
-    static constexpr std::size_t kKept = 128; // two ticks of 64 sessions: what fits a second cache
+    static constexpr std::size_t kKept =
+        128; // two ticks of 64 sessions, which fit into a second-level cache
     std::vector<Sample> samples_;
     std::size_t seen_ = 0;
 };
 
-/// Formatting alone: every item of snapshots that stand ready.
+/// Measures formatting alone: every item of prepared snapshots.
 void format_every_item(benchmark::State& state) {
     Samples samples;
-    test::TrafficInspector run{{}, samples}; // keeps what the records point to
+    test::TrafficInspector run{{}, samples}; // owns the data that the records use
     for (const test::TrafficDatagram& datagram : traffic(state.range(0))) {
         run.on_datagram(datagram);
     }

@@ -1,5 +1,5 @@
-// What it costs to open a map and look one position up, against inflating its physics blocks alone,
-// which no reader can do without. The difference is ours.
+// Compares opening a map and locating one position with inflating the map's physics blocks alone, which
+// every reader must do. The difference is the cost of our reader.
 
 #include "map/map.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 using namespace tw::map;
 
-const std::filesystem::path kFolder = "/usr/share/games/ddnet/data/maps"; // package ddnet-data
+const std::filesystem::path kFolder =
+    "/usr/share/games/ddnet/data/maps"; // from the package ddnet-data
 constexpr const char* kMaps[] = {"dm1.map", "Gold Mine.map", "Tutorial.map"};
 
 std::vector<std::byte> read(benchmark::State& state) {
@@ -55,7 +56,7 @@ void inflate_alone(benchmark::State& state) {
     const auto map = Map::parse(file);
     const auto blocks = map ? physics_blocks(*map) : std::vector<std::int32_t>{};
     for (auto _ : state) {
-        std::vector<Result<Block>> inflated; // all at once, as a reader has them
+        std::vector<Result<Block>> inflated; // holds all blocks at once, like a reader
         for (const std::int32_t block : blocks) {
             inflated.push_back(map->datafile().block(block));
         }

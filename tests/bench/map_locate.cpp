@@ -1,5 +1,5 @@
-// One process, one map: opens it and locates one point, or only inflates what that needs, or does
-// nothing at all. For map_peers.py, which holds the times against those of DDNet's own tools.
+// Opens one map and locates one point, or only inflates the needed blocks, or does nothing. map_peers.py
+// compares the times with those of DDNet's own tools.
 //   map_locate open|floor|nothing FILE
 
 #include "map/map.h"
@@ -17,7 +17,7 @@ int open_and_locate(const Map& map) {
     return physics ? physics->locate(WorldPos{500, 500}).game : -1;
 }
 
-/// The physics layers' blocks, all held at once, as a reader has them.
+/// Inflates the physics layers' blocks, and holds them all at once, like a reader.
 int inflate_only(const Map& map) {
     std::vector<Block> held;
     for (int kind = 0; kind < kPhysicsLayers; ++kind) {

@@ -24,7 +24,7 @@ TOOLS = glob.glob("/usr/lib/*/ddnet")
 
 
 def spent(command):
-    """Wall clock milliseconds of one run."""
+    """Returns the wall-clock milliseconds of one run."""
     start = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     return (time.perf_counter() - start) * 1000

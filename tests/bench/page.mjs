@@ -1,5 +1,5 @@
-// The live page in Chromium while 64 captured players play: frames a second, how long one takes, how soon a snapshot stands on the
-// canvas. As one session sees it, and with all players.
+// The live page in Chromium with 64 captured players: frames per second, the duration of a frame, and the delay until a snapshot is on the
+// canvas. In the view of one session, and in the view of all players.
 //   node page.mjs [--seconds N] SESSION_LOAD TWSCOPE
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ const { values: options, positionals } = parseArgs({ allowPositionals: true, str
 const [SESSION_LOAD] = positionals;
 const seconds = Number(options.seconds);
 
-/** Frames in so many seconds, and the milliseconds that drawing each took. */
+/** Returns the number of frames in this many seconds, and the milliseconds that drawing each took. */
 const frames = (page, time) => page.evaluate((ms) => new Promise((resolve) => {
     const { view, store } = window.twscope;
     const took = [];
@@ -48,7 +48,7 @@ const page = await openPage(browser, address);
 for (const [what, key] of [['one session', ''], ['all players', 'W']]) {
     if (key) await page.keyboard.press(key);
     await waitUntil('many tees', () => page.evaluate(() => [...window.twscope.store.moment.all('character')].length > 30), WAIT_MS);
-    await page.keyboard.press('0'); // the whole map: everybody is drawn
+    await page.keyboard.press('0'); // shows the whole map, so that all players are drawn
     const drawn = await frames(page, seconds * 1000);
     const ages = (await drawnAfter(page, SNAPSHOTS)).sort((a, b) => a - b);
     console.log(`${what.padEnd(18)} ${drawn.tees} tees: ${drawn.a_second.toFixed(1)} frames a second, each ${drawn.median.toFixed(1)} ms ` +

@@ -16,7 +16,7 @@ BEGIN, END = "<!-- made by ./dev bench --write -->\n", "<!-- end of what is made
 
 
 def machine():
-    """What it was measured on, in words."""
+    """Describes the machine of the measurements."""
     model = re.search(r"model name\s*:\s*(.*)", open("/proc/cpuinfo", encoding="utf-8").read())
     commit = subprocess.run(["git", "-C", os.path.dirname(PAGE), "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                             check=False).stdout.strip()
@@ -25,7 +25,7 @@ def machine():
 
 
 def is_missed(row):
-    """Whether a row does not reach its bar: by the less favourable end where it follows from another ratio."""
+    """Whether a row misses its bar. If the ratio follows from another one, the less favourable end counts."""
     if row["bar"] is None or row["ratio"] is None:
         return False
     return (row["ddnet"][0] if row.get("bar_is_ddnet") else row["ratio"]) < row["bar"]

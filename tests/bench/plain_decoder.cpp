@@ -11,10 +11,10 @@ namespace tw::bench::plain {
 namespace {
 
 constexpr std::uint16_t kEnd = 256;
-/// Servers build on snapshots of the last three seconds.
+/// Servers use snapshots of the last three seconds as bases.
 constexpr std::int32_t kKeptTicks = 150;
 
-/// Where the bits of these bytes lead in the tree; makes the nodes on the way.
+/// Follows these bits in the tree, creates missing nodes, and returns the last node.
 struct Bits {
     std::vector<std::byte> bytes;
 
@@ -45,7 +45,7 @@ const std::byte* unpack(const std::byte* from, const std::byte* end, std::int32_
 } // namespace
 
 Huffman::Huffman() {
-    // Compressing one byte gives its code and the end symbol's; compressing none the latter.
+    // Compressing one byte gives the codes of the byte and of the end symbol; compressing no byte gives only the latter.
     std::uint16_t used = kEnd + 1;
     const auto root = used++;
     const auto insert = [&](std::uint16_t symbol, const Bits& bits, std::size_t length) {
@@ -60,7 +60,7 @@ Huffman::Huffman() {
         nodes_[symbol].symbol = symbol;
     };
     std::size_t end_length = 0;
-    double left = 1; // of all codes, what the end symbol's takes
+    double left = 1; // the share of all codes that the end symbol has
     for (std::uint16_t symbol = 0; symbol < kEnd; ++symbol) {
         const std::byte byte{static_cast<std::uint8_t>(symbol)};
         const std::size_t length = wire::huffman_code_lengths().at(symbol);
@@ -148,7 +148,7 @@ std::int32_t Items::checksum() const {
 void Session::forget_old(std::int32_t tick) {
     snapshots_.erase(snapshots_.begin(), snapshots_.lower_bound(tick - kKeptTicks));
     if (!snapshots_.empty() && snapshots_.rbegin()->first > tick) {
-        snapshots_.clear(); // the capture began again
+        snapshots_.clear(); // the capture starts again
     }
 }
 
@@ -172,7 +172,7 @@ bool Session::unpack_all(std::span<const std::byte> body) {
         }
     }
     if (ints_.empty()) {
-        ints_.resize(snapshot::kDeltaHeaderInts); // as if nothing had changed
+        ints_.resize(snapshot::kDeltaHeaderInts); // a delta without changes
     }
     return ints_.size() <= snapshot::kMaxDeltaInts && ints_.size() >= 3 && ints_[0] >= 0 &&
            ints_.size() - 3 >= static_cast<std::size_t>(ints_[0]);
@@ -180,7 +180,7 @@ bool Session::unpack_all(std::span<const std::byte> body) {
 
 namespace {
 
-/// One updated item from `at` on; where the next begins, null when it cannot be.
+/// Applies the updated item at `at`. Returns the start of the next item; null if the data is invalid.
 const std::int32_t* update(const Items& base, Items& next, const std::int32_t* at,
                            const std::int32_t* end) {
     if (end - at < 3 || at[0] < 0 || at[0] > snapshot::kMaxItemType || at[1] < 0 ||

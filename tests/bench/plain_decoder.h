@@ -10,16 +10,16 @@
 #include <span>
 #include <vector>
 
-/// Decoding the way the reference client does it, written from the protocol's rules: the peer that
-/// our own decoder is measured beside, in the same run. One Huffman symbol a step from a table of
-/// ten bits and then bit by bit; ints byte by byte; keys found by looking at one after the other.
+/// Decodes like the reference client, written from the protocol's rules, to compare with our own decoder in
+/// the same run. Decodes one Huffman symbol per step, with a table of ten bits and then bit by bit; ints byte
+/// by byte; finds keys by linear search.
 namespace tw::bench::plain {
 
 class Huffman {
   public:
     Huffman();
 
-    /// Nothing when the input is damaged or the room too small.
+    /// Returns nullopt if the input is damaged or the buffer is too small.
     [[nodiscard]] std::optional<std::size_t> decompress(std::span<const std::byte> in,
                                                         std::span<std::byte> out) const;
 
@@ -37,7 +37,7 @@ class Huffman {
     std::array<std::uint16_t, std::size_t{1} << kTableBits> table_{};
 };
 
-/// A snapshot as a list of items, found by looking through it.
+/// A snapshot as a list of items, with linear search.
 struct Items {
     struct Item {
         std::int32_t key = 0;
@@ -53,20 +53,20 @@ struct Items {
     [[nodiscard]] std::int32_t checksum() const;
 };
 
-/// One session: its snapshots by tick.
+/// One session with its snapshots by tick.
 class Session {
   public:
-    /// The checksum of the snapshot rebuilt; nothing when it could not be.
+    /// Returns the checksum of the rebuilt snapshot; nullopt if it could not be rebuilt.
     [[nodiscard]] std::optional<std::int32_t> decode(std::int32_t tick, std::int32_t base_tick,
                                                      std::span<const std::byte> body);
     void repeat(std::int32_t tick, std::int32_t base_tick);
 
-    /// The snapshot of a tick; null when there is none.
+    /// Returns the snapshot of a tick; null if there is none.
     [[nodiscard]] const Items* find(std::int32_t tick) const;
 
   private:
     void forget_old(std::int32_t tick);
-    /// False when the bytes are no ints, or too few.
+    /// Returns false if the bytes are not valid ints, or too few.
     [[nodiscard]] bool unpack_all(std::span<const std::byte> body);
 
     std::map<std::int32_t, Items> snapshots_;

@@ -1,6 +1,6 @@
-// What a recording costs: 64 bots play on the real server, every item is recorded, and two proxies stand one behind the other, so
-// that both see the same game at the same time: one writes its records to /dev/null, the other one compressed to a file. Then they
-// change places. Prints the processor time of both, and the bytes.
+// Measures the cost of a recording. 64 bots play on the real server through two proxies, one behind the other, so that both see the same
+// game at the same time. Both record every item: one writes to /dev/null, the other one compressed to a file. Then the proxies exchange
+// their roles. Prints the CPU time of both, and the bytes.
 //   node recording.mjs [--seconds N] [--players N] [--keep FILE.jsonl.zst] TWSCOPE
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -13,17 +13,17 @@ import { Child, delay, freePort, temporaryFolder } from '../e2e/process.mjs';
 import { startProxy, TWSCOPE } from '../e2e/proxy.mjs';
 import { MAPS, startServer } from '../e2e/server.mjs';
 
-const SETTLE_MS = 5000; // the last ones have joined; histories fill
+const SETTLE_MS = 5000; // until the last bots have joined and histories are full
 const JOIN_MS = 60000;
-const NICE = 3; // of the bots, which only have to be there
-const BARS = { share: 3, ratio: 30 }; // per cent of a core; times as many bytes
+const NICE = 3; // niceness of the bots, whose speed does not matter
+const BARS = { share: 3, ratio: 30 }; // per cent of a core; ratio of the sizes
 
 const { values: options } = parseArgs({ allowPositionals: true, options: {
     seconds: { type: 'string', default: '60' }, players: { type: 'string', default: '64' }, keep: { type: 'string' },
     bots: { type: 'string' } } });
 const players = Number(options.players);
 
-/** All of them, in a process of their own. They acknowledge what they get and do not look into it. */
+/** Runs all bots in a process of their own. They acknowledge snapshots without decoding them. */
 async function playBots(port) {
     const { Snapshot } = createRequire(import.meta.resolve('../e2e/bot.mjs'))('teeworlds/lib/snapshot.js');
     Snapshot.prototype.unpackSnapshot = (body, delta, tick) => ({ items: [], recvTick: tick });

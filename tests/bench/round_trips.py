@@ -45,7 +45,7 @@ def free_tcp_port():
 
 
 class Nats:
-    """nats-server with JetStream; `kill` ends it as a power cut does and starts it again."""
+    """nats-server with JetStream; `kill` kills it, as after a power failure, and restarts it."""
 
     def __init__(self, folder):
         self.folder, self.port, self.kills = folder, free_tcp_port(), 0
@@ -71,7 +71,7 @@ class Nats:
 
 
 class Killer:
-    """Kills the bus, if there is one, again and again as long as the block runs."""
+    """Kills the bus, if there is one, repeatedly while the block runs."""
 
     def __init__(self, nats):
         self.nats, self.stopped = nats, threading.Event()
@@ -92,7 +92,7 @@ class Killer:
 
 
 class Direct:
-    """No relay: clients send to the server itself, and a tap may look at the interface."""
+    """No relay: clients send to the server directly, and a tap may observe the interface."""
 
     def __init__(self, program, flags):
         self.server = self.listen = [str(free_port()), str(free_port())]
@@ -123,11 +123,11 @@ def generator(program, path, index, apart, **options):
 
 
 def measure(tools, path, seconds, nats=None, apart=False):
-    """Round trips through `path`; the bus is killed all the time where one is given."""
+    """Measures round trips through `path`; a given bus is killed repeatedly meanwhile."""
     if apart and isinstance(path, Proxy):
         put_on_path(path.pid)  # the relay's process; the observer is its child
     game = generator(tools["session_load"], path, 0, apart, **PLAYED, seconds=seconds + 60)
-    time.sleep(PLAYED["warm_up"] + 1)  # the histories are filled
+    time.sleep(PLAYED["warm_up"] + 1)  # until the histories are full
     with Killer(nats):
         probe = generator(tools["relay_load"], path, 1, apart, clients=CLIENTS, rate=RATE, seconds=seconds, warm_up=1)
         result = json.loads(probe.communicate()[0])
@@ -140,7 +140,7 @@ def measure(tools, path, seconds, nats=None, apart=False):
 
 
 def rows(program, work):
-    """What stands beside the game: a name, how it is started, and whether the bus is killed."""
+    """A program beside the game: its name, the function that starts it, and whether the bus is killed."""
     file = ["-o", f"{work}/records.jsonl", *RECORDS]
 
     def proxy(*flags):
@@ -167,7 +167,7 @@ def main():
     if options.apart:
         if not PATH | BESIDE <= os.sched_getaffinity(0):
             sys.exit("round_trips: --apart needs two processors")
-        os.sched_setaffinity(0, BESIDE)  # all that is started from here inherits it
+        os.sched_setaffinity(0, BESIDE)  # inherited by all child processes
     tools = {name: os.path.join(options.bin, name) for name in ("session_load", "relay_load")}
     with tempfile.TemporaryDirectory() as work:
         os.mkdir(f"{work}/spool")

@@ -22,14 +22,14 @@ struct ServerDatagrams {
     std::vector<ServerDatagram> datagrams;
 };
 
-/// Those in tests/data/captures/NAME. Throws std::runtime_error.
+/// Returns the server's datagrams in tests/data/captures/NAME. Throws std::runtime_error.
 [[nodiscard]] ServerDatagrams read_server_datagrams(const std::string& name);
 
-/// Hands every part of a delta among these chunks to `on_part(const snapshot::Part&)`, and every
+/// Passes every part of a delta among these chunks to `on_part(const snapshot::Part&)`, and every
 /// empty snapshot to `on_empty(tick, base tick)`.
 template <typename OnPart, typename OnEmpty>
 void each_part(wire::ChunkReader chunks, OnPart&& on_part, OnEmpty&& on_empty) {
-    // Messages as the wire writes them: id * 2 + 1 for system messages.
+    // The first int of a message: id * 2 + 1 for system messages.
     constexpr std::int32_t kSnap = 11;
     constexpr std::int32_t kSnapEmpty = 13;
     constexpr std::int32_t kSnapSingle = 15;
@@ -58,7 +58,7 @@ void each_part(wire::ChunkReader chunks, OnPart&& on_part, OnEmpty&& on_empty) {
     }
 }
 
-/// Hands every delta among these chunks to `on_delta(const snapshot::AssembledDelta&)`, and every
+/// Passes every delta among these chunks to `on_delta(const snapshot::AssembledDelta&)`, and every
 /// empty snapshot to `on_empty(tick, base tick)`.
 template <typename OnDelta, typename OnEmpty>
 void each_delta(wire::ChunkReader chunks, snapshot::PartAssembler& parts, OnDelta&& on_delta,

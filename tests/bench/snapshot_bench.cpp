@@ -1,6 +1,6 @@
-// What decoding one snapshot costs, on captures of real servers. Each step includes those before
-// it; the sessions of a capture take turns as they did on the wire, so their histories compete for
-// the cache as they do in the proxy.
+// Measures the cost of decoding one snapshot, on captures of real servers. Each step includes the previous
+// ones. The sessions of a capture take turns as on the network, so their histories compete for the cache as
+// in the proxy.
 
 #include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
@@ -137,7 +137,7 @@ const ServerDatagrams& datagrams_of(std::int64_t players) {
     return players == 4 ? four : many;
 }
 
-/// The whole way from a server's datagrams to verified snapshots, with nothing beside it.
+/// Decodes from a server's datagrams to verified snapshots, and does nothing else.
 class Ours {
   public:
     explicit Ours(std::size_t sessions)
@@ -184,14 +184,14 @@ class Ours {
     DeltaWarnings warnings_;
 };
 
-/// The same as the reference client does it.
+/// Does the same like the reference client.
 class Plain {
   public:
     explicit Plain(std::size_t sessions) : parts_(sessions), sessions_(sessions) {}
 
     void datagram(const ServerDatagram& each, std::span<const std::byte> /*next*/) {
         const auto flags = std::to_integer<unsigned>(each.bytes[0]);
-        if ((flags & 0x30U) != 0) { // connless, control
+        if ((flags & 0x30U) != 0) { // connless and control packets
             return;
         }
         std::span<const std::byte> payload = std::span{each.bytes}.subspan(tw::wire::kHeaderSize);

@@ -1,6 +1,5 @@
-// Plays the capture of four players once through every stage on the way from datagram to record.
-// Each stage is a function of its own that nothing is inlined into: count.py has callgrind count
-// the instructions below each of them.
+// Plays the capture of four players once through every stage from datagram to record. Each stage is a
+// function into which nothing is inlined: count.py makes callgrind count the instructions of each.
 
 #include "proxy/sink/json_lines.h"
 #include "proxy/wire/huffman.h"
@@ -19,7 +18,7 @@
 
 namespace tw::bench {
 
-/// count.py knows these names.
+/// count.py uses these names.
 namespace stage {
 
 [[gnu::noinline]] bool huffman(std::span<const std::byte> in, std::span<std::byte> out) {
@@ -101,7 +100,7 @@ namespace {
 
 constexpr const char* kCapture = "bench-4.pcap.gz";
 
-/// The stages up to the snapshot, one after the other.
+/// Runs the stages up to the snapshot, one after the other.
 class Snapshots {
   public:
     explicit Snapshots(std::size_t sessions)

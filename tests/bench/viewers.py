@@ -28,7 +28,7 @@ LOG = "finding or session or map or impairment or (message and vital)"
 
 
 def cpu_seconds(pid):
-    """Of a process and its children."""
+    """Returns the CPU seconds of a process and its children."""
     ticks = 0
     for each in family_of(pid):
         with open(f"/proc/{each}/stat", encoding="utf-8") as stat:
@@ -38,7 +38,7 @@ def cpu_seconds(pid):
 
 
 class Trips:
-    """Round trips of small datagrams through the proxy, in a process of its own, until it is asked for them."""
+    """Measures round trips of small datagrams through the proxy in a separate process, until their results are requested."""
 
     SCRIPT = """
 import socket, sys, time
@@ -68,7 +68,7 @@ print(*(1e6 * trips[int(len(trips) * share)] for share in (0.5, 0.95)), lost)
 
 
 class Viewer:
-    """A WebSocket that reads all it gets, or nothing."""
+    """A WebSocket that reads everything it receives, or nothing."""
 
     def __init__(self, port, watch, reads=True):
         self.bytes = 0
@@ -91,7 +91,7 @@ class Viewer:
             while chunk := self.socket.recv(1 << 18):
                 self.bytes += len(chunk)
         except OSError:
-            pass  # closed: it was looked at for long enough
+            pass  # closed, because the measurement is over
 
 
 def main():
@@ -105,7 +105,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         proxy = Proxy(options.twscope, "-o", f"{folder}/records.jsonl", "--items", "none", "--no-messages", "--http", "0",
                       "--state", folder, "--log-level", "info")
-        while "live page on port" not in proxy.said:  # the process that looks says it, in its own time
+        while "live page on port" not in proxy.said:  # printed by the observer process, at any time
             proxy.said += proxy.process.stderr.readline()
         port = int(re.search(r"live page on port (\d+)", proxy.said).group(1))
         load = proxy.load(f"{options.bin}/session_load", capture=CAPTURES[64], sessions=64, seconds=options.seconds * 5 + 30)

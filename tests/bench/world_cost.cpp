@@ -1,9 +1,9 @@
-// What it costs to make worlds of what 64 players were shown, and to write them with all their items,
-// beside decoding alone, on one core. Prints a JSON object:
+// Measures the cost of merging the snapshots of 64 players, and of writing the merged snapshots with all
+// their items, compared with decoding alone, on one core. Prints a JSON object:
 //
 //     world_cost [ROUNDS [decode|worlds|lines]]      (default: 5 of each, in turns; the fastest counts)
 //
-// Each round begins anew, as a program that reads the capture does.
+// Each round starts without state, like a program that reads the capture.
 
 #include "proxy/sink/json_lines.h"
 #include "proxy/world/server_worlds.h"
@@ -40,7 +40,7 @@ class Counting final : public sink::Output {
     std::size_t bytes = 0;
 };
 
-/// What passes: snapshots and their ticks, worlds and theirs.
+/// Counts the snapshots and their ticks, and the merged snapshots and their ticks.
 class Seen final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {

@@ -1,7 +1,7 @@
-// An outage of the bus in less than its time: twscope reads a capture over and over, as many minutes of it as are asked for, while
-// nats-server is stopped; then it is started, and each record has to be in the stream once.
+// Simulates an outage of the bus faster than real time: twscope reads a capture repeatedly, for the requested number of minutes, while
+// nats-server is stopped. Then nats-server is started, and each record must be in the stream once.
 //   node outage.mjs [--minutes N] [--players 64] [--spool BYTES] [--filter EXPRESSION] TWSCOPE
-// --spool: as twscope takes it. Where it is too small, the oldest have to be missing, and nothing else, and twscope has to say so.
+// --spool: as for twscope. If it is too small, only the oldest records may be missing, and twscope must report them.
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { RepeatedCapture } from './repeated_capture.mjs';
 import { readIds } from './stream_ids.mjs';
 
 const LOOK_MS = 500;
-const STILL_MS = 3000; // nothing more comes
+const STILL_MS = 3000; // without a change for this time, a size is final
 const FIRST_MS = 15000;
 const END_MS = 600000;
 
@@ -25,10 +25,10 @@ const folder = temporaryFolder();
 const spool = join(folder, 'spool');
 const MB = 1e6;
 
-const sizeOf = (file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0; // it may go just now
+const sizeOf = (file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0; // the file may be removed at any moment
 const spoolBytes = () => readdirSync(spool).reduce((sum, name) => sum + sizeOf(join(spool, name)), 0);
 
-/** Waits until it has not changed for a while, and returns it and when it last changed. */
+/** Waits until the value has not changed for a while; returns it, and the time of its last change. */
 async function settled(value) {
     let [last, changed] = [await value(), performance.now()];
     for (const end = performance.now() + END_MS; performance.now() - changed < STILL_MS; await delay(LOOK_MS)) {

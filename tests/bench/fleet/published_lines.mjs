@@ -1,15 +1,15 @@
-// What a server publishes: the lines that twscope writes of a capture, and when each of them was due.
+// Returns what a server publishes: the lines that twscope writes from a capture, and the time of each.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const CAPTURES = fileURLToPath(new URL('../../data/captures/', import.meta.url));
-/** What leaves messages out; the same in docs/fleet.md. */
+/** The filter that leaves out messages, as in docs/fleet.md. */
 const ESSENCE = 'world or finding or session or summary';
 const MAX_BYTES = 1 << 30;
 
 export const captureOf = (players) => `${CAPTURES}bench-${players}.pcap.gz`;
 
-/** @returns {{ at: number, type: string, text: Buffer }[]} `at`: ms from the first one */
+/** @returns {{ at: number, type: string, text: Buffer }[]} `at`: ms since the first line */
 export function publishedLines(twscope, { players, filtered }) {
     const done = spawnSync(twscope, ['decode', captureOf(players), '--view', 'world', '--items', 'changed',
         ...(filtered ? ['--filter', ESSENCE] : []), '-o', '-'], { encoding: 'utf8', maxBuffer: MAX_BYTES });

@@ -1,5 +1,5 @@
-// One simulated game server: publishes lines over and over, each when it is due, as twscope does: a connection of its own, a
-// message id for each, and no more than a window of them under way.
+// One simulated game server: publishes lines repeatedly, each at its time, like twscope: on its own connection, with an id for each message,
+// and with at most one window of messages in flight.
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 
@@ -9,7 +9,7 @@ const CONNECT = `CONNECT ${JSON.stringify({ verbose: false, pedantic: false, hea
     version: '1', protocol: 1 })}\r\n`;
 
 export class PublishingServer {
-    /** @param lines of publishedLines; @param phase where in them it begins, 0 to 1 */
+    /** @param lines from publishedLines; @param phase start position in the lines, 0 to 1 */
     static async connect(port, { subject, lines, phase }) {
         const server = new PublishingServer();
         Object.assign(server, { lines, run: randomUUID(), sent: 0, acknowledged: 0, rest: '', complaint: '',
@@ -26,7 +26,7 @@ export class PublishingServer {
         return server;
     }
 
-    /** When the line with this number, from 0, is due: ms after the start. */
+    /** Returns the time at which the line with this number, from 0, is due: ms after the start. */
     #due(number) {
         const place = this.first + number;
         return Math.floor(place / this.lines.length) * this.period + this.lines[place % this.lines.length].at - this.offset;
@@ -34,7 +34,7 @@ export class PublishingServer {
 
     start(now) { this.begun = now; }
 
-    /** Sends what is due, as far as the window goes. */
+    /** Sends the lines that are due, as far as the window permits. */
     step(now) {
         const parts = [];
         const passed = now - this.begun;
@@ -65,7 +65,7 @@ export class PublishingServer {
         }
     }
 
-    /** How long the oldest line waits that is due and not acknowledged, in ms. */
+    /** Returns how long the oldest due line has waited for its acknowledgement, in ms. */
     behind(now) { return Math.max(0, now - this.begun - this.#due(this.acknowledged)); }
 
     close() { this.socket.destroy(); }

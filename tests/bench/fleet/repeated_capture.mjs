@@ -1,11 +1,11 @@
-// A capture over and over, as if it had gone on: each round begins where the one before ended.
+// Repeats a capture as if it had continued: each round begins at the end of the previous one.
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 
 const FILE_HEAD = 24;
 const PACKET_HEAD = 16;
 const MICROSECONDS = 0xa1b2c3d4;
-const GAP = 0.02; // s between two rounds: a tick
+const GAP = 0.02; // seconds between two rounds: a tick
 
 export class RepeatedCapture {
     constructor(path) {
@@ -20,7 +20,7 @@ export class RepeatedCapture {
 
     #time(at) { return this.packets.readUInt32LE(at) + this.packets.readUInt32LE(at + 4) / 1e6; }
 
-    /** The packets once more, so many rounds later. */
+    /** Returns the packets with the times of a later round. */
     round(number) {
         const copy = Buffer.from(this.packets);
         const shift = Math.round(number * this.seconds * 1e6);

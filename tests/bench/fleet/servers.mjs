@@ -1,9 +1,9 @@
-// How many game servers one nats-server takes: simulated ones publish at the speed at which it was played, more and more of them,
-// until the bus falls behind.
+// Measures how many game servers one nats-server can serve: simulated servers publish in real time, more and more of them, until the bus
+// falls behind.
 //   node servers.mjs [--seconds N] [--servers 1,10,...] [--players 64,4] [--streams N] [--filtered|--whole] [--keep-on] TWSCOPE
-// Publishers, bus and whoever else is busy share the machine: the last two columns are theirs. A row has fallen BEHIND when a
-// record is not acknowledged a second after it was due, at its end; --keep-on goes on all the same. --filtered: only what the
-// filter of docs/fleet.md leaves, --whole: only without it.
+// Publishers, bus and all other processes share the machine; the last two columns are theirs. A row is BEHIND if, at its end, a record is
+// not acknowledged a second after it was due; --keep-on continues nevertheless. --filtered: only with the filter of docs/fleet.md; --whole:
+// only without it.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,7 @@ import { PublishingServer } from './publishing_server.mjs';
 const STEP_MS = 5;
 const WARM_UP_MS = 3000;
 const LATE_MS = 1000;
-const STREAM_BYTES = 4 * 2 ** 30; // of all streams together; twscope's is 10 GiB
+const STREAM_BYTES = 4 * 2 ** 30; // of all streams together; twscope's limit is 10 GiB
 const TICKS = 100; // USER_HZ
 
 const { values: options, positionals } = parseArgs({ allowPositionals: true, options: {
@@ -26,20 +26,20 @@ const { values: options, positionals } = parseArgs({ allowPositionals: true, opt
 const TWSCOPE = positionals.at(-1);
 const streams = Number(options.streams);
 
-/** Seconds of processor time, and resident MiB. */
+/** Returns a process's seconds of CPU time, and its resident MiB. */
 function usage(pid) {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
     const rss = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
     return { cpu: (Number(fields[11]) + Number(fields[12])) / TICKS, rss: Number(rss) / 1024 };
 }
 
-/** Seconds that all processors of this machine worked, whoever for. */
+/** Returns the seconds that all processors of this machine have worked for any process. */
 function allBusy() {
     const [, user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8').split('\n')[0].split(/ +/).map(Number);
     return (user + nice + system + irq + softirq) / TICKS;
 }
 
-/** Streams as twscope makes them. */
+/** Creates streams like twscope. */
 async function makeStreams(port) {
     const client = await NatsClient.connect(port);
     for (let index = 0; index < streams; index += 1) {

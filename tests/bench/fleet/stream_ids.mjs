@@ -1,4 +1,4 @@
-// Which message ids a stream has, of however many millions: a bit for each number of a run.
+// Collects the message ids in a stream with any number of messages: one bit for each number of a run.
 import { NatsClient } from '../../e2e/nats_client.mjs';
 
 const WAIT_MS = 30000;
@@ -29,7 +29,7 @@ class Numbers {
     get missing() { return this.last - this.first + 1 - (this.count - this.twice); }
 }
 
-/** Calls `take` with all messages of a stream that fit the subject, in order. */
+/** Calls `take` for all messages of a stream with a matching subject, in order. */
 async function readAll(port, stream, config, count, take) {
     const client = await NatsClient.connect(port);
     const inbox = `${client.inbox}.all`;
@@ -51,7 +51,7 @@ async function readAll(port, stream, config, count, take) {
     client.close();
 }
 
-/** @returns {{ runs: Map<string, Numbers>, told: number[] }} `told`: how many each records_lost record says are lost */
+/** @returns {{ runs: Map<string, Numbers>, told: number[] }} `told`: the number of lost records in each records_lost record */
 export async function readIds(client, stream) {
     const port = client.socket.remotePort;
     const { state } = await client.request(`$JS.API.STREAM.INFO.${stream}`, { subjects_filter: '>' });

@@ -43,7 +43,7 @@ constexpr std::int64_t kPause = kSecond / 50;
 constexpr std::chrono::microseconds kRound{200};
 /// The most datagrams that are sent before the sockets are read.
 constexpr std::size_t kMostAtOnce = 512;
-/// How often a client's socket is emptied: as often as that many clients leave time for.
+/// How often a client's socket is read: as often as this many clients permit.
 constexpr std::int64_t kSweepPerClient = 50'000;
 constexpr std::int64_t kShortestSweep = 1'000'000;
 

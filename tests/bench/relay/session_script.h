@@ -23,9 +23,8 @@ struct Step {
 
 using Script = std::vector<Step>;
 
-/// The sessions of tests/data/captures/CAPTURE, each from its handshake to a close that is added.
-/// Of the client's inputs after the handshake only every `inputs`th is kept. Throws
-/// std::runtime_error.
+/// Returns the sessions of tests/data/captures/CAPTURE, each from its handshake to an added close. Keeps only
+/// every `inputs`th of the client's inputs after the handshake. Throws std::runtime_error.
 [[nodiscard]] std::vector<Script> read_scripts(const std::string& capture, unsigned inputs);
 
 } // namespace tw::bench

@@ -43,7 +43,7 @@ def kernel_drops():
 
 
 def proxy_flags(program):
-    """A thousand clients that come in one go and take their time are a crowd of strangers to a proxy that knows admission."""
+    """Returns flags that turn admission off, because a thousand clients at once look like an attack to the proxy."""
     helped = subprocess.run([program, "proxy", "--help"], check=True, capture_output=True, text=True).stdout
     return [flag for flag in ("--no-admission",) if flag in helped]
 
@@ -64,7 +64,7 @@ class Proxy:
             [program, "proxy", *pairs, "-q", "--max-sessions", str(4096 // max(servers, 1)), *proxy_flags(program), *flags],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
-        while "the server sees" not in self.said:  # the last line of its start, in every version
+        while "the server sees" not in self.said:  # the last line that every version prints at its start
             line = self.process.stderr.readline()
             if not line:
                 sys.exit(f"sessions_bench: the proxy did not start: {self.said}")
@@ -120,7 +120,7 @@ def row(what, unit, ours, peer, ratio, bar):
 
 
 def sleeps_and_cpu(pid):
-    """How often the threads of a process and its children went to sleep so far, and nanoseconds they ran."""
+    """Returns how often the threads of a process and its children went to sleep so far, and their CPU time in nanoseconds."""
     sleeps = nanoseconds = 0
     for each in family_of(pid):
         for thread in os.listdir(f"/proc/{each}/task"):
@@ -135,7 +135,7 @@ def idle_rows(tools, work, quick):
     """Measures an idle proxy that inspects, records and serves the page."""
     seconds = 3 if quick else 20
     proxy = Proxy(tools["twscope"], "-o", os.path.join(work, "idle.jsonl"), "--http", "127.0.0.1:0")
-    time.sleep(3)  # what comes of its start is over
+    time.sleep(3)  # until the start is over
     before, begun = sleeps_and_cpu(proxy.pid), time.monotonic()
     time.sleep(seconds)
     after, taken = sleeps_and_cpu(proxy.pid), time.monotonic() - begun
@@ -153,7 +153,7 @@ def live_rows(tools, work, quick):
         costs = {}
         for _ in range(1 if quick else 3):
             for name, flags in (("alone", ["--no-inspect"]), ("records", ["-o", output])):
-                pathlib.Path(output).unlink(missing_ok=True)  # it would be appended to
+                pathlib.Path(output).unlink(missing_ok=True)  # otherwise records would be appended
                 done = play(tools, flags, capture=CAPTURES[players], sessions=64, speed=1, warm_up_speed=4, warm_up=4,
                             seconds=3 if quick else 6)
                 costs.setdefault(name, []).append(1000 * done["cpu_share"])
@@ -163,7 +163,7 @@ def live_rows(tools, work, quick):
 
 
 def memory_rows(tools, quick):
-    # The ring and the queue of records are the program's, not the sessions': the difference between many and few leaves them out.
+    # The difference between many and few sessions excludes the memory of the ring and of the queue of records.
     flags = ["--ring", "1", "-o", "/dev/null"]
     for players, few, many, options in ((4, 20, 100, {"speed": 4, "seconds": 2, "warm_up": 1}),
                                         (64, 8, 64, {"loops": 1, "warm_up": 0.1})):
@@ -187,7 +187,7 @@ def memory_rows(tools, quick):
 
 
 def growth_rows(tools, work):
-    """The same rate of few sessions and of many: 28,000 datagrams a second, when they decode 10,000 snapshots among them."""
+    """Compares few and many sessions at the same rate: 28,000 datagrams a second, with 10,000 snapshots among them."""
     output = os.path.join(work, "growth.jsonl")
     costs = {}
 
@@ -198,7 +198,7 @@ def growth_rows(tools, work):
         for sessions in (1, 10, 100, 1000):
             note("forwarding alone", sessions,
                  play(tools, ["--no-inspect"], generator="relay_load", clients=sessions, rate=14000 / sessions, warm_up=1, seconds=2))
-            # First the sessions' histories fill, with many sessions at most at 50 snapshots a second.
+            # The sessions' histories are filled first, with many sessions at most at 50 snapshots a second.
             fill = {"warm_up": 4, "join": 3, "warm_up_speed": SPEED_OF_50} if sessions == 1000 else {"warm_up": 1}
             note("decoding and recording", sessions,
                  play(tools, ["-o", output], sessions=sessions, speed=400 / sessions, seconds=2, **fill))
@@ -210,7 +210,7 @@ def growth_rows(tools, work):
 
 
 def servers_rows(tools, work, quick):
-    """1,000 sessions on 50 servers of one process, beside the same on one: CPU a datagram, in turn, the least of each."""
+    """Compares 1,000 sessions on 50 servers of one process with 1,000 on one server: the least CPU time for a datagram of each, in turns."""
     for mode, flags, speed in (("forwarding alone", ["--no-inspect"], 0.5), ("decoding and recording", ["-o", os.path.join(work, "servers.jsonl")], 0.5)):
         costs = {}
         for _ in range(2 if quick else 5):
@@ -225,7 +225,7 @@ def servers_rows(tools, work, quick):
 
 
 def read_gaps(path):
-    """Copies that the ring had no room for, by the records' totals; and how many sessions they were of."""
+    """Returns the number of copies lost because the ring was full, by the records' totals, and the number of their sessions."""
     lost, sessions = 0, set()
     with open(path, "rb") as records:
         for line in records:
@@ -243,7 +243,7 @@ def full_rows(tools, work, quick):
     gaps, sessions = read_gaps(output)
     os.remove(output)
     missing = done["snapshots"] - done["proxy_verified"]
-    # What one of few sessions costs says how many there is time for: the rest of the time is the relay's and the generator's.
+    # The number of sessions follows from the cost of one: the rest of the time is for the relay and the generator.
     few = play(tools, ["-o", os.path.join(work, "few.jsonl")], sessions=100, speed=SPEED_OF_50, inputs=2, warm_up=2, seconds=3)
     forwarded = play(tools, ["--no-inspect"], sessions=100, speed=SPEED_OF_50, inputs=2, warm_up=2, seconds=3)
     each = (few["cpu_share"] - forwarded["cpu_share"]) / 100

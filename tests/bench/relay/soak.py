@@ -18,7 +18,7 @@ from relay_bench import family_of
 from sessions_bench import CAPTURES, MIB, Proxy, finished, rss
 
 SESSIONS = 64
-WINDOW = 60  # seconds in which the least counts: sessions and what waits to be written come and go, a leak does not
+WINDOW = 60  # seconds over which the minimum counts, because sessions and queued records come and go, but a leak stays
 GROWTH = 1.01
 
 
