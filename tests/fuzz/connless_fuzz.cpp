@@ -10,7 +10,7 @@
 
 namespace {
 
-/// An answer that a server gave, repeated to another request: no longer than a datagram, and read as
+/// Repeats a server's answer to another request. The result must be no longer than a datagram, and be
 /// the answer to that request.
 void repeat(std::span<const std::byte> datagram) {
     using namespace tw::wire;
@@ -30,8 +30,8 @@ void repeat(std::span<const std::byte> datagram) {
 
 } // namespace
 
-/// A connless packet: four bytes of the extended header, then the payload. The number of values is
-/// bounded by the bytes there are, and brackets are balanced.
+/// The input is a connless packet: four bytes of the extended header, then the payload. The number of
+/// values must be bounded by the number of bytes, and brackets must be balanced.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using tw::wire::FieldValue;
     constexpr std::size_t kExtraSize = 4;

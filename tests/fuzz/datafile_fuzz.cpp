@@ -7,12 +7,12 @@
 #include <span>
 #include <vector>
 
-/// A datafile: whatever comes, what is read and written again has the same items and data.
+/// The input is a datafile. Writing and rereading it must not change its items and data.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using tw::fuzz::demand;
     const auto bytes = std::as_bytes(std::span{data, size});
     tw::map::Limits limits;
-    limits.max_block_bytes = std::uint64_t{1} << 20U; // the fuzzer's memory, not the product's
+    limits.max_block_bytes = std::uint64_t{1} << 20U; // limits the fuzzer's memory
     const auto file = tw::map::Datafile::parse({bytes.begin(), bytes.end()}, limits);
     if (!file) {
         return 0;

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-/// Two delta bodies: the first two bytes are the length of the first, which makes the base out of
-/// nothing; the second is applied to it. What was built obeys the limits, and the delta we make
-/// between both leads to the same snapshot.
+/// The input is two delta bodies; its first two bytes are the length of the first one. The first body is
+/// applied to the empty snapshot, and the second to the result. Both results must obey the limits, and the
+/// delta that make_delta() returns between them must give the second snapshot.
 namespace {
 
 using namespace tw::snapshot;

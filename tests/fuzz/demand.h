@@ -6,14 +6,14 @@
 
 namespace tw::fuzz {
 
-/// What must hold for every input; on in every build.
+/// Aborts if a condition that must hold for every input is false. Active in every build.
 inline void demand(bool condition) {
     if (!condition) {
         std::abort();
     }
 }
 
-/// Whether a view lies inside a block; an empty one may lie anywhere.
+/// True if the view lies inside the block. An empty view may lie anywhere.
 inline bool lies_in(std::span<const std::byte> view, std::span<const std::byte> block) {
     return view.empty() || (view.data() >= block.data() &&
                             view.data() + view.size() <= block.data() + block.size());

@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <string_view>
 
-/// Any text is a filter that can be asked of every record, or an error within the text that can be
-/// shown on a terminal. A filter and an expectation of the same text agree.
+/// The input is the text of a filter. It must either compile to a filter that accepts every record as
+/// input, or give an error at a position within the text that can be shown on a terminal. A filter and an
+/// expectation of the same text must agree.
 namespace {
 
 using tw::filter::FilterError;

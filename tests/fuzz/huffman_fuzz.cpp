@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-/// The first two bytes are the room for the output, the rest is compressed data. The code is
-/// unambiguous, so what was decoded must compress to the very bits that were read.
+/// The first two bytes are the size of the output buffer, the rest is compressed data. The code is
+/// unambiguous, so compressing the result must give exactly the bits that were read.
 namespace {
 
 using namespace tw::wire;
@@ -41,7 +41,8 @@ void check_decoding(std::span<const std::byte> in, std::size_t room) {
     }
 }
 
-/// Two halves at once, in rooms of different sizes: as each is alone.
+/// Decodes two halves of the input together, into buffers of different sizes. Each result must be the same
+/// as when it is decoded alone.
 void check_two(std::span<const std::byte> in, std::size_t room) {
     const std::array<std::span<const std::byte>, 2> halves{in.first(in.size() / 2),
                                                            in.subspan(in.size() / 2)};

@@ -9,7 +9,7 @@
 
 namespace tw::fuzz {
 
-/// Takes values off a fuzzer's input; behind its end everything is zero.
+/// Reads values from a fuzzer's input. After the input's end, every value is zero.
 class Input {
   public:
     explicit Input(std::span<const std::byte> bytes) : bytes_{bytes} {}
@@ -26,13 +26,13 @@ class Input {
         return value;
     }
 
-    /// A number below `limit`, by one byte as long as that is enough.
+    /// Returns a number below `limit`. Uses one byte of the input if that suffices.
     std::size_t below(std::size_t limit) {
         constexpr std::size_t kByte = 256;
         return (limit <= kByte ? take<std::uint8_t>() : take<std::uint32_t>()) % limit;
     }
 
-    /// So many bytes, or what is left of them.
+    /// Returns the next bytes, or the rest of the input if it is shorter.
     std::span<const std::byte> take_bytes(std::size_t count) {
         const auto taken = bytes_.first(std::min(count, bytes_.size()));
         bytes_ = bytes_.subspan(taken.size());

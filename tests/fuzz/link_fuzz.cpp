@@ -9,9 +9,9 @@
 
 #include <sys/socket.h>
 
-/// What an observer gone mad says to the relay: messages behind a byte of their length (times
-/// sixteen). Each that has bytes comes out as it went in, and a text about the line is an
-/// impairment, which can be written and read again, or one line that says what is wrong.
+/// The messages that a faulty observer process sends to the relay. Before each message is a byte with its
+/// length divided by sixteen. A message that is not empty must arrive unchanged. An impairment's text must
+/// either be parsed and remain the same when written, or give an error of one line.
 namespace {
 
 using tw::channel::ProcessLink;
@@ -34,14 +34,14 @@ void impair(std::string_view text) {
     demand(tw::relay::parse_impairment(tw::relay::to_string(*read), 7) == *read);
 }
 
-/// One message through the line. False when it made it look as if the other end were gone.
+/// Sends one message over the link. Returns false if the receiver then takes the other end for closed.
 bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> said) {
     if (::send(from.descriptor(), said.data(), said.size(), MSG_NOSIGNAL) < 0) {
-        return true; // longer than the line takes
+        return true; // longer than the link's limit
     }
     const auto heard = to.receive();
     demand(heard.has_value() != said.empty());
-    demand(to.closed() == said.empty()); // an empty one is how an end is told
+    demand(to.closed() == said.empty()); // an empty message means the end
     if (!heard) {
         return false;
     }

@@ -20,7 +20,7 @@ using namespace tw::map::test;
 using tw::fuzz::demand;
 using tw::fuzz::Input;
 
-/// A map of at most 16 x 16 tiles; the game layer always, the others as the bits of a byte say.
+/// Returns a map of at most 16 x 16 tiles with a game layer. The bits of a byte choose the other layers.
 Physics random_map(Input& in) {
     constexpr int kSides = 16;
     Physics::Planes planes;
@@ -38,7 +38,7 @@ Physics random_map(Input& in) {
     return Physics{std::move(planes)};
 }
 
-/// The tile of a coordinate by DDNet's rule, in wide integers.
+/// Returns the tile of a coordinate by DDNet's rule, calculated with wide integers.
 int tile_of(std::int64_t position, int tiles) {
     return static_cast<int>(std::clamp<std::int64_t>(position / kTileSize, 0, tiles - 1));
 }
@@ -53,7 +53,7 @@ void locate_point(const Physics& map, WorldPos at) {
     for (const WorldPos corner : tee_corners(at)) {
         corner_in_wall = corner_in_wall || map.is_solid(corner);
     }
-    // Floats hold every whole number up to here; beyond, both round, but not alike.
+    // Floats represent every integer up to this one. Above it, both sides round, but differently.
     constexpr int kExact = 1 << 24U;
     if (std::abs(std::int64_t{at.x}) < kExact - 100 &&
         std::abs(std::int64_t{at.y}) < kExact - 100) {
@@ -106,15 +106,14 @@ void shoot(const Physics& map, Input& in) {
 
 } // namespace
 
-/// A random map, and random positions, lines and shots on it; what is found agrees with the game's
-/// rules.
+/// Locates random positions, lines and shots on a random map. The results must agree with the game's rules.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input in{std::as_bytes(std::span{data, size})};
     const Physics map = random_map(in);
     constexpr int kMost = std::numeric_limits<int>::max();
     locate_point(map, {0, 0});
     locate_point(map, {-kMost - 1, kMost});
-    constexpr int kQuestions = 64; // a line may be a million steps long
+    constexpr int kQuestions = 64; // few, because a line may be a million steps long
     constexpr int kLongLines = 2;
     int long_lines = 0;
     for (int i = 0; i < kQuestions && !in.empty(); ++i) {

@@ -49,10 +49,10 @@ void locate(const Physics& physics) {
 
 } // namespace
 
-/// A map: everything in it is read, described, and looked up at a few positions.
+/// Reads and describes everything in a map, and locates a few positions.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto bytes = std::as_bytes(std::span{data, size});
-    Limits limits; // the fuzzer's memory, not the product's
+    Limits limits; // limits the fuzzer's memory
     limits.max_block_bytes = std::uint64_t{1} << 20U;
     limits.max_tiles = std::uint64_t{1} << 18U;
     const auto map = Map::parse({bytes.begin(), bytes.end()}, limits);

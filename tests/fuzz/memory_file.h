@@ -12,7 +12,7 @@
 
 namespace tw::fuzz {
 
-/// A fuzzer's input as a file that readers open by its path.
+/// A file with a fuzzer's input, for readers that open a file by its path.
 class MemoryFile {
   public:
     MemoryFile(const std::uint8_t* data, std::size_t size)
@@ -21,7 +21,7 @@ class MemoryFile {
         demand(size == 0 || ::write(file_.get(), data, size) == static_cast<ssize_t>(size));
     }
 
-    /// Of its name in folder().
+    /// Returns the file's name in folder().
     [[nodiscard]] std::string name() const { return std::to_string(file_.get()); }
 
     [[nodiscard]] static std::string folder() { return "/proc/self/fd"; }

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-/// A chunk's payload: head, fields and the cleaning of its strings. Whatever comes, brackets are
-/// balanced, every value lies inside the input, and cleaned strings are UTF-8.
+/// The input is a chunk's payload: head and fields, whose strings are sanitized. Brackets must be
+/// balanced, every value must lie inside the input, and sanitized strings must be UTF-8.
 namespace {
 
 using tw::fuzz::demand;

@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-/// A mod's description of its objects and messages. What is taken from it can be found again and
-/// points inside its items; what is not is an error that names the file.
+/// The input is a mod's description of its objects and messages. Accepted descriptions must be found
+/// again and have fields inside their items; a rejected file must give an error that names the file.
 namespace {
 
 using namespace tw::snapshot;
@@ -35,7 +35,7 @@ void check(const ObjectSet& objects, const ObjectSpec& spec) {
     demand(objects.index_of(spec) >= ObjectSet::standard().custom().size());
 }
 
-/// Any bytes are decoded by it.
+/// Decodes arbitrary bytes by a message of the description.
 void check(const MessageSet& messages, const MessageSpec& spec, std::span<const std::byte> bytes) {
     demand(!spec.name.empty());
     demand((spec.number != 0 ? messages.find_own(spec.system, spec.number, spec.dialect)

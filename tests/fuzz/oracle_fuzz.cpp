@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Worlds, a line and damage as the input chooses: what comes whole is what was sent, all else is
-/// accounted for, and a plain decoder agrees. The first byte says which of these.
+/// The input chooses worlds, network faults and damage. Snapshots received completely must equal the sent
+/// ones, everything else must be reported, and an independent decoder must agree. The first byte chooses
+/// the script.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace tw::test;
     tw::fuzz::Input in{data, size};

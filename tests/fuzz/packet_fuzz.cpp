@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-/// The first byte says what is known of the session, the next four are its token, the rest is one
-/// datagram. Whatever comes, all views lie inside the datagram or the scratch buffer.
+/// The first byte says what is known about the session, the next four are its token, and the rest is a
+/// datagram. All views must lie inside the datagram or the scratch buffer.
 namespace {
 
 using namespace tw::wire;

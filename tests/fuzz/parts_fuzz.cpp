@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-/// A script of parts, six bytes each: how far the tick moves (signed), num_parts, part (both
-/// signed), size / 4, what contradicts, and spare. All data of a part is its own number, so a
-/// delta that is put together shows where each byte came from.
+/// A script of parts with six bytes each: change of tick (signed), num_parts, part (both signed),
+/// size / 4, contradiction, and an unused byte. Every byte of a part contains the part's number, so an
+/// assembled delta shows the origin of each byte.
 namespace {
 
 using namespace tw::snapshot;
@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             demand(assembler.reset().size() <= kMaxOpenTicks);
             continue;
         }
-        // Far jumps now and then, wrapping as wire values do.
+        // Moves the tick far now and then, with overflow as in values of the network.
         const std::uint32_t stride = (at[5] & 1U) != 0 ? 0x01234567U : 1U;
         tick = static_cast<Tick>(static_cast<std::uint32_t>(tick) +
                                  static_cast<std::uint32_t>(as_signed(at[0])) * stride);

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-/// A sequence of datagrams, each behind two bytes: its direction and length. Whatever comes, trust
-/// only grows, and a client about whom the server said nothing never becomes more than unproven.
+/// A sequence of datagrams. Two bytes before each one give its direction and length. The verdict on a
+/// client must never decrease, and a client without any datagram from the server must stay unverified.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace tw::wire;
     using tw::fuzz::demand;

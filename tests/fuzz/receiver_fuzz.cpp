@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-/// A script of what two peers say, in a language of operations: each byte names one, what follows
-/// are its arguments. The peers write whole packets (tokens, acks, sequences, Huffman and chunk
-/// headers as they should be), and the script says what the line and an enemy do to them. So what
-/// is mutated still comes as far as snapshots, maps and inputs.
+/// A script of operations for two peers: each byte chooses an operation, and its arguments follow. The
+/// peers send correct packets (tokens, acknowledgements, sequences, Huffman and chunk headers), and the
+/// script decides what the network and an attacker do to them. Mutated inputs therefore still reach
+/// snapshots, maps and inputs.
 namespace {
 
 using namespace tw;
@@ -23,7 +23,7 @@ using tw::fuzz::Input;
 using wire::Direction;
 
 constexpr record::Timestamp kMillisecond = 1'000'000;
-/// A script is at most so long; each operation is a few datagrams.
+/// The longest script; each operation sends a few datagrams.
 constexpr std::size_t kMaxOperations = 300;
 constexpr std::size_t kMaxText = 64;
 
@@ -48,7 +48,7 @@ class Play {
     }
 
   private:
-    /// Sends what was packed, or what the line makes of it.
+    /// Sends the collected packet, with the faults of the network.
     void send(Direction direction, Bytes datagram) {
         enum class Fate : std::uint8_t { whole, twice, lost, later, flipped, cut };
         const auto fate = static_cast<Fate>(in_->below(16));
@@ -77,7 +77,7 @@ class Play {
         }
     }
 
-    /// Says it and has it heard, as honest peers do over a good line; or by what send() makes of it.
+    /// Adds a message and delivers it without faults, or sends it by send().
     void say(Direction direction, const std::vector<Piece>& pieces) {
         if (in_->below(2) == 0) {
             script_.tell(direction, pieces);
@@ -96,7 +96,7 @@ class Play {
         return made;
     }
 
-    /// Changes some items of the world: of types with and without an agreed size, with descriptors.
+    /// Changes some items of the world, of types with and without an agreed size, and with descriptors.
     void change_world() {
         for (std::size_t left = in_->below(6); left > 0; --left) {
             constexpr std::array<std::uint16_t, 8> kTypes{0, 2, 4, 9, 10, 63, 0x4000, 0x7fff};
@@ -113,14 +113,14 @@ class Play {
                 snapshot::agreed_size(type, snapshot::agreed_sizes(script_.dialect()));
             std::vector<std::int32_t>& data = world_[key];
             if (data.empty()) {
-                // Of one size for good: no server changes it, and no encoder could.
+                // The size of an item never changes, because no server changes it and no encoder could.
                 data.resize(agreed != 0 ? agreed : 1 + (type + id) % 8U);
             }
             data[in_->below(data.size())] = in_->take<std::int32_t>();
         }
     }
 
-    /// The tick of the next snapshot, and what it builds on.
+    /// Returns the tick of the next snapshot, and the base of its delta.
     snapshot::Tick next_tick() {
         tick_ += 1 + static_cast<snapshot::Tick>(in_->below(8));
         return tick_;
@@ -144,18 +144,18 @@ class Play {
         change_world();
         const Bytes datagram = script_.snap_datagram(tick, from, world_);
         if (datagram.size() > wire::kMaxDatagramSize) {
-            return; // as large_snapshot() has it
+            return; // large_snapshot() covers this case
         }
         last_sent_ = tick;
         send(Direction::s2c, datagram);
     }
 
-    /// In parts, some of which the line may take.
+    /// Sends a snapshot in parts, some of which the network may lose.
     void large_snapshot() {
         const snapshot::Tick tick = next_tick();
         Items large = world_;
         for (std::size_t left = 100 + in_->below(200); left > 0; --left) {
-            // Two ints in both dialects.
+            // The item has two ints in both dialects.
             large[{16, static_cast<std::uint16_t>(left)}] = {1'000'000 + tick, -1'000'000};
         }
         const Bytes body = delta_body({}, large, script_.dialect());
@@ -173,7 +173,7 @@ class Play {
         const wire::Dialect before = script_.dialect();
         shake_hands();
         if (script_.dialect() != before) {
-            world_.clear(); // types have other sizes
+            world_.clear(); // the other dialect's types have other sizes
         }
     }
 
@@ -199,7 +199,7 @@ class Play {
         tick_ = in_->below(2) == 0 ? 0 : tick_;
     }
 
-    /// A message of the table with fields that may be anything.
+    /// Sends a message of the message table with arbitrary fields.
     void message_of_any() {
         const auto table = wire::message_table();
         const auto& spec = table[in_->below(table.size())];
@@ -221,7 +221,7 @@ class Play {
                       .resend = in_->below(2) == 0}});
     }
 
-    /// A client acknowledges a snapshot.
+    /// Acknowledges a snapshot as the client.
     void input() {
         const snapshot::Tick acked = in_->below(4) == 0 ? in_->take<std::int32_t>() : last_sent_;
         auto builder = message("input").number(acked).number(tick_).number(40);
@@ -231,7 +231,7 @@ class Play {
         say(Direction::c2s, {plain(builder)});
     }
 
-    /// A packet that is not what it should be.
+    /// Sends an invalid packet.
     void odd() {
         const auto bytes = in_->take_bytes(in_->below(8));
         const Odd odd{.ack = in_->take<std::int8_t>(),
@@ -254,7 +254,7 @@ class Play {
         script_.control(side(), spec);
     }
 
-    /// The last datagram comes once more, perhaps from the other side.
+    /// Repeats the last datagram, perhaps from the other side.
     void again() {
         script_.feed(in_->below(4) == 0 ? wire::opposite(before_.direction) : before_.direction,
                      before_.bytes);

@@ -17,10 +17,10 @@ namespace {
 
 using Input = std::vector<std::uint8_t>;
 
-/// Longest input that is made; seeds may be longer.
+/// The longest mutated input; files of the corpus may be longer.
 constexpr std::size_t kMaxInput = 1 << 16U;
 
-/// One small change; `other` lends bytes.
+/// Makes one small change; `other` provides bytes to insert.
 void mutate(Input& input, const Input& other, std::mt19937& random) {
     constexpr std::uint8_t kTelling[] = {0, 1, 0x3f, 0x40, 0x7f, 0x80, 0xff};
     const auto below = [&random](std::size_t end) {
@@ -72,9 +72,8 @@ Input read(const std::filesystem::path& path) {
 
 } // namespace
 
-/// Replays every file of the folders named on the command line, in order of their names, and with
-/// --mutations=N N changed forms of each: the same ones every time. A corpus that is not there is a
-/// mistake, not a success.
+/// Replays every file of the folders on the command line, sorted by name. With --mutations=N, also replays
+/// N mutations of each file, which are the same in every run. A missing corpus is an error.
 int main(int argc, char** argv) {
     constexpr std::string_view kMutations = "--mutations=";
     std::vector<std::filesystem::path> files;
@@ -97,7 +96,9 @@ int main(int argc, char** argv) {
     std::sort(files.begin(), files.end());
     Input before;
     for (const auto& path : files) {
-        std::fprintf(stderr, "%s", path.c_str()); // the last one named is the one that failed
+        std::fprintf(
+            stderr, "%s",
+            path.c_str()); // after a crash, the last printed name is that of the failed input
         const Input seed = read(path);
         LLVMFuzzerTestOneInput(seed.data(), seed.size());
         std::mt19937 random{static_cast<std::mt19937::result_type>(seed.size())};

@@ -9,9 +9,9 @@
 #include <memory>
 #include <span>
 
-/// A script of datagrams through one session: two bytes of length (the top bit of the first is the
-/// direction), two bytes of time since the one before in milliseconds, the bytes. All ones as
-/// length means that copies were lost there.
+/// A script of datagrams for one session: two bytes of length (the top bit of the first is the direction),
+/// two bytes of milliseconds since the previous datagram, then the datagram's bytes. A length with all bits
+/// set means that copies were lost.
 namespace {
 
 using namespace tw;
@@ -50,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t length = std::min(head & ~kDirection, rest.size());
         const auto datagram = std::as_bytes(rest.first(length));
         rest = rest.subspan(length);
-        // Not what comes next, but for its head: what is wrongly expected must change nothing.
+        // `next` starts with the script's next head, so it is not the next datagram. A wrong `next` must
+        // change nothing.
         const auto next = rest.first(std::min(rest.size(), wire::kMaxDatagramSize));
         workspace->packet.begin(datagram, std::as_bytes(next));
         session.on_datagram(

@@ -10,8 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
-/// A configuration file of `proxy`. It sets flags, which then become the relay's options, or there
-/// is one line that says what is wrong; nothing else is ever thrown.
+/// The input is a configuration file of `proxy`. It must either set flags that are converted to the relay's
+/// options, or give an error of one line. No other exception may be thrown.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace tw::cli;
     using tw::fuzz::demand;
@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ProxyFlags flags;
     Settings settings{command};
     flags.add_to(command);
-    command.parse(std::vector<std::string>{file.path(), "--config"}); // in reverse, as CLI11 has it
+    command.parse(std::vector<std::string>{
+        file.path(), "--config"}); // CLI11 takes the arguments in reverse order
     try {
         settings.fill();
         demand(flags.relay_options().max_sessions == flags.max_sessions);

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-/// One datagram of 0.7: its header, its chunks, the fields of its messages, the deltas in them.
-/// Whatever comes, brackets are balanced, and every view lies inside what it was read from.
+/// The input is a datagram of 0.7: header, chunks, fields of messages, and deltas. Brackets must be
+/// balanced, and every view must lie inside the data from which it was read.
 namespace {
 
 using namespace tw::wire;
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         demand(!fits);
         return 0;
     }
-    const auto again = decode_seven(datagram, scratch); // the scratch was used meanwhile
+    const auto again = decode_seven(datagram, scratch); // the scratch buffer was used in between
     demand(again && again->dialect == Dialect::seven && again->header_token);
     const auto block = again->compressed ? std::as_bytes(std::span{&scratch, 1}) : datagram;
     demand(lies_in(again->payload, block));

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The file of a key, whatever is in it: one that is long enough is the key, and of any other it is
-/// said that it is none. It is never written to.
+/// The input is a key file with any content. A file of sufficient length is the key; any other must be
+/// reported as invalid. The file must never be changed.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using tw::fuzz::demand;
     const tw::fuzz::MemoryFile file{data, size};

@@ -9,7 +9,7 @@
 
 namespace tw::fuzz {
 
-/// What every record of session 1 must keep to, whatever its traffic was.
+/// Checks what must hold for every record of session 1, whatever its traffic is.
 class StrictSink final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -39,7 +39,7 @@ class StrictSink final : public record::RecordSink {
         demand(!record.rebuilt || record.types != nullptr);
     }
 
-    /// Inspection looks at what passed; how the line was impaired is not its to say.
+    /// Inspection must not report impairments, because it inspects only the traffic.
     static void check(const record::ImpairmentRecord& /*record*/) { demand(false); }
 
     static void check(const record::LossRecord& /*record*/) { demand(false); }

@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-/// What a capture, or another twscope, says of a session: what is taken is sound and bounded, is
-/// written and read again as it was, and a session goes on with it.
+/// The input is a session checkpoint, as in a capture or from another twscope process. An accepted
+/// checkpoint must be valid and bounded, be unchanged after writing and rereading, and let a session
+/// continue.
 namespace {
 
 using namespace tw;
@@ -56,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     session.open(0);
     go_on(session, *std::move(checkpoint), *workspace);
     auto left = read_again(session.save());
-    // Again, in the middle: another state, and what was left.
+    // Restores another checkpoint while the session is running, and the saved one.
     go_on(session, *std::move(again), *workspace);
     go_on(session, *std::move(left), *workspace);
     session.close(3, "end of capture", *workspace);

@@ -14,10 +14,10 @@
 #include <boost/asio/ip/udp.hpp>
 #include <sys/epoll.h>
 
-/// Who gets in: batches of datagrams from many sources and from the server, with time between them.
-/// The first byte chooses the limits; then each byte says what comes next. Whatever comes, pools and
-/// the table keep to their sizes, whom the server plays with keeps its place while it does,
-/// and the observer hears of every session from its begin to its one end.
+/// Fuzzes admission with batches of datagrams from many sources and from the server, at different times.
+/// The input's first byte chooses the limits, and each further byte the next step. Pools and the session
+/// table must keep to their sizes, a session that the server plays with must stay, and the observer must
+/// be told of the begin and the end of every session once.
 namespace {
 
 using namespace tw::base;
@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 using tw::fuzz::demand;
 using tw::fuzz::Input;
 
-/// A game of one letter a datagram: some begin, the server's 'p' is the secret that a 'q' gives back,
-/// and with 'w' it plays.
+/// A protocol with one letter in each datagram. Some letters begin a connection. The server's 'p' is a
+/// secret that the client's 'q' returns, and with 'w' the server plays with the client.
 Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];
@@ -51,7 +51,7 @@ Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byt
     return {.standing = standing, .request = request, .is_answered = letter == 'i'};
 }
 
-/// Every 'i' asks the same, and every 'i' of the server is the answer.
+/// Every 'i' of a client is the same request, and every 'i' of the server is its answer.
 constexpr Repeating kRepeating{
     .read_question =
         [](std::span<const std::byte> datagram) {
@@ -80,22 +80,22 @@ AdmissionLimits limits_of(std::uint8_t choice) {
     return limits;
 }
 
-/// Half of them on one address, or in one network; the rest have their own.
+/// Returns a client's endpoint. Half of the clients share an address or a network.
 Endpoint client(std::size_t number) {
     Endpoint made{.port = static_cast<std::uint16_t>(1000 + number)};
     constexpr std::size_t kFamilies = 4;
     const auto last = static_cast<std::uint8_t>(number / kFamilies);
     switch (number % kFamilies) {
-    case 0: // one address, many ports
+    case 0: // one address with many ports
         made.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
         break;
     case 1:
         made.address = {std::byte{198}, std::byte{51}, std::byte{100}, std::byte{last}};
         break;
-    case 2: // loopback: no limit of one address
+    case 2: // loopback, which has no limit for an address
         made.address = {std::byte{127}, std::byte{0}, std::byte{0}, std::byte{1}};
         break;
-    default: // addresses of one /64
+    default: // many addresses of one /64
         made.address = {std::byte{0x20}, std::byte{1}, std::byte{0xd}, std::byte{0xb8}};
         made.address.back() = std::byte{last};
         made.v6 = true;
@@ -104,7 +104,7 @@ Endpoint client(std::size_t number) {
     return made;
 }
 
-/// What the observer is told, held against what it may rely on.
+/// Checks the events that the observer receives.
 class Hearing {
   public:
     void take(Ring& ring) {
@@ -143,7 +143,7 @@ class Hearing {
 
 constexpr std::size_t kClients = 64;
 
-/// A door, and everybody before and behind it.
+/// A session table with its clients, its server and its observer.
 class Scene {
   public:
     Scene(std::uint8_t choice, Ring& ring)
@@ -159,7 +159,7 @@ class Scene {
           tap_{&ring, max_sessions_, observation_.observer},
           door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
-    /// So many datagrams of clients in one batch.
+    /// Sends a batch with this number of datagrams from clients.
     void clients(Input& in) {
         rounds_.begin_batch(now_);
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
@@ -177,7 +177,7 @@ class Scene {
         settle();
     }
 
-    /// The server says something to some of the clients.
+    /// Sends datagrams from the server to some of the clients.
     void server_speaks(Input& in) {
         rounds_.begin_batch(now_);
         const std::array letter{in.take<std::byte>()};
@@ -215,7 +215,7 @@ class Scene {
     static constexpr milliseconds kLooks{501};
 
     static boost::asio::ip::udp::endpoint server() {
-        constexpr std::uint16_t kDiscard = 9; // nothing is ever sent there
+        constexpr std::uint16_t kDiscard = 9; // no datagram ever arrives there
         return {boost::asio::ip::address_v4::loopback(), kDiscard};
     }
 
@@ -235,7 +235,7 @@ class Scene {
         }
     }
 
-    /// After every batch.
+    /// Checks the table after every batch.
     void settle() {
         tap_.commit();
         heard_.take(*ring_);
@@ -257,7 +257,7 @@ class Scene {
         demand(shared_.sessions == places && places <= max_sessions_);
         std::erase_if(players_, [&](const auto& each) {
             const bool gone = !here.contains(each.first);
-            // Looked at every half a second, so that less than this may have passed as it sees it.
+            // The table checks this only every half a second, so a shorter time may have passed.
             const auto forgotten = limits_.forgotten_time - kLooks;
             demand(!gone || closing_ || now_ - each.second >= kIdle ||
                    answered_ - each.second >= forgotten);
@@ -265,7 +265,7 @@ class Scene {
         });
     }
 
-    /// How many with a place the session's address has.
+    /// Returns the number of sessions of the session's address that are in the table.
     [[nodiscard]] std::size_t count_of(const Session& session) {
         std::size_t count = 0;
         door_.sessions().for_each([&](const Session& other) {
@@ -288,8 +288,9 @@ class Scene {
     SessionTimers rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
     SessionTable door_;
     Hearing heard_;
-    std::map<std::uint32_t, Clock::time_point> players_; ///< by number: when the server last played
-    Clock::time_point answered_{};                       ///< when it last said anything to anybody
+    std::map<std::uint32_t, Clock::time_point>
+        players_; ///< for each session number, the time at which the server last played with the client
+    Clock::time_point answered_{}; ///< time of the server's last datagram
     bool closing_ = false;
 };
 
