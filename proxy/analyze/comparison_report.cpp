@@ -36,7 +36,7 @@ std::string text_in(const json::object& fields, std::string_view name) {
     return value == nullptr ? std::string{kNotThere} : json::serialize(*value);
 }
 
-/// Returns the differing named fields: those of `a` in its order, then those that only `b` has.
+/// Returns the differing named fields: the fields of `a` in order, then the fields that only `b` has.
 std::vector<FieldDifference> compare_fields(const json::object& a, const json::object& b) {
     std::vector<FieldDifference> found;
     const auto note = [&](std::string_view name) {
@@ -88,26 +88,26 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
     return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
 }
 
-void GameComparison::pop(Pair& pair) {
+void GameComparison::drop_oldest(ComparedPair& pair) {
     pair.waiting.pop_front();
     --waiting_[pair.waits];
 }
 
 void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
                                  std::shared_ptr<const RecordedItems> items) {
-    Pair& pair = pairs_[index];
+    ComparedPair& pair = pairs_[index];
     if (!pair.waiting.empty() && pair.waits != view) {
         while (!pair.waiting.empty() && pair.waiting.front().tick < tick) {
-            ++pair.totals.only[pair.waits];
-            pop(pair);
+            ++pair.totals.only_in[pair.waits];
+            drop_oldest(pair);
         }
         if (!pair.waiting.empty()) {
             if (pair.waiting.front().tick > tick) {
-                ++pair.totals.only[view];
+                ++pair.totals.only_in[view];
                 return;
             }
             const auto other = std::move(pair.waiting.front().items);
-            pop(pair);
+            drop_oldest(pair);
             compare_snapshots(index, tick, view == 0 ? *items : *other,
                               view == 0 ? *other : *items);
             return;
@@ -118,38 +118,38 @@ void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
     ++waiting_[view];
     if (waiting_[0] + waiting_[1] > kMaxWaiting) {
         ++pair.totals.left_out;
-        pop(pair);
+        drop_oldest(pair);
     }
 }
 
 void GameComparison::finish() {
-    for (Pair& pair : pairs_) {
+    for (ComparedPair& pair : pairs_) {
         while (!pair.waiting.empty()) {
-            ++pair.totals.only[pair.waits];
-            pop(pair);
+            ++pair.totals.only_in[pair.waits];
+            drop_oldest(pair);
         }
     }
 }
 
-std::optional<std::size_t> GameComparison::behind() const {
+std::optional<std::size_t> GameComparison::view_to_feed_next() const {
     if (waiting_[0] == waiting_[1]) {
         return std::nullopt;
     }
     return waiting_[0] < waiting_[1] ? 0U : 1U;
 }
 
-bool GameComparison::equal() const {
+bool GameComparison::are_equal() const {
     const PairTotals all = totals();
-    return all.both != 0 && all.different == 0;
+    return all.common != 0 && all.different == 0;
 }
 
 PairTotals GameComparison::totals() const {
     PairTotals all;
-    for (const Pair& pair : pairs_) {
-        all.both += pair.totals.both;
+    for (const ComparedPair& pair : pairs_) {
+        all.common += pair.totals.common;
         all.different += pair.totals.different;
-        all.only[0] += pair.totals.only[0];
-        all.only[1] += pair.totals.only[1];
+        all.only_in[0] += pair.totals.only_in[0];
+        all.only_in[1] += pair.totals.only_in[1];
         all.left_out += pair.totals.left_out;
     }
     return all;
@@ -158,7 +158,7 @@ PairTotals GameComparison::totals() const {
 namespace {
 
 bool is_demo(const RecordedItems& items) {
-    return std::ranges::any_of(items, [](const auto& item) { return item.second->of_demos(); });
+    return std::ranges::any_of(items, [](const auto& item) { return item.second->is_demo_only(); });
 }
 
 /// True if the type has a name, not only a UUID.
@@ -177,13 +177,13 @@ void GameComparison::compare_snapshots(std::size_t index, Tick tick, const Recor
         const bool has_b = j < b.size() && (i == a.size() || b[j].first <= a[i].first);
         const RecordedItem* of_a = has_a ? a[i++].second.get() : nullptr;
         const RecordedItem* of_b = has_b ? b[j++].second.get() : nullptr;
-        if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->of_demos()) {
-            ++of_demos_;
+        if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
+            ++demo_only_items_;
         } else {
             differs |= compare(index, tick, of_a, of_b);
         }
     }
-    ++pairs_[index].totals.both;
+    ++pairs_[index].totals.common;
     pairs_[index].totals.different += differs ? 1 : 0;
 }
 
@@ -200,21 +200,22 @@ bool GameComparison::compare(std::size_t index, Tick tick, const RecordedItem* a
         found = compare_items(*a, *b);
     }
     if (!found) {
-        ++unlike_;
+        ++incomparable_items_;
         return false;
     }
     const RecordedItem& any = a != nullptr ? *a : *b;
     for (FieldDifference& each : *found) {
-        count({.pair = index,
-               .tick = tick,
-               .type = any.type.empty() ? fmt::format("type_{}", any.key.type) : any.type,
-               .key = any.key,
-               .field = std::move(each)});
+        count_difference(
+            {.pair = index,
+             .tick = tick,
+             .type = any.type.empty() ? fmt::format("type_{}", any.key.type) : any.type,
+             .key = any.key,
+             .field = std::move(each)});
     }
     return !found->empty();
 }
 
-void GameComparison::count(const GameDifference& difference) {
+void GameComparison::count_difference(const GameDifference& difference) {
     if (!first_ || difference.tick < first_->tick) {
         first_ = difference;
     }
@@ -249,8 +250,8 @@ std::string describe(const MapVisit& visit) {
 
 std::string describe(const PairTotals& totals) {
     std::string text = fmt::format("{} in both, {} different, {} only in A, {} only in B",
-                                   record::counted(totals.both, "tick[s]"), totals.different,
-                                   totals.only[0], totals.only[1]);
+                                   record::counted(totals.common, "tick[s]"), totals.different,
+                                   totals.only_in[0], totals.only_in[1]);
     if (totals.left_out != 0) {
         text += fmt::format(", {} skipped (too far apart in the files)", totals.left_out);
     }
@@ -301,8 +302,9 @@ std::string counts_text(const GameComparison& comparison) {
         text += fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", terminal_text(key.first), objects,
                             terminal_text(key.second), fields, count.items, count.first);
     }
-    if (comparison.uncounted() != 0) {
-        text += fmt::format("... and {} of other objects and fields\n", comparison.uncounted());
+    if (comparison.uncounted_differences() != 0) {
+        text += fmt::format("... and {} of other objects and fields\n",
+                            comparison.uncounted_differences());
     }
     return text;
 }
@@ -315,15 +317,16 @@ std::string left_out_text(const ComparisonReport& report) {
             text += fmt::format("{}{} not compared: {}\n", record::counted(count, what), of, why);
         }
     };
-    add(report.comparison->unlike(), "item[s]", "",
+    add(report.comparison->incomparable_items(), "item[s]", "",
         "one side has only their raw ints, from when their type was unnamed or a mod's, the other "
         "only their named fields");
-    add(report.comparison->of_demos(), "item[s]", "", "only 0.7 demos contain them");
+    add(report.comparison->demo_only_items(), "item[s]", "", "only 0.7 demos contain them");
     for (std::size_t view = 0; view < kViews.size(); ++view) {
         const auto of = fmt::format(" of {}", kViews[view]);
-        add(report.readers[view]->unusable(), "snapshot[s]", of,
+        add(report.readers[view]->unusable_snapshots(), "snapshot[s]", of,
             "recorded without items, or based on records that are missing");
-        add(report.readers[view]->behind(), "snapshot[s]", of, "at or behind the tick before them");
+        add(report.readers[view]->late_snapshots(), "snapshot[s]", of,
+            "at or behind the tick before them");
     }
     return text;
 }
@@ -332,10 +335,10 @@ std::string_view outcome_text(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
         return "not compared: no session of A could be aligned with one of B";
     }
-    if (report.comparison->totals().both == 0) {
+    if (report.comparison->totals().common == 0) {
         return "different: no tick in common";
     }
-    return report.comparison->equal() ? "equal" : "different";
+    return report.comparison->are_equal() ? "equal" : "different";
 }
 
 json::object visit_json(const MapVisit& visit) {
@@ -346,10 +349,10 @@ json::object visit_json(const MapVisit& visit) {
 }
 
 json::object ticks_json(const PairTotals& totals) {
-    return {{"both", totals.both},
+    return {{"both", totals.common},
             {"different", totals.different},
-            {"only_a", totals.only[0]},
-            {"only_b", totals.only[1]},
+            {"only_a", totals.only_in[0]},
+            {"only_b", totals.only_in[1]},
             {"left_out", totals.left_out}};
 }
 
@@ -360,7 +363,7 @@ json::value value_json(const std::string& text) {
 }
 
 json::value first_json(const ComparisonReport& report) {
-    const auto& first = report.comparison->first();
+    const auto& first = report.comparison->first_difference();
     if (!first) {
         return nullptr;
     }
@@ -391,7 +394,7 @@ std::string comparison_text(const ComparisonReport& report) {
     std::string text =
         fmt::format("A is {}\nB is {}\n\n{}\n{}", terminal_text(report.files[0]),
                     terminal_text(report.files[1]), pairs_text(report), left_out_text(report));
-    if (const auto& first = comparison.first()) {
+    if (const auto& first = comparison.first_difference()) {
         text += fmt::format(
             "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
             first->tick, terminal_text(first->type), first->key.id,
@@ -419,16 +422,17 @@ std::string comparison_json(const ComparisonReport& report) {
     }
     const auto [a, b] = report.readers;
     const json::object all{
-        {"equal", comparison.equal()},
+        {"equal", comparison.are_equal()},
         {"a", utf8_text(report.files[0])},
         {"b", utf8_text(report.files[1])},
         {"ticks", ticks_json(comparison.totals())},
         {"first", first_json(report)},
         {"differences", std::move(differences)},
-        {"uncounted", comparison.uncounted()},
-        {"not_compared", comparison.unlike() + comparison.of_demos()},
-        {"unusable_snapshots", json::object{{"a", a->unusable()}, {"b", b->unusable()}}},
-        {"snapshots_behind", json::object{{"a", a->behind()}, {"b", b->behind()}}},
+        {"uncounted", comparison.uncounted_differences()},
+        {"not_compared", comparison.incomparable_items() + comparison.demo_only_items()},
+        {"unusable_snapshots",
+         json::object{{"a", a->unusable_snapshots()}, {"b", b->unusable_snapshots()}}},
+        {"snapshots_behind", json::object{{"a", a->late_snapshots()}, {"b", b->late_snapshots()}}},
         {"pairs", std::move(pairs)},
         {"without_partner",
          json::object{{"a", unpaired_json(report, 0)}, {"b", unpaired_json(report, 1)}}}};

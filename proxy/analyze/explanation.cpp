@@ -21,7 +21,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// The most lines listed before the finding. The next constant limits all lines.
+/// The most lines listed before the finding.
 constexpr std::size_t kBefore = 6;
 constexpr std::size_t kAll = 18;
 /// The most findings listed if the requested one does not exist.
@@ -29,7 +29,7 @@ constexpr std::size_t kChoices = 12;
 /// The limit of tracked sessions, because an attacker can cause any number of them.
 constexpr std::size_t kMaxSessions = 4096;
 
-/// True if the line must be parsed. Most lines are messages, of which only inputs matter.
+/// True if the line must be parsed. Of messages, which most lines are, only inputs matter.
 bool is_of_use(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_head(line);
@@ -48,8 +48,8 @@ int severity_of(const json::object& finding) {
     return name == kNames.end() ? -1 : static_cast<int>(name - kNames.begin());
 }
 
-/// Returns how much a finding says about the cause of what is wrong: 0 for information, 1 for
-/// warnings, 2 for errors, 3 and 4 for errors that name the cause of others.
+/// Returns a rank for how much a finding says about the cause of a problem: 0 for information, 1 for
+/// warnings, 2 for errors, 3 and 4 for errors that name the cause of other findings.
 int rank_of(const json::object& finding) {
     constexpr int kCause = 3;
     const std::string_view id = text_of(finding, "id");
@@ -62,7 +62,7 @@ int rank_of(const json::object& finding) {
     return id == "snapshot.size_change" || has_duplicates ? kCause : severity_of(finding);
 }
 
-/// Returns the type of a snapshot.size_differs, each of which is a finding of its own.
+/// Returns the item's type in a snapshot.size_differs, because each type is a kind of findings of its own.
 std::string resized_type(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     if (item == nullptr || text_of(finding, "id") != "snapshot.size_differs") {
@@ -99,7 +99,7 @@ void Explanation::on_line(std::string_view line) {
     const std::string_view type = text_of(record, "type");
     if (type == "session") {
         if (text_of(record, "event") == "open" && !record.contains("again")) {
-            forget(*number, session);
+            forget_session(*number, session);
         }
         on_session(record, session);
     } else if (type == "map") {
@@ -122,19 +122,19 @@ void Explanation::on_lines(std::string_view lines) {
     }
 }
 
-/// Forgets the previous session with this number. Another run numbers its sessions from 1 again.
-void Explanation::forget(std::int64_t number, Session& session) {
+/// Forgets the previous session with this number, because every run numbers its sessions from 1.
+void Explanation::forget_session(std::int64_t number, Session& session) {
     session = {};
     if (number == number_) {
-        number_ = kNobody;
+        number_ = kNoSession;
     }
 }
 
 void Explanation::on_session(const json::object& record, Session& session) {
-    session.who = record::terminal_text(
+    session.peers = record::terminal_text(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
     if (const auto protocol = text_of(record, "protocol"); !protocol.empty()) {
-        session.who += ", " + record::terminal_text(protocol);
+        session.peers += ", " + record::terminal_text(protocol);
     }
     if (text_of(record, "event") != "open") {
         session.items.clear();
@@ -142,15 +142,15 @@ void Explanation::on_session(const json::object& record, Session& session) {
     }
 }
 
-void Explanation::tell(const json::object& record, std::int64_t number, Session& session,
-                       const std::string& what) {
+void Explanation::add_event(const json::object& record, std::int64_t number, Session& session,
+                            const std::string& what) {
     // The part of "2026-11-20T15:24:45.564237Z" after the date.
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
     constexpr std::size_t kTime = 12;
     const std::string line =
         fmt::format("{:12}  {}", time.size() > kDate ? time.substr(kDate, kTime) : "", what);
-    if (found() && number == number_ && events_.size() < kAll) {
+    if (has_finding() && number == number_ && events_.size() < kAll) {
         events_.push_back(line);
     }
     session.recent.push_back(line);
@@ -189,14 +189,15 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
     }
     const json::value* const okay = record.if_contains("ok");
     const bool ok = okay != nullptr && okay->is_bool() && okay->get_bool();
-    tell(record, number, session,
-         fmt::format(
-             "snapshot {} {}: {}", tick, base < 0 ? "without a base" : fmt::format("on {}", base),
-             ok ? "verified, " + record::counted(static_cast<std::uint64_t>(
-                                                     number_of(record, "num_items").value_or(0)),
-                                                 "item[s]")
-                : "rejected"));
-    if (found() && number == number_) {
+    add_event(record, number, session,
+              fmt::format("snapshot {} {}: {}", tick,
+                          base < 0 ? "without a base" : fmt::format("on {}", base),
+                          ok ? "verified, " +
+                                   record::counted(static_cast<std::uint64_t>(
+                                                       number_of(record, "num_items").value_or(0)),
+                                                   "item[s]")
+                             : "rejected"));
+    if (has_finding() && number == number_) {
         note_verdict(tick, ok, session.items);
     }
 }
@@ -212,18 +213,18 @@ void Explanation::note_verdict(std::int64_t tick, bool ok, const Items& items) {
     }
 }
 
-void Explanation::note_choice(const json::object& record, std::int64_t number) {
+void Explanation::note_explainable(const json::object& record, std::int64_t number) {
     if (!can_be_told(record) || severity_of(record) <= 0) {
         return;
     }
     const auto tick = number_of(record, "tick");
-    if (last_choice_ == std::pair{number, tick}) {
+    if (last_explainable_ == std::pair{number, tick}) {
         return;
     }
-    last_choice_ = {number, tick};
-    ++num_choices_;
-    if (choices_.size() < kChoices) {
-        choices_.push_back(
+    last_explainable_ = {number, tick};
+    ++num_explainable_;
+    if (explainable_.size() < kChoices) {
+        explainable_.push_back(
             {.session = number, .tick = tick, .id = record::terminal_text(text_of(record, "id"))});
     }
 }
@@ -237,7 +238,7 @@ void Explanation::note_kind(const json::object& record, std::int64_t number) {
     }
     const std::string type = resized_type(record);
     auto kind = std::ranges::find_if(
-        kinds_, [&](const Kind& each) { return each.id == id && each.type == type; });
+        kinds_, [&](const FindingKind& each) { return each.id == id && each.type == type; });
     if (kind == kinds_.end()) {
         if (!tick || kinds_.size() == kMaxKinds) {
             return;
@@ -259,7 +260,7 @@ bool Explanation::is_wanted(const json::object& record, std::int64_t number) con
         return false;
     }
     const int rank = rank_of(record);
-    return found() ? rank > rank_of(finding_) : wanted_.tick.has_value() || rank > 0;
+    return has_finding() ? rank > rank_of(finding_) : wanted_.tick.has_value() || rank > 0;
 }
 
 void Explanation::on_finding(const json::object& record, std::int64_t number, Session& session) {
@@ -275,39 +276,39 @@ void Explanation::on_finding(const json::object& record, std::int64_t number, Se
     if (const std::string type = resized_type(record); !type.empty()) {
         what += ", " + record::terminal_text(type);
     }
-    note_choice(record, number);
+    note_explainable(record, number);
     note_kind(record, number);
     if (is_wanted(record, number)) {
-        const bool same = found() && number == number_ && number_of(finding_, "tick") == tick;
+        const bool same = has_finding() && number == number_ && number_of(finding_, "tick") == tick;
         finding_ = record;
         number_ = number;
-        title_ = fmt::format("session {}, {}{}", number, session.who,
+        title_ = fmt::format("session {}, {}{}", number, session.peers,
                              session.map.empty() ? "" : ", map " + session.map);
         if (!same) {
-            explained_ = {};
+            explaining_finding_ = {};
             after_tick_.reset();
             rejected_.clear();
             acknowledged_.reset();
-            sees_client_ = false;
+            has_acknowledgements_ = false;
             datagrams_.clear();
-            acks_told_ = 0;
+            num_listed_acks_ = 0;
             before_ = session.items;
             before_tick_ = session.tick;
             events_.assign(session.recent.begin(), session.recent.end());
         }
         what += "   <- this finding";
-    } else if (found() && number == number_ && id == "snapshot.explained" &&
+    } else if (has_finding() && number == number_ && id == "snapshot.explained" &&
                tick == number_of(finding_, "tick")) {
-        explained_ = record;
+        explaining_finding_ = record;
     }
-    tell(record, number, session, what);
+    add_event(record, number, session, what);
 }
 
 void Explanation::on_input(const json::object& record, std::int64_t number, Session& session) {
     const json::object* fields = object_of(record, "fields");
     const auto acked = fields == nullptr ? std::nullopt : number_of(*fields, "ack_tick");
-    if (acked && found() && number == number_) {
-        sees_client_ = true;
+    if (acked && has_finding() && number == number_) {
+        has_acknowledgements_ = true;
         if (!acknowledged_ && std::ranges::find(rejected_, *acked) != rejected_.end()) {
             acknowledged_ = acked;
         }
@@ -315,17 +316,18 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     if (!acked || *acked == session.acked) {
         return;
     }
-    // Every snapshot is acknowledged, but only the acknowledgements after the finding are listed.
+    // A client acknowledges every snapshot; only its acknowledgements after the finding are listed.
     const bool gave_up = *acked < 0;
     const bool again = session.acked < 0;
     session.acked = *acked;
     constexpr int kAcks = 3;
-    const bool behind = found() && number == number_ && !after_tick_ && acks_told_ < kAcks;
+    const bool behind =
+        has_finding() && number == number_ && !after_tick_ && num_listed_acks_ < kAcks;
     if (gave_up || again || behind) {
-        acks_told_ += behind ? 1 : 0;
-        tell(record, number, session,
-             gave_up ? "the client acknowledges nothing: it requests a full snapshot"
-                     : fmt::format("the client acknowledges {}", *acked));
+        num_listed_acks_ += behind ? 1 : 0;
+        add_event(record, number, session,
+                  gave_up ? "the client acknowledges nothing: it requests a full snapshot"
+                          : fmt::format("the client acknowledges {}", *acked));
     }
 }
 
@@ -338,9 +340,9 @@ std::int64_t Explanation::tick() const {
     return number_of(finding_, "tick").value_or(-1);
 }
 
-// The explaining finding knows more than the original one, but may be less certain.
+// The explaining finding has more details than the original one, but may be less certain.
 const json::object* Explanation::suspect() const {
-    const json::object& finding = explained_.empty() ? finding_ : explained_;
+    const json::object& finding = explaining_finding_.empty() ? finding_ : explaining_finding_;
     if (finding.contains("item")) {
         return &finding;
     }
@@ -351,7 +353,7 @@ const json::object* Explanation::suspect() const {
 }
 
 bool Explanation::is_guess() const {
-    return !(explained_.empty() ? finding_ : explained_).contains("item");
+    return !(explaining_finding_.empty() ? finding_ : explaining_finding_).contains("item");
 }
 
 const json::object* Explanation::item() const {

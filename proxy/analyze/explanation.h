@@ -35,10 +35,10 @@ struct SnapshotDatagram {
     std::size_t size = 0;  ///< size of the part of the delta
 };
 
-/// Collects what happened around one finding about snapshots from the records of a run: the first
-/// that says why others were reported, or the first error, or the first warning. Records come as
-/// JSON lines, so captures and recordings give the same result. It keeps one item of each key for
-/// each session, and some lines of text.
+/// Collects from a run's records what happened around one finding about snapshots: the first finding that
+/// explains others, or else the first error, or else the first warning. Records come as JSON lines, so
+/// captures and recordings give the same result. Keeps one item of each key for each session, and some
+/// lines of text.
 class Explanation {
   public:
     /// The items of a snapshot as in records, by type number and id.
@@ -51,35 +51,36 @@ class Explanation {
     /// Reads several lines, each with its newline.
     void on_lines(std::string_view lines);
 
-    [[nodiscard]] bool found() const { return !finding_.empty(); }
+    [[nodiscard]] bool has_finding() const { return !finding_.empty(); }
 
     /// A finding that could be explained.
-    struct Choice {
+    struct ExplainableFinding {
         std::int64_t session = 0;
         std::optional<std::int64_t> tick{};
         std::string id;
 
-        friend bool operator==(const Choice&, const Choice&) = default;
+        friend bool operator==(const ExplainableFinding&, const ExplainableFinding&) = default;
     };
 
-    /// The first warnings and errors; at most one for each tick of a session.
-    [[nodiscard]] const std::vector<Choice>& choices() const { return choices_; }
+    /// The first warnings and errors, at most one for each tick of a session.
+    [[nodiscard]] const std::vector<ExplainableFinding>& explainable_findings() const {
+        return explainable_;
+    }
 
-    [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
+    [[nodiscard]] std::uint64_t num_explainable() const { return num_explainable_; }
 
     /// A kind of findings about snapshots.
-    struct Kind {
+    struct FindingKind {
         std::string id;
         std::string type; ///< the item's type, for snapshot.size_differs
         bool is_info = false;
-        std::uint64_t count = 0; ///< how many were reported; those that repeat are not
-        /// Place of the first.
-        std::int64_t session = 0;
-        std::int64_t tick = 0;
+        std::uint64_t count = 0;  ///< number of reported findings, without repetitions
+        std::int64_t session = 0; ///< session of the first finding of this kind
+        std::int64_t tick = 0;    ///< tick of the first finding of this kind
     };
 
     /// The kinds seen, in the order of their first finding; at most kMaxKinds.
-    [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+    [[nodiscard]] const std::vector<FindingKind>& kinds() const { return kinds_; }
 
     /// The number of findings that are not about snapshots.
     [[nodiscard]] std::uint64_t num_others() const { return num_others_; }
@@ -89,10 +90,10 @@ class Explanation {
 
     [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
 
-    /// True if a session was requested of which there is no record.
+    /// True if the requested session has no record.
     [[nodiscard]] bool lacks_session() const;
 
-    /// Session and tick of the finding; −1 if it has none.
+    /// The session and the tick of the finding. A finding without a tick has tick −1.
     [[nodiscard]] std::int64_t session() const { return number_; }
 
     [[nodiscard]] std::int64_t tick() const;
@@ -100,11 +101,14 @@ class Explanation {
     /// The record of the finding.
     [[nodiscard]] const boost::json::object& finding() const { return finding_; }
 
-    /// The record of the later finding that explains that finding; empty if there is none.
-    [[nodiscard]] const boost::json::object& explained() const { return explained_; }
+    /// The record of a later finding that explains finding(); empty if there is none.
+    [[nodiscard]] const boost::json::object& explaining_finding() const {
+        return explaining_finding_;
+    }
 
-    /// The object with the item that the finding is about, and its wrong value if that is known: the
-    /// finding, the explaining one or their likeliest candidate. Null if there is none.
+    /// The JSON object with the item that the finding is about, and with the item's wrong value if it is
+    /// known: finding(), explaining_finding(), or the likeliest candidate in them. Null if no object has
+    /// an item.
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the likeliest candidate.
@@ -124,15 +128,15 @@ class Explanation {
 
     [[nodiscard]] std::optional<std::int64_t> after_tick() const { return after_tick_; }
 
-    /// The first tick acknowledged by the client although its snapshot, that of the finding or a
-    /// later one, was rejected here.
-    [[nodiscard]] std::optional<std::int64_t> acknowledged() const { return acknowledged_; }
+    /// The first tick from the finding's on that the client acknowledged although this program rejected
+    /// the tick's snapshot; nullopt if there is none.
+    [[nodiscard]] std::optional<std::int64_t> acknowledged_tick() const { return acknowledged_; }
 
-    /// True if the finding's snapshot was rejected here.
+    /// True if this program rejected the finding's snapshot.
     [[nodiscard]] bool is_rejected() const { return !rejected_.empty(); }
 
-    /// True if the client's acknowledgements after the finding were seen.
-    [[nodiscard]] bool sees_client() const { return sees_client_; }
+    /// True if the records have acknowledgements of the client after the finding.
+    [[nodiscard]] bool has_acknowledgements() const { return has_acknowledgements_; }
 
     /// The datagrams of the finding's snapshot, if a capture was read.
     [[nodiscard]] const std::vector<SnapshotDatagram>& datagrams() const { return datagrams_; }
@@ -148,12 +152,12 @@ class Explanation {
     [[nodiscard]] const std::string& title() const { return title_; }
 
   private:
-    static constexpr std::int64_t kNobody = 0;
+    static constexpr std::int64_t kNoSession = 0;
     static constexpr std::size_t kMaxKinds = 24;
     static constexpr std::size_t kMaxRejected = 256;
 
     struct Session {
-        std::string who;
+        std::string peers;
         std::string map;
         Items items;
         std::optional<std::int64_t> tick; ///< tick of `items`
@@ -161,42 +165,42 @@ class Explanation {
         std::deque<std::string> recent;
     };
 
-    void forget(std::int64_t number, Session& session);
+    void forget_session(std::int64_t number, Session& session);
     static void on_session(const boost::json::object& record, Session& session);
     void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
     void note_verdict(std::int64_t tick, bool ok, const Items& items);
     void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
-    void tell(const boost::json::object& record, std::int64_t number, Session& session,
-              const std::string& what);
-    void note_choice(const boost::json::object& record, std::int64_t number);
+    void add_event(const boost::json::object& record, std::int64_t number, Session& session,
+                   const std::string& what);
+    void note_explainable(const boost::json::object& record, std::int64_t number);
     void note_kind(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_wanted(const boost::json::object& record, std::int64_t number) const;
     [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
 
     FindingSelection wanted_;
     std::map<std::int64_t, Session> sessions_;
-    /// The number of the finding's session; kNobody before the finding and after its explanation is
+    /// The number of the finding's session; kNoSession before the finding and after its explanation is
     /// complete.
-    std::int64_t number_ = kNobody;
+    std::int64_t number_ = kNoSession;
     boost::json::object finding_;
-    boost::json::object explained_;
+    boost::json::object explaining_finding_;
     Items before_;
     Items after_;
     std::optional<std::int64_t> before_tick_;
     std::optional<std::int64_t> after_tick_;
     std::vector<std::string> events_;
-    std::vector<std::int64_t> rejected_; ///< rejected ticks, beginning with the finding's
+    std::vector<std::int64_t> rejected_; ///< rejected ticks; the first is the finding's
     std::optional<std::int64_t> acknowledged_;
-    bool sees_client_ = false;
+    bool has_acknowledgements_ = false;
     std::vector<SnapshotDatagram> datagrams_;
-    int acks_told_ = 0; ///< acknowledgements listed after the finding
+    int num_listed_acks_ = 0; ///< number of acknowledgements listed after the finding
     std::string title_;
-    std::vector<Choice> choices_;
-    std::uint64_t num_choices_ = 0;
-    std::vector<Kind> kinds_;
+    std::vector<ExplainableFinding> explainable_;
+    std::uint64_t num_explainable_ = 0;
+    std::vector<FindingKind> kinds_;
     std::uint64_t num_others_ = 0;
-    std::pair<std::int64_t, std::optional<std::int64_t>> last_choice_{};
+    std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
 };
 
 } // namespace tw::analyze

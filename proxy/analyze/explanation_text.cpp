@@ -23,8 +23,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// Where in a server's code the cause of a finding usually is. The first matching row applies; an
-/// empty name matches any.
+/// The place in a server's code where the cause of a finding usually is. The first matching row applies;
+/// an empty name matches any finding.
 struct Lead {
     std::string_view id;
     std::string_view name;
@@ -81,7 +81,7 @@ std::string_view lead_of(std::string_view id, std::string_view name) {
     return lead == kLeads.end() ? std::string_view{} : lead->where;
 }
 
-/// Returns any value as text; empty if there is none.
+/// Returns a value of any type as text; empty if the value is missing.
 std::string shown(const json::object* record, std::string_view key) {
     const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
     return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
@@ -109,8 +109,8 @@ std::string folded(std::string_view text) {
     return out;
 }
 
-/// The meaning of a finding's number. The first matching row of a key applies; an empty id matches
-/// any.
+/// The meaning of a number in a finding. The first row with its key applies; an empty id matches any
+/// finding.
 struct Label {
     std::string_view key;
     std::string_view id;
@@ -180,7 +180,7 @@ std::string candidates_of(const json::object& finding) {
     }
     const auto count = number_of(*candidates, "count").value_or(0);
     if (count == 1 && lines.size() == 1) {
-        // The explaining finding leaves out what is unlikely.
+        // The explaining finding leaves out unlikely candidates.
         return fmt::format("  the only {}: {}\n",
                            text_of(finding, "id") == "snapshot.explained" ? "likely value"
                            : list->front().get_object().contains("field") ? "value that fits"
@@ -198,34 +198,34 @@ std::string candidates_of(const json::object& finding) {
 
 /// Returns the verb between a value and the expected one.
 std::string_view verb_of(const Explanation& story) {
-    return text_of(story.explained(), "name") == "exact" ? "must have been"
-           : story.is_guess()                            ? "a guess:"
-                                                         : "was likely";
+    return text_of(story.explaining_finding(), "name") == "exact" ? "must have been"
+           : story.is_guess()                                     ? "a guess:"
+                                                                  : "was likely";
 }
 
-/// Returns whether the client accepted the finding's snapshot, as far as its acknowledgements tell.
+/// Returns whether the client accepted the finding's snapshot according to its acknowledgements.
 /// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is right.
 std::string acceptance_of(const Explanation& story) {
     if (!story.is_rejected()) {
         return {};
     }
-    if (!story.acknowledged()) {
-        return folded(story.sees_client()
+    if (!story.acknowledged_tick()) {
+        return folded(story.has_acknowledgements()
                           ? "The client did not acknowledge it."
                           : "No later input of the client was seen: whether it accepted the "
                             "snapshot is not known.");
     }
-    const bool same = story.acknowledged() == number_of(story.finding(), "tick");
+    const bool same = story.acknowledged_tick() == number_of(story.finding(), "tick");
     return folded(fmt::format(
         "The client acknowledged {}. Clients acknowledge what they accepted: it received something "
         "else than is recorded here, or it uses other object sizes than twscope did (a mod's own "
         "client: describe them in an objects file), or it is a bot that does not verify snapshots.",
         same ? std::string{"this snapshot"}
              : fmt::format("a later snapshot that was rejected here, {}, but not this one",
-                           *story.acknowledged())));
+                           *story.acknowledged_tick())));
 }
 
-/// Returns the line that names the finding's item. The text of a wrong checksum names it elsewhere.
+/// Returns the line that names the finding's item; empty for a wrong checksum, whose text names the item.
 std::string subject_of(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     const std::string_view id = text_of(finding, "id");
@@ -244,13 +244,13 @@ std::string why(const Explanation& story) {
     const json::object& finding = story.finding();
     const std::string_view name = text_of(finding, "name");
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
-    // If the name repeats the id, the detail repeats the sentence.
+    // If the finding's name repeats its id, its detail repeats the sentence and is left out.
     const bool repeats = !name.empty() && record::shown_name(text_of(finding, "id"), name).empty();
     if (const auto detail = text_of(finding, "detail"); !detail.empty() && !repeats) {
         text += folded(record::terminal_text(detail));
     }
     text += subject_of(finding) + numbers_of(finding) + acceptance_of(story);
-    const json::object& explained = story.explained();
+    const json::object& explained = story.explaining_finding();
     if (explained.empty()) {
         return text + candidates_of(finding);
     }
@@ -268,7 +268,7 @@ std::string why(const Explanation& story) {
     }
     const json::object* const candidates = object_of(explained, "candidates");
     const bool is_named = item != nullptr && candidates != nullptr &&
-                          number_of(*candidates, "count") == 1; // it would be named twice
+                          number_of(*candidates, "count") == 1; // the item would be named twice
     return text + folded(compared) + (is_named ? "" : candidates_of(explained));
 }
 
@@ -336,7 +336,7 @@ std::string item_of(const Explanation& story) {
     return text + '\n' + fields_of(story);
 }
 
-/// Returns "16:33:18.902224" of nanoseconds since 1970.
+/// Returns a time in nanoseconds since 1970 as "16:33:18.902224".
 std::string clock_text(std::int64_t time) {
     constexpr std::int64_t kMicrosecond = 1000;
     constexpr std::int64_t kSecond = 1'000'000;
@@ -346,7 +346,7 @@ std::string clock_text(std::int64_t time) {
                        seconds % 60, micros % kSecond);
 }
 
-/// Returns where offsets in a datagram count from.
+/// Returns a text that says from where offsets in a datagram count.
 std::string_view counted_from(const SnapshotDatagram& datagram) {
     return datagram.compressed ? "decompressed payload after the header" : "payload";
 }
@@ -376,7 +376,7 @@ std::string datagrams_of(const Explanation& story) {
     return text;
 }
 
-/// The bytes around a finding, and which of them is the one that the finding is about.
+/// The bytes around a finding, and the index of the byte that the finding is about.
 struct Bytes {
     const json::object* record = nullptr; ///< the finding with the bytes
     std::string_view hex;
@@ -387,7 +387,7 @@ struct Bytes {
 };
 
 Bytes find_bytes(const Explanation& story) {
-    const json::object& explained = story.explained();
+    const json::object& explained = story.explaining_finding();
     const bool is_explained = explained.contains("offset");
     Bytes bytes{.record = is_explained ? &explained : &story.finding(), .hex = {}};
     bytes.hex = text_of(*bytes.record, "hex");
@@ -396,7 +396,7 @@ Bytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // If a finding explains this one, only that may mark a byte.
+    // If there is an explaining finding, only that finding may mark a byte.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);
@@ -404,7 +404,8 @@ Bytes find_bytes(const Explanation& story) {
     return bytes;
 }
 
-/// Returns the datagram with these bytes, if they are bytes of a delta; null if it is not known.
+/// Returns the datagram that contains these bytes of a delta; null if they are other bytes, or if the
+/// datagram is unknown.
 const SnapshotDatagram* datagram_of(const Explanation& story, const Bytes& bytes) {
     const auto& datagrams = story.datagrams();
     const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
@@ -453,7 +454,7 @@ std::string bytes_of(const Explanation& story) {
                                           record::counted(left, "more byte[s]"));
 }
 
-/// Returns where to look for the cause, as far as the result tells.
+/// Returns advice where to look for the cause; empty if there is none.
 std::string look_of(const Explanation& story) {
     const json::object* const suspect = story.suspect();
     const std::string_view field =
@@ -467,7 +468,7 @@ std::string look_of(const Explanation& story) {
     return std::string{lead_of(text_of(finding, "id"), text_of(finding, "name"))};
 }
 
-/// Returns how to select a finding.
+/// Returns the command or address that explains a finding.
 std::string select_text(const SelectionText& select, std::int64_t session, std::int64_t tick) {
     return select ? select(session, tick) : fmt::format("session {}, tick {}", session, tick);
 }
@@ -475,7 +476,7 @@ std::string select_text(const SelectionText& select, std::int64_t session, std::
 /// Returns the other warnings and errors about snapshots, by kind.
 std::string others_of(const Explanation& story, const SelectionText& select) {
     std::string text;
-    for (const Explanation::Kind& kind : story.kinds()) {
+    for (const Explanation::FindingKind& kind : story.kinds()) {
         const bool is_this = kind.id == text_of(story.finding(), "id") &&
                              (kind.type.empty() || kind.type == type_of(story.item()));
         if (!kind.is_info && !is_this) {
@@ -491,25 +492,26 @@ std::string others_of(const Explanation& story, const SelectionText& select) {
 
 namespace {
 
-/// Lists the first findings that could be explained instead.
+/// Lists the first findings that can be explained.
 std::string choices_text(const Explanation& story) {
     std::string text = "Others are:\n";
-    for (const Explanation::Choice& choice : story.choices()) {
+    for (const Explanation::ExplainableFinding& choice : story.explainable_findings()) {
         text += fmt::format("  session {}", choice.session);
         text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
         text += fmt::format(": {}\n", choice.id);
     }
-    if (const std::uint64_t more = story.num_choices() - story.choices().size(); more != 0) {
+    if (const std::uint64_t more = story.num_explainable() - story.explainable_findings().size();
+        more != 0) {
         text += fmt::format("  and {} more\n", more);
     }
     return text;
 }
 
-/// Tells of the findings that are explained only if they are asked for; empty if there are none.
+/// Lists the findings that are explained only on request; empty if there are none.
 std::string informational_text(const Explanation& story, const SelectionText& select) {
     std::uint64_t count = 0;
-    const Explanation::Kind* first = nullptr;
-    for (const Explanation::Kind& kind : story.kinds()) {
+    const Explanation::FindingKind* first = nullptr;
+    for (const Explanation::FindingKind& kind : story.kinds()) {
         count += kind.is_info ? kind.count : 0;
         first = first == nullptr && kind.is_info ? &kind : first;
     }
@@ -535,7 +537,7 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     std::string text =
         fmt::format("Nothing to explain: no {} about snapshots{}",
                     wanted.tick || information.empty() ? "finding" : "warning or error", asked);
-    if (!story.choices().empty()) {
+    if (!story.explainable_findings().empty()) {
         return text + ".\n" + choices_text(story);
     }
     text += fmt::format(" in {}.\n{}", record::counted(story.num_sessions(), "session[s]"),
@@ -610,7 +612,7 @@ json::array datagrams_json(const Explanation& story) {
 
 json::array kinds_json(const Explanation& story) {
     json::array list;
-    for (const Explanation::Kind& kind : story.kinds()) {
+    for (const Explanation::FindingKind& kind : story.kinds()) {
         list.push_back(json::object{{"id", kind.id},
                                     {"info", kind.is_info},
                                     {"count", kind.count},
@@ -622,13 +624,13 @@ json::array kinds_json(const Explanation& story) {
 
 json::object choices_json(const Explanation& story) {
     json::array choices;
-    for (const Explanation::Choice& each : story.choices()) {
+    for (const Explanation::ExplainableFinding& each : story.explainable_findings()) {
         choices.push_back(json::object{
             {"session", each.session}, {"tick", value_or_null(each.tick)}, {"id", each.id}});
     }
     return {{"finding", nullptr},
             {"others", std::move(choices)},
-            {"num_others", story.num_choices()},
+            {"num_others", story.num_explainable()},
             {"kinds", kinds_json(story)},
             {"sessions", story.num_sessions()}};
 }
@@ -636,7 +638,7 @@ json::object choices_json(const Explanation& story) {
 } // namespace
 
 json::object explanation_json(const Explanation& story) {
-    if (!story.found()) {
+    if (!story.has_finding()) {
         return choices_json(story);
     }
     const json::object& finding = story.finding();
@@ -645,7 +647,8 @@ json::object explanation_json(const Explanation& story) {
     const auto side = [](std::optional<std::int64_t> tick, const json::object* item) {
         return json::object{{"tick", value_or_null(tick)}, {"item", value_or_null(item)}};
     };
-    const json::object* const explained = story.explained().empty() ? nullptr : &story.explained();
+    const json::object* const explained =
+        story.explaining_finding().empty() ? nullptr : &story.explaining_finding();
     return {{"finding", finding},
             {"explained", value_or_null(explained)},
             {"about", story.title()},
@@ -654,7 +657,7 @@ json::object explanation_json(const Explanation& story) {
             {"events", json::array(story.events().begin(), story.events().end())},
             {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
             {"look", text_or_null(look_of(story))},
-            {"acknowledged", value_or_null(story.acknowledged())},
+            {"acknowledged", value_or_null(story.acknowledged_tick())},
             {"datagrams", datagrams_json(story)},
             {"kinds", kinds_json(story)}};
 }
@@ -662,7 +665,7 @@ json::object explanation_json(const Explanation& story) {
 std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
     Explanation story{{.session = session, .tick = tick}};
     story.on_lines(lines);
-    return story.found() ? explanation_text(story) : explainable_findings_text(story);
+    return story.has_finding() ? explanation_text(story) : explainable_findings_text(story);
 }
 
 } // namespace tw::analyze

@@ -94,7 +94,7 @@ std::string_view text_of(const json::object& object, std::string_view key) {
                                                   : std::string_view{};
 }
 
-bool is_true(const json::object& object, std::string_view key) {
+bool flag_of(const json::object& object, std::string_view key) {
     const json::value* value = object.if_contains(key);
     return value != nullptr && value->is_bool() && value->get_bool();
 }

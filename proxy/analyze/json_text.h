@@ -17,17 +17,17 @@ namespace tw::analyze {
 /// Strings have no control characters and are made valid UTF-8.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
-/// Returns the string under a key; empty if there is none.
+/// Returns the string under a key; empty if the key has no string.
 [[nodiscard]] std::string_view text_of(const boost::json::object& object, std::string_view key);
 
 /// True if the value under a key is true.
-[[nodiscard]] bool is_true(const boost::json::object& object, std::string_view key);
+[[nodiscard]] bool flag_of(const boost::json::object& object, std::string_view key);
 
-/// Returns the integer under a key; nullopt if there is none.
+/// Returns the integer under a key; nullopt if the key has no integer.
 [[nodiscard]] std::optional<std::int64_t> number_of(const boost::json::object& object,
                                                     std::string_view key);
 
-/// Returns the object or the array under a key; null if there is none, or no object.
+/// Returns the object or the array under a key; null if the key has none, or if `object` is null.
 [[nodiscard]] const boost::json::object* object_of(const boost::json::object& object,
                                                    std::string_view key);
 [[nodiscard]] const boost::json::object* object_of(const boost::json::object* object,

@@ -279,7 +279,7 @@ std::string tiles(const map::Histogram& histogram, map::Layer layer) {
     return text;
 }
 
-/// Returns a warning in words, with the place where it occurred first.
+/// Returns a warning as a sentence with the position of its first occurrence.
 std::string warning_text(const map::Warning& warning) {
     const map::WarningInfo& info = map::warning_info(warning.id);
     return fmt::format("{} ({}, first at {}{})", info.sentence, info.name, warning.where,
@@ -327,7 +327,7 @@ void add_physics(Page& page, const map::ContentDescription& content) {
 
 } // namespace
 
-std::string map_page(const map::Description& map, std::string_view file) {
+std::string map_text(const map::Description& map, std::string_view file) {
     Page page;
     page.add_text("map", file);
     page.add("bytes", fmt::to_string(map.identity.size));
@@ -350,7 +350,7 @@ std::string map_page(const map::Description& map, std::string_view file) {
     return page.take();
 }
 
-std::string place_line(const map::Physics& physics, double x, double y) {
+std::string describe_position(const map::Physics& physics, double x, double y) {
     const map::Location at = physics.locate(x, y);
     std::string line = fmt::format("{},{}: tile {},{} {}", x, y, at.tile.x, at.tile.y,
                                    map::tile_name(map::Layer::game, at.game));

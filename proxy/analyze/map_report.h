@@ -21,9 +21,10 @@ namespace tw::analyze {
 [[nodiscard]] boost::json::object map_json(const map::Description& map, std::string_view file);
 
 /// Returns a map's description as lines for users, starting with its file name.
-[[nodiscard]] std::string map_page(const map::Description& map, std::string_view file);
+[[nodiscard]] std::string map_text(const map::Description& map, std::string_view file);
 
-/// Returns one line about a position: its tile, what is there, and how a tee would stand.
-[[nodiscard]] std::string place_line(const map::Physics& physics, double x, double y);
+/// Returns one line about a position: its tile, what is on the tile, and whether a tee there would be in a
+/// wall, on the ground or in the air.
+[[nodiscard]] std::string describe_position(const map::Physics& physics, double x, double y);
 
 } // namespace tw::analyze

@@ -17,8 +17,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// A tick that is lower by this much starts a new map visit. Ticks ascend while a map lasts, and reordered
-/// datagrams are much closer.
+/// A tick that is lower by this much starts a new map visit. Ticks ascend on a map, except that reordered
+/// datagrams may be a few ticks late.
 constexpr snapshot::Tick kNewGame = 250;
 
 template <typename Integer>
@@ -68,11 +68,11 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
     return item;
 }
 
-/// Sets `name` to that of the session's own player, from an item or from the message of 0.7.
+/// Sets `name` to the name of the session's own player, from an item or from a message of 0.7.
 void take_own_name(const json::object& record, std::string& name) {
     const json::object* fields = fields_of(record);
     if (fields == nullptr ||
-        (!is_true(*fields, "local") && integer_of<int>(fields->if_contains("local")) != 1)) {
+        (!flag_of(*fields, "local") && integer_of<int>(fields->if_contains("local")) != 1)) {
         return;
     }
     const auto own = text_of(record, "type") == "player_info" ? text_of(record, "player")
@@ -116,10 +116,10 @@ identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>
 }
 
 void MapVisitReader::Session::change_items(const json::object& record, const json::array& list) {
-    if (is_true(record, "full")) {
+    if (flag_of(record, "full")) {
         items.emplace();
     }
-    // If two items have the same key, the first one counts; read backwards, it overwrites the others.
+    // If items have the same key, the first one counts. Reading backwards lets it overwrite the others.
     for (std::size_t i = list.size(); i-- > 0;) {
         const json::object* item = list[i].if_object();
         const auto key = item == nullptr
@@ -161,7 +161,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
         forget_items();
         return std::nullopt;
     }
-    const bool world = head->type == "world"; // a world, which has session 0
+    const bool world = head->type == "world"; // a merged snapshot, which has session 0
     const bool names_player = head->type == "message" &&
                               line.find(R"("name":"sv_client_info")") != std::string_view::npos;
     if ((head->session <= 0 && !world) || (head->type != "session" && head->type != "map" &&
@@ -200,7 +200,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
 }
 
 void MapVisitReader::on_session(const json::object& record, Session& session) {
-    if (text_of(record, "event") == "open" && !is_true(record, "again")) {
+    if (text_of(record, "event") == "open" && !flag_of(record, "again")) {
         session = {}; // a session of another run, because a file may contain several runs
     }
     if (const auto client = text_of(record, "client"); !client.empty()) {
@@ -229,7 +229,7 @@ void MapVisitReader::on_world(const json::object& record, Session& session) cons
 }
 
 void MapVisitReader::on_map(const json::object& record, Session& session) {
-    session.announced = !is_true(record, "again");
+    session.announced = !flag_of(record, "again");
     const auto name = text_of(record, "name");
     const auto crc = text_of(record, "crc");
     if (name != session.map || crc != session.crc) {
@@ -243,9 +243,9 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
                                                             std::int64_t number, Session& session) {
     const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
     const json::array* list = array_of(record, "items");
-    if (!tick || list == nullptr || (!is_true(record, "full") && !session.items)) {
+    if (!tick || list == nullptr || (!flag_of(record, "full") && !session.items)) {
         // Snapshots that are not ok could not be rebuilt, so no recording has their items.
-        if (list != nullptr || is_true(record, "ok")) {
+        if (list != nullptr || flag_of(record, "ok")) {
             ++unusable_;
         }
         return std::nullopt;
@@ -253,13 +253,14 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     session.change_items(record, *list);
     const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
     if (wanted && *wanted != static_cast<std::int64_t>(session.items->size())) {
-        session.items.reset(); // a line is missing; the next snapshot with all items is used
+        session.items
+            .reset(); // a line is missing, so the next usable snapshot is one with all items
         ++unusable_;
         return std::nullopt;
     }
     const bool behind = session.visit && *tick <= session.tick;
     if (behind && !session.announced && std::int64_t{session.tick} - *tick <= kNewGame) {
-        ++behind_; // the snapshot is late or a repetition
+        ++late_snapshots_; // the snapshot is late or a repetition
         return std::nullopt;
     }
     session.announced = false;
@@ -289,7 +290,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
 
 namespace {
 
-/// A possible pair of visits of A and B. The more they have in common, the higher is `fit`.
+/// A possible pair of visits of A and B. `fit` is higher if the visits have more in common.
 struct Candidate {
     int fit = 0;
     std::array<std::uint32_t, 2> visits{};
@@ -299,8 +300,8 @@ std::int64_t ticks_from(snapshot::Tick begin, snapshot::Tick end) {
     return std::int64_t{end} - begin + 1;
 }
 
-/// Returns how much two map visits have in common; 0 if they cannot be the same. `any_name`: names and
-/// addresses do not matter.
+/// Returns how much two map visits have in common; 0 if they cannot be the same. `any_name`: ignores names
+/// and addresses.
 int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = ticks_from(std::max(a.begin, b.begin), std::min(a.end, b.end));
     // A recording that begins during a game may not know its map.
@@ -374,7 +375,7 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
         return std::nullopt;
     }
     MapVisitPairs found;
-    // For each visit, the number of partners that fit it best.
+    // The number of equally good partners of each visit.
     constexpr auto kPaired = std::numeric_limits<std::uint32_t>::max();
     std::array partners{std::vector<std::uint32_t>(a.size()), std::vector<std::uint32_t>(b.size())};
     for (auto at = candidates->begin(); at != candidates->end();) {

@@ -28,12 +28,12 @@ struct RecordedItem {
     std::optional<std::vector<std::int64_t>> data{};
 
     /// True if only 0.7 demos contain such items, which take the place of messages.
-    [[nodiscard]] bool of_demos() const { return type.starts_with("de_"); }
+    [[nodiscard]] bool is_demo_only() const { return type.starts_with("de_"); }
 };
 
-/// What identifies an item in all recordings of a game: the ints of the descriptor of the item's type
-/// (empty if there is none), the type number, and the id. The descriptor is needed because each server
-/// process numbers such types anew.
+/// Identifies an item in all recordings of a game: the ints of its type's descriptor (empty for a type
+/// without one), the type number, and the id. The descriptor is needed because every server process gives
+/// types with descriptors new numbers.
 using ItemIdentity = std::tuple<std::vector<std::int64_t>, std::uint16_t, std::uint16_t>;
 
 /// All items of a snapshot, sorted by identity.
@@ -43,7 +43,7 @@ using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const 
 [[nodiscard]] std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
-/// The time of a session on one map, from the session's first snapshot there to its last.
+/// The time of a session on one map, from its first snapshot on the map to the last one.
 struct MapVisit {
     std::int64_t session = 0;
     std::string name; ///< name of the session's own player; empty if unknown
@@ -64,9 +64,9 @@ struct MapVisitSnapshot {
 };
 
 /// Rebuilds the snapshots of sessions, and the merged snapshots of servers, from the lines of a recording
-/// in their order. A new map visit begins with another connection, map or run of the server, with a lower
-/// tick after the map was announced again, or with a much lower tick. Snapshots are used from the first one
-/// that lists all items, and at most one for each tick.
+/// in order. A new map visit begins with another connection, map or run of the server, with a lower tick
+/// after the map was announced again, or with a much lower tick. Snapshots before the first one that lists
+/// all items are not used, and at most one snapshot is used for each tick.
 class MapVisitReader {
   public:
     /// The limit of sessions, and that of map visits; further ones are ignored.
@@ -75,21 +75,22 @@ class MapVisitReader {
     /// `makes_items`: if false, snapshots have no items, because only visits() is needed.
     explicit MapVisitReader(bool makes_items = true) : makes_items_{makes_items} {}
 
-    /// Reads a line. Returns a snapshot if the line completes one that can be compared.
+    /// Reads a line. Returns a snapshot if the line contains a usable one.
     [[nodiscard]] std::optional<MapVisitSnapshot> on_line(std::string_view line);
 
     /// The map visits in the order of their beginning.
     [[nodiscard]] const std::vector<MapVisit>& visits() const { return visits_; }
 
-    /// The number of lines that are not records, so that their content is unknown.
-    [[nodiscard]] std::uint64_t broken() const { return broken_; }
+    /// The number of lines that are not records.
+    [[nodiscard]] std::uint64_t broken_lines() const { return broken_; }
 
-    /// The number of snapshots with unknown items: not recorded, or with a missing base.
-    [[nodiscard]] std::uint64_t unusable() const { return unusable_; }
+    /// The number of snapshots whose items are unknown because they were not recorded or their base is
+    /// missing.
+    [[nodiscard]] std::uint64_t unusable_snapshots() const { return unusable_; }
 
-    /// The number of snapshots that came late or twice: their tick is not above the previous one, but
-    /// close to it.
-    [[nodiscard]] std::uint64_t behind() const { return behind_; }
+    /// The number of snapshots that came late or twice: their tick is at or a little below the previous
+    /// one.
+    [[nodiscard]] std::uint64_t late_snapshots() const { return late_snapshots_; }
 
   private:
     struct Session {
@@ -116,21 +117,21 @@ class MapVisitReader {
     [[nodiscard]] std::optional<MapVisitSnapshot>
     on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
 
-    /// The number of a session and an empty text; for merged snapshots, 0 and the server's address.
+    /// A session's number and an empty text; for merged snapshots, 0 and the server's address.
     using Number = std::pair<std::int64_t, std::string>;
 
     bool makes_items_;
     std::map<Number, Session> sessions_;
     std::vector<MapVisit> visits_;
     std::uint64_t unusable_ = 0;
-    std::uint64_t behind_ = 0;
+    std::uint64_t late_snapshots_ = 0;
     std::uint64_t broken_ = 0;
 };
 
 /// A map visit without a partner, which is therefore not compared.
 struct UnpairedVisit {
     std::size_t visit = 0;
-    bool ambiguous = false; ///< true if several partners are possible; false if none is
+    bool ambiguous = false; ///< true if several partners are possible; false if no partner is
 };
 
 /// The map visits of the two recordings A and B that belong together.
@@ -139,15 +140,14 @@ struct MapVisitPairs {
     static constexpr std::size_t kMaxCandidates = 4'000'000;
 
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    std::array<std::vector<UnpairedVisit>, 2> unpaired; ///< those of A, and those of B
+    std::array<std::vector<UnpairedVisit>, 2> unpaired; ///< visits of A, and visits of B
 };
 
 /// Pairs visits of A and B on the same map at the same ticks: by the player's name and the address, or else
 /// by the name, or else by the address. If both recordings have only one session, its name and address do
-/// not matter. If a visit then has several partners, those with the same first and last tick are preferred,
-/// then those for which the shorter visit is mostly within the longer one. If still several remain, the
-/// visits stay unpaired. If a session is given, only its visits are used. Returns nullopt if there are more
-/// than kMaxCandidates possible pairs.
+/// not matter. Among several partners, a visit with the same first and last tick is preferred, then a visit
+/// that overlaps mostly. If several partners remain, the visit stays unpaired. If a session is given, only
+/// its visits are used. Returns nullopt if there are more than kMaxCandidates possible pairs.
 [[nodiscard]] std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
                                                            const std::vector<MapVisit>& b,
                                                            std::optional<std::int64_t> session_a,

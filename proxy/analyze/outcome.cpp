@@ -16,13 +16,13 @@ namespace tw::analyze {
 
 namespace {
 
-/// True for findings that a demo is damaged or truncated. The reader of the file reports these with the
-/// file's name and the position, so they are not printed here.
+/// True for the findings about damaged and truncated demos. They are not printed here, because the reader
+/// of the file reports them with the file's name and the position.
 bool is_end_of_demo(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }
 
-/// Findings of this long, in the game's time, are printed together.
+/// Findings within this period, in the records' time, are printed together.
 constexpr record::Timestamp kPause = 1'000'000'000;
 
 } // namespace
@@ -62,8 +62,8 @@ void FindingPrinter::print(const std::vector<std::string>& lines) {
 
 namespace {
 
-/// Escapes a text for XML. The text is UTF-8 without control characters (terminal_text), and XML forbids
-/// no other characters except U+FFFE and U+FFFF.
+/// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8 without
+/// control characters (see terminal_text).
 std::string xml(std::string_view text) {
     std::string out;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -107,23 +107,23 @@ std::uint64_t count_of(const record::SessionStats& totals, record::Severity seve
 
 bool Outcome::passed() const {
     return std::all_of(checks.begin(), checks.end(),
-                       [](const Check& check) { return check.passed; });
+                       [](const OutcomeCheck& check) { return check.passed; });
 }
 
-void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResult> expectations,
-                std::string_view asked_by) {
+void add_checks(std::vector<OutcomeCheck>& checks,
+                std::vector<filter::ExpectationResult> expectations, std::string_view flag) {
     for (filter::ExpectationResult& result : expectations) {
-        checks.push_back({.asked_by = std::string{asked_by},
+        checks.push_back({.flag = std::string{flag},
                           .text = record::terminal_text(result.text),
                           .passed = result.met,
-                          .instead = std::move(result.instead)});
+                          .actual = std::move(result.instead)});
     }
 }
 
-Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
-                   std::uint32_t sessions, double seconds) {
+Outcome make_outcome(std::vector<OutcomeCheck> checks, const record::SessionStats& totals,
+                     std::uint32_t sessions, double seconds) {
     return {.checks = std::move(checks),
-            .seen = fmt::format(
+            .totals = fmt::format(
                 "{}, {}, {} verified, {}, {}", record::counted(sessions, "session[s]"),
                 record::counted(totals.snapshots, "snapshot[s]"), totals.verified,
                 record::counted(count_of(totals, record::Severity::warning), "warning[s]"),
@@ -133,30 +133,30 @@ Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals
 
 std::string outcome_text(const Outcome& outcome) {
     std::string out = fmt::format("{} after {:.1f} s: {}\n", outcome.passed() ? "PASSED" : "FAILED",
-                                  outcome.seconds, outcome.seen);
-    for (const Check& check : outcome.checks) {
-        out += fmt::format("{} {} {}{}{}\n", check.passed ? "pass" : "FAIL", check.asked_by,
-                           check.text, check.passed ? "" : ": ", check.instead);
+                                  outcome.seconds, outcome.totals);
+    for (const OutcomeCheck& check : outcome.checks) {
+        out += fmt::format("{} {} {}{}{}\n", check.passed ? "pass" : "FAIL", check.flag, check.text,
+                           check.passed ? "" : ": ", check.actual);
     }
     return out;
 }
 
 std::string outcome_junit(const Outcome& outcome) {
     const auto failures = std::count_if(outcome.checks.begin(), outcome.checks.end(),
-                                        [](const Check& check) { return !check.passed; });
+                                        [](const OutcomeCheck& check) { return !check.passed; });
     std::string out = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                                   "<testsuite name=\"twscope\" tests=\"{}\" failures=\"{}\" "
                                   "errors=\"0\" skipped=\"0\" time=\"{:.3f}\">\n",
                                   outcome.checks.size(), failures, outcome.seconds);
-    for (const Check& check : outcome.checks) {
-        const auto name = std::min(check.asked_by.find_first_not_of('-'), check.asked_by.size());
+    for (const OutcomeCheck& check : outcome.checks) {
+        const auto name = std::min(check.flag.find_first_not_of('-'), check.flag.size());
         out += fmt::format(R"(  <testcase classname="twscope.{}" name="{}")",
-                           xml(check.asked_by.substr(name)), xml(check.text));
+                           xml(check.flag.substr(name)), xml(check.text));
         out += check.passed ? "/>\n"
                             : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n",
-                                          xml(check.instead));
+                                          xml(check.actual));
     }
-    out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml(outcome.seen));
+    out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml(outcome.totals));
     return out;
 }
 
@@ -168,7 +168,7 @@ tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& 
         if (!id && !severity) {
             return tl::unexpected{text};
         }
-        Word word{.text = text};
+        SelectedFindings word{.text = text};
         for (const record::FindingInfo& info : record::finding_table()) {
             word.fails[static_cast<std::size_t>(info.id)] =
                 info.id == id || (severity && info.severity >= *severity);
@@ -180,26 +180,26 @@ tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& 
 
 std::array<bool, record::kFindingCount> FailOn::findings() const {
     std::array<bool, record::kFindingCount> all{};
-    for (const Word& word : words_) {
+    for (const SelectedFindings& word : words_) {
         std::transform(all.begin(), all.end(), word.fails.begin(), all.begin(),
                        std::logical_or<>{});
     }
     return all;
 }
 
-std::vector<Check> FailOn::checks(const record::SessionStats& totals,
-                                  std::string_view asked_by) const {
-    std::vector<Check> checks;
-    for (const Word& word : words_) {
-        Check check{
-            .asked_by = std::string{asked_by}, .text = word.text, .passed = true, .instead = {}};
+std::vector<OutcomeCheck> FailOn::checks(const record::SessionStats& totals,
+                                         std::string_view flag) const {
+    std::vector<OutcomeCheck> checks;
+    for (const SelectedFindings& word : words_) {
+        OutcomeCheck check{
+            .flag = std::string{flag}, .text = word.text, .passed = true, .actual = {}};
         for (const record::FindingInfo& info : record::finding_table()) {
             const auto index = static_cast<std::size_t>(info.id);
             if (const std::uint64_t count = totals.findings[index];
                 word.fails[index] && count != 0) {
                 check.passed = false;
-                check.instead +=
-                    fmt::format("{}{} occurred {}", check.instead.empty() ? "" : ", ", info.name,
+                check.actual +=
+                    fmt::format("{}{} occurred {}", check.actual.empty() ? "" : ", ", info.name,
                                 count == 1 ? "once" : fmt::format("{} times", count));
             }
         }

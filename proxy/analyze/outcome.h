@@ -17,9 +17,9 @@
 
 namespace tw::analyze {
 
-/// Prints warnings and errors as a live run does: with time and player, the same ones folded, and a
-/// table at the end. It does not print why a demo ends; the reader of the file does that, because it
-/// knows the name.
+/// Prints warnings and errors as a live run does: with time and player, repeated findings folded into one
+/// line, and a table at the end. Does not print findings about damaged demos, because the reader of the
+/// file reports these with its name.
 class FindingPrinter final : public record::RecordSink {
   public:
     /// The most lines printed; further findings are only in the records and the table.
@@ -29,7 +29,7 @@ class FindingPrinter final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Prints the findings that were not printed yet, and the table of all.
+    /// Prints the findings that were not printed yet, and the table of all findings.
     void finish(const sink::FindingLines::ExplainCommand& explain);
 
   private:
@@ -38,40 +38,41 @@ class FindingPrinter final : public record::RecordSink {
     std::FILE* out_;
     sink::Console console_;
     sink::ConsoleSink players_{console_}; ///< learns the names of players
-    record::Timestamp printed_ = 0;       ///< when lines were printed last, in the game's time
+    record::Timestamp printed_ = 0;       ///< the records' time when lines were last printed
     std::uint64_t shown_ = 0;
 };
 
 /// A check requested by the user, and its result.
-struct Check {
-    std::string asked_by; ///< the flag, as the user wrote it
-    std::string text;     ///< the expectation or finding, as the user wrote it
+struct OutcomeCheck {
+    std::string flag; ///< the flag, as the user wrote it
+    std::string text; ///< the expectation or finding, as the user wrote it
     bool passed = true;
-    std::string instead; ///< what was found in place of what was expected; safe for a terminal
+    std::string actual; ///< what occurred, if the check failed; safe for a terminal
 };
 
 /// The result of a run.
 struct Outcome {
-    std::vector<Check> checks;
-    std::string seen; ///< the totals in one line
+    std::vector<OutcomeCheck> checks;
+    std::string totals; ///< the totals in one line
     double seconds = 0;
 
     [[nodiscard]] bool passed() const;
 };
 
 /// Adds a check for each expectation.
-void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResult> expectations,
-                std::string_view asked_by);
+void add_checks(std::vector<OutcomeCheck>& checks,
+                std::vector<filter::ExpectationResult> expectations, std::string_view flag);
 
-[[nodiscard]] Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
-                                 std::uint32_t sessions, double seconds);
+[[nodiscard]] Outcome make_outcome(std::vector<OutcomeCheck> checks,
+                                   const record::SessionStats& totals, std::uint32_t sessions,
+                                   double seconds);
 
 /// Returns a line for each check.
 [[nodiscard]] std::string outcome_text(const Outcome& outcome);
 /// Returns the result as JUnit XML, which CI systems show. Each check is a test case.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
-/// The findings that make a run fail, given by ids or severities ("warning" means warning and worse).
+/// The findings that make a run fail, given by ids or severities. "warning" selects warnings and errors.
 class FailOn {
   public:
     /// Parses ids and severities. Errors: the first word that is neither an id nor a severity.
@@ -82,18 +83,18 @@ class FailOn {
     [[nodiscard]] std::array<bool, record::kFindingCount> findings() const;
 
     /// Returns a check for each word. The check passes if none of the word's findings occurred.
-    [[nodiscard]] std::vector<Check> checks(const record::SessionStats& totals,
-                                            std::string_view asked_by) const;
+    [[nodiscard]] std::vector<OutcomeCheck> checks(const record::SessionStats& totals,
+                                                   std::string_view flag) const;
 
   private:
     FailOn() = default;
 
-    struct Word {
+    struct SelectedFindings {
         std::string text;
         std::array<bool, record::kFindingCount> fails{};
     };
 
-    std::vector<Word> words_;
+    std::vector<SelectedFindings> words_;
 };
 
 } // namespace tw::analyze

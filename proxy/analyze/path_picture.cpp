@@ -30,12 +30,12 @@ constexpr std::uint32_t kOthersColor = 0x808080;
 /// The first colours are easy to tell apart and to name.
 constexpr std::array<std::uint32_t, 8> kGroupColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
                                                        0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
-/// From cold to hot: for times from first to last, and for tiles by the time spent there.
+/// Colours from cold to hot, for times from first to last, and for the time spent in a tile.
 constexpr std::array<std::uint32_t, 8> kRamp = {0x3b4cc0, 0x2f8fe0, 0x25c4b8, 0x58d65a,
                                                 0xc8e020, 0xffb000, 0xff6a00, 0xff1e1e};
 constexpr std::uint32_t kDeathColor = 0xffffff;
 
-/// Returns a colour for a group. Those after the first few go round the colour wheel.
+/// Returns the colour of a group. After the first few groups, colours are taken from the colour wheel.
 std::uint32_t group_color(std::size_t group) {
     if (group < kGroupColors.size()) {
         return kGroupColors.at(group);
@@ -53,13 +53,13 @@ std::uint32_t group_color(std::size_t group) {
     return rgb;
 }
 
-/// Returns the ticks from one position to the next.
+/// Returns the number of ticks between two positions.
 double ticks_between(const PathPoint& from, const PathPoint& to) {
     return std::max(0.0, static_cast<double>(to.tick) - from.tick);
 }
 
-/// Adds a path as lines: a line goes on while its colour stays the same. `color_of` gives the
-/// colour of the line that leads to a point.
+/// Adds a path as lines, and starts a new line at each change of colour. `color_of` returns the colour of
+/// the line that leads to a point.
 template <typename ColorOf>
 void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of) {
     for (std::size_t i = 1; i < path.points.size(); ++i) {
@@ -71,7 +71,7 @@ void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of
     }
 }
 
-/// Calls `use` with the group of each line and its ticks.
+/// Calls `use` for each line with the line's group and number of ticks.
 template <typename Use>
 void each_line(const RecordedPaths& paths, PathColor color, Use use) {
     for (const RecordedPath& path : paths.paths) {
@@ -117,7 +117,8 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
     return overlay;
 }
 
-/// Returns the time this long after RecordedPaths::begin, with the day if there is more than one.
+/// Returns the time that is this long after RecordedPaths::begin, with the date if the recording has more
+/// than one day.
 std::string time_label(const RecordedPaths& paths, std::uint64_t ms) {
     std::tm time{};
     if (strptime(paths.begin.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) {
@@ -147,13 +148,13 @@ map::Overlay lines_by_time(const RecordedPaths& paths) {
     return overlay;
 }
 
-/// The time that tees spent in tiles, in ticks, by the number of the tile in rows from the top.
+/// The time in ticks that tees spent in each tile; the index counts tiles in rows from the top.
 using TileTicks = std::unordered_map<std::int64_t, double>;
 
 /// Distributes the time between two positions evenly over the line between them.
 void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int width,
                int height) {
-    /// Half a tile; positions farther apart than a map is wide share its time among fewer steps.
+    /// The length of a step: half a tile, or more if two positions are farther apart than a map is wide.
     constexpr std::int64_t kStep = map::kTileSize / 2;
     constexpr std::int64_t kMaxSteps = 4096;
     const std::int64_t dx = std::int64_t{to.at.x} - from.at.x;
@@ -170,8 +171,8 @@ void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int
     }
 }
 
-/// Returns the least time of each colour of the ramp, ascending: 1, 3, 10, 30 and so on, the last
-/// one not above the longest time.
+/// Returns the shortest time of each colour, ascending: 1, 3, 10, 30 and so on. The last one is not above
+/// the longest time.
 std::array<double, kRamp.size()> heat_steps(double longest) {
     std::array<double, kRamp.size()> seconds{};
     double step = 0.01;
@@ -186,10 +187,10 @@ std::array<double, kRamp.size()> heat_steps(double longest) {
         one = !one;
         step /= one ? 3 : 10.0 / 3;
     }
-    return seconds; // the first colour begins at 0
+    return seconds; // the first colour is used from 0 on
 }
 
-/// "0.3 s", "10 s", "5 min", "3 h", rounded where that changes the unit.
+/// Returns a duration as "0.3 s", "10 s", "5 min" or "3 h", rounded to the unit.
 std::string duration(double seconds) {
     return seconds < 0.095  ? fmt::format("{:.2f} s", seconds)
            : seconds < 0.95 ? fmt::format("{:.1f} s", seconds)

@@ -21,19 +21,20 @@ namespace json = boost::json;
 
 namespace {
 
-/// Velocities are in units per tick, times this.
+/// Snapshots contain velocities in units per tick, multiplied by this.
 constexpr std::int64_t kVelocityUnit = 256;
-/// What a tee can move beyond its velocities: an explosion, a hook and a wall within a snapshot.
-constexpr std::int64_t kSlack = std::int64_t{2} * map::kTileSize;
-/// After this many ticks without a snapshot, nothing is known of what happened between. A client
-/// that lags is sent one every 50 ticks.
+/// The distance that a tee can move between two snapshots beyond its velocities, because of an explosion,
+/// a hook or a wall.
+constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
+/// A longer time without a snapshot, in ticks, ends the paths. Servers send a lagging client a snapshot
+/// every 50 ticks.
 constexpr std::int64_t kSilent = 50;
-/// A tick this much lower is of another game. Late snapshots are far closer.
-constexpr std::int64_t kFarBack = 250;
-/// Signs of a death within so many ticks are of the same death: its event, and the kill messages of
-/// all sessions. A killed tee comes back after half a second.
+/// A tick that is lower by this much belongs to another game. Late snapshots are a few ticks late.
+constexpr std::int64_t kOtherGame = 250;
+/// A death event and the kill messages of all sessions belong to the same death if they are within this
+/// many ticks. A killed tee comes back after half a second.
 constexpr std::int64_t kSameDeath = 25;
-/// The most sessions and the most players; more than years of recording have.
+/// The most sessions and the most players. Even years of recording have fewer.
 constexpr std::size_t kMaxViews = 65536;
 constexpr std::size_t kMaxPlayers = 65536;
 /// The most tees in a session's snapshots: twice the players of the largest servers.
@@ -78,7 +79,7 @@ void each_item(const json::array& items, std::string_view type, Use use) {
     }
 }
 
-/// Returns the milliseconds since 1970 of a record's time, 2026-11-21T02:04:47.000000Z.
+/// Converts a record's time, such as 2026-11-21T02:04:47.000000Z, to milliseconds since 1970.
 std::int64_t ms_of(std::string_view time) {
     const auto part = [time](std::size_t from, std::size_t size) {
         int value = 0;
@@ -99,12 +100,13 @@ std::int64_t ms_of(std::string_view time) {
     return at.time_since_epoch() / std::chrono::milliseconds{1};
 }
 
-/// A player's velocity or distance, so far that hostile numbers are not more.
-constexpr std::int64_t kFarthest = std::int64_t{1} << 32U;
+/// The limit of velocities and distances, because records may contain any numbers.
+constexpr std::int64_t kMostDistance = std::int64_t{1} << 32U;
 
 std::int64_t speed_in(const json::object& fields) {
     const auto size = [&fields](std::string_view key) {
-        return std::abs(std::clamp(number_in(fields, key), -kFarthest, kFarthest)) / kVelocityUnit;
+        return std::abs(std::clamp(number_in(fields, key), -kMostDistance, kMostDistance)) /
+               kVelocityUnit;
     };
     return size("vel_x") + size("vel_y");
 }
@@ -152,10 +154,10 @@ class PathReader::Collector {
         }
     }
 
-    [[nodiscard]] RecordedPaths take() {
-        for (auto& [player, way] : ways_) {
+    [[nodiscard]] RecordedPaths finish() {
+        for (auto& [player, player_path] : player_paths_) {
             const std::size_t number = all_.players.size();
-            for (auto& points : way.paths) {
+            for (auto& points : player_path.paths) {
                 if (points.size() > 1) {
                     all_.paths.push_back({.player = number, .points = std::move(points)});
                 }
@@ -168,30 +170,31 @@ class PathReader::Collector {
     }
 
   private:
-    struct Way;
+    struct PlayerPath;
 
-    /// Lower than any tick, and far from all.
-    static constexpr std::int64_t kNever = -kFarthest;
+    /// A tick far below all others.
+    static constexpr std::int64_t kNever = -kMostDistance;
 
     /// A tee that a view shows.
     struct Tee {
         std::int64_t type_id = 0;
-        std::int64_t since = 0; ///< the first tick that showed it without a gap
-        Way* way = nullptr;
+        std::int64_t since = 0; ///< the tee was shown without a gap since this tick
+        PlayerPath* player_path = nullptr;
     };
 
-    /// What a session shows; or the merged snapshots of a server, as session 0.
+    /// The state of a session, or of a server's merged snapshots as session 0.
     struct View {
         std::int32_t session = 0;
         std::string server{};
         std::string map_crc{};  ///< empty if unknown
-        std::uint64_t game = 0; ///< counts the maps that a session was sent to, or a server's runs
+        std::uint64_t game = 0; ///< number of the session's map, or of the server's run
         bool new_game = true;   ///< no snapshot of this game was read yet
-        std::optional<std::int64_t> own_id{}; ///< of the session's own player, if known
-        std::int64_t tick = 0;                ///< of the last snapshot
-        std::int64_t team_kill = kNever;      ///< when a kill message of a whole team came
+        std::optional<std::int64_t> own_id{}; ///< client id of the session's own player, if known
+        std::int64_t tick = 0;                ///< tick of the last snapshot
+        std::int64_t team_kill = kNever;      ///< tick of the last kill message of a whole team
         std::map<std::int64_t, Tee> tees{};   ///< by client id
-        std::map<std::int64_t, Way*> dead{};  ///< those that a death event named, by client id
+        /// The players that a death event named, by client id.
+        std::map<std::int64_t, PlayerPath*> dead{};
 
         void set_game(std::uint64_t now) {
             new_game = new_game || now != game;
@@ -200,28 +203,28 @@ class PathReader::Collector {
     };
 
     /// All paths of a player.
-    struct Way {
-        const View* view = nullptr;         ///< the one that shows the player; null if none does
-        std::int64_t id = 0;                ///< the player's client id there
-        bool own = false;                   ///< it is the player's own session
-        std::int64_t shown = kNever;        ///< the last tick at which it showed the player
-        std::int64_t speed = 0;             ///< at the last position, in units per tick
+    struct PlayerPath {
+        const View* view = nullptr;         ///< the view that shows the player; null if none does
+        std::int64_t id = 0;                ///< the player's client id in `view`
+        bool own = false;                   ///< `view` is the player's own session
+        std::int64_t shown = kNever;        ///< the last tick at which `view` showed the player
+        std::int64_t speed = 0;             ///< speed at the last position, in units per tick
         bool ended = true;                  ///< the next position begins a path
-        std::int64_t death_tick = kNever;   ///< when the player last died or was removed
-        std::optional<std::size_t> death{}; ///< its place in the list of deaths
-        std::int64_t event_tick = kNever;   ///< when the last death event named the player
+        std::int64_t death_tick = kNever;   ///< tick at which the player last died or was removed
+        std::optional<std::size_t> death{}; ///< index of the last death in the list of deaths
+        std::int64_t event_tick = kNever;   ///< tick of the last death event that named the player
         map::WorldPos event_at{0, 0};
         PathPoint last{};            ///< the last position
-        std::uint64_t positions = 0; ///< of the last path
+        std::uint64_t positions = 0; ///< number of positions of the last path
         std::vector<std::vector<PathPoint>> paths{};
     };
 
-    /// A session's number and an empty text; for merged snapshots 0 and the server's address.
+    /// A session's number and an empty text; for merged snapshots, 0 and the server's address.
     using ViewId = std::pair<std::int64_t, std::string>;
 
     static void forget_tee(const View& view, const Tee& tee) {
-        if (tee.way->view == &view) {
-            tee.way->view = nullptr;
+        if (tee.player_path->view == &view) {
+            tee.player_path->view = nullptr;
         }
     }
 
@@ -257,16 +260,17 @@ class PathReader::Collector {
         for (View* each : views_with(view)) {
             const auto tee = each->tees.find(*victim);
             const auto dead = each->dead.find(*victim);
-            if (tee != each->tees.end() && tee->second.way->view == each) {
-                on_death(*tee->second.way, died);
+            if (tee != each->tees.end() && tee->second.player_path->view == each) {
+                on_death(*tee->second.player_path, died);
             } else if (tee == each->tees.end() && dead != each->dead.end() &&
                        is_soon_after(each->tick, dead->second->event_tick)) {
-                on_death(*dead->second, died); // the message was lost at first
+                on_death(*dead->second,
+                         died); // the kill message came after the tee's last snapshot
             }
         }
     }
 
-    /// Returns a session's view, and that of its server's merged snapshots if there are any.
+    /// Returns a session's view, and the view of its server's merged snapshots if it exists.
     std::vector<View*> views_with(View& session) {
         std::vector<View*> views{&session};
         if (const auto world = views_.find({0, session.server}); world != views_.end()) {
@@ -276,32 +280,34 @@ class PathReader::Collector {
     }
 
     /// `died`: false if the game removed the tee.
-    void on_death(Way& way, bool died) {
-        if (is_soon_after(way.shown, way.death_tick)) {
-            return; // another session was told of it, too
+    void on_death(PlayerPath& player_path, bool died) {
+        if (is_soon_after(player_path.shown, player_path.death_tick)) {
+            return; // another session's kill message has reported this death
         }
-        way.ended = true;
-        way.death_tick = way.shown;
-        way.death.reset();
+        player_path.ended = true;
+        player_path.death_tick = player_path.shown;
+        player_path.death.reset();
         if (died && all_.deaths.size() < kMaxDeaths) {
-            way.death = all_.deaths.size();
-            all_.deaths.push_back(is_soon_after(way.shown, way.event_tick) ? way.event_at
-                                                                           : way.last.at);
+            player_path.death = all_.deaths.size();
+            all_.deaths.push_back(is_soon_after(player_path.shown, player_path.event_tick)
+                                      ? player_path.event_at
+                                      : player_path.last.at);
         } else if (died) {
             ++all_.left_out;
         }
     }
 
-    /// Takes the place of a death from its event. A server also sends one for a tee that is paused.
-    void on_death_event(Way& way, const View& view, map::WorldPos at) {
-        way.ended = true;
-        way.event_tick = way.shown;
-        way.event_at = at;
+    /// Sets the position of a death to that of its event. A server also sends a death event for a tee that
+    /// is paused.
+    void on_death_event(PlayerPath& player_path, const View& view, map::WorldPos at) {
+        player_path.ended = true;
+        player_path.event_tick = player_path.shown;
+        player_path.event_at = at;
         if (is_soon_after(view.tick, view.team_kill)) {
-            on_death(way, true); // the message does not name the team's members
+            on_death(player_path, true); // the kill message does not name the team's members
         }
-        if (way.death && is_soon_after(way.shown, way.death_tick)) {
-            all_.deaths.at(*way.death) = at;
+        if (player_path.death && is_soon_after(player_path.shown, player_path.death_tick)) {
+            all_.deaths.at(*player_path.death) = at;
         }
     }
 
@@ -316,12 +322,13 @@ class PathReader::Collector {
             return;
         }
         const std::int64_t later = *tick - view.tick;
-        if (!view.new_game && later <= 0 && later >= -kFarBack) {
-            return; // late or repeated
+        if (!view.new_game && later <= 0 && later >= -kOtherGame) {
+            return; // the snapshot is late or repeated
         }
         if (view.new_game || later < 0) {
             for (const auto& [unused, tee] : view.tees) {
-                tee.way->shown = tee.way->view == &view ? kNever : tee.way->shown;
+                tee.player_path->shown =
+                    tee.player_path->view == &view ? kNever : tee.player_path->shown;
             }
         }
         if (view.new_game || later < 0 || later > kSilent) {
@@ -339,9 +346,9 @@ class PathReader::Collector {
         }
         each_item(*items, "death", [&](const json::object& /*item*/, const json::object& fields) {
             const auto tee = view.tees.find(number_in(fields, "client_id"));
-            if (tee != view.tees.end() && tee->second.way->view == &view) {
-                view.dead[tee->first] = tee->second.way;
-                on_death_event(*tee->second.way, view, position_in(fields));
+            if (tee != view.tees.end() && tee->second.player_path->view == &view) {
+                view.dead[tee->first] = tee->second.player_path;
+                on_death_event(*tee->second.player_path, view, position_in(fields));
             }
         });
         remove_tees(record, *items, view);
@@ -349,19 +356,19 @@ class PathReader::Collector {
             add_tee(record, view, item, fields);
         });
         for (const auto& [unused, tee] : view.tees) {
-            if (tee.way->view == &view) {
-                tee.way->shown = view.tick;
+            if (tee.player_path->view == &view) {
+                tee.player_path->shown = view.tick;
             }
         }
     }
 
-    /// Removes the tees that a snapshot no longer has.
+    /// Removes the tees that are missing in a snapshot.
     static void remove_tees(const json::object& record, const json::array& items, View& view) {
         const auto remove = [&view](const auto& tee) {
             forget_tee(view, tee->second);
             return view.tees.erase(tee);
         };
-        if (is_true(record, "full")) {
+        if (flag_of(record, "full")) {
             std::map<std::int64_t, bool> listed;
             each_item(items, "character",
                       [&](const json::object& item, const json::object& /*fields*/) {
@@ -385,8 +392,7 @@ class PathReader::Collector {
         }
     }
 
-    /// Returns the session that has an item's position; for merged snapshots one that received the
-    /// item.
+    /// Returns the session that received an item; for merged snapshots, one of these sessions.
     [[nodiscard]] const View* session_of(const View& view, const json::object& item) const {
         const json::array* seen_by = find_array(item, "seen_by");
         if (seen_by != nullptr && !seen_by->empty() && seen_by->front().is_int64()) {
@@ -396,25 +402,26 @@ class PathReader::Collector {
         return &view;
     }
 
-    /// Returns a player's way; nullptr if there are too many players.
-    [[nodiscard]] Way* way_of(const View& view, const json::object& item, std::int64_t id) {
+    /// Returns the paths of a player; null if there are too many players.
+    [[nodiscard]] PlayerPath* path_of(const View& view, const json::object& item, std::int64_t id) {
         std::string name{text_of(item, "player")};
         if (name.empty()) {
             name = fmt::format("session {} id {}", view.session, id);
         }
-        if (const auto found = ways_.find({view.server, name}); found != ways_.end()) {
-            const Way& way = found->second;
-            const auto other = view.tees.find(way.id);
-            if (way.view == &view && way.id != id && other != view.tees.end() &&
-                other->second.way == &way) {
-                name += fmt::format(" id {}", id); // two players of one name
+        if (const auto found = player_paths_.find({view.server, name});
+            found != player_paths_.end()) {
+            const PlayerPath& player_path = found->second;
+            const auto other = view.tees.find(player_path.id);
+            if (player_path.view == &view && player_path.id != id && other != view.tees.end() &&
+                other->second.player_path == &player_path) {
+                name += fmt::format(" id {}", id); // two players have this name
             }
         }
         std::pair player{view.server, std::move(name)};
-        if (!ways_.contains(player) && ways_.size() >= kMaxPlayers) {
+        if (!player_paths_.contains(player) && player_paths_.size() >= kMaxPlayers) {
             return nullptr;
         }
-        return &ways_[std::move(player)];
+        return &player_paths_[std::move(player)];
     }
 
     void add_tee(const json::object& record, View& view, const json::object& item,
@@ -422,33 +429,36 @@ class PathReader::Collector {
         const View* const session = session_of(view, item);
         const bool knows_map = session != nullptr && !session->map_crc.empty();
         if (knows_map && session->map_crc != map_crc_) {
-            ++all_.elsewhere;
+            ++all_.on_other_maps;
             return;
         }
-        all_.assumed += knows_map ? 0 : 1;
+        all_.on_unknown_maps += knows_map ? 0 : 1;
         const std::int64_t id = number_in(item, "id");
-        Way* const way = way_of(view, item, id);
-        if (way == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
+        PlayerPath* const player_path = path_of(view, item, id);
+        if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
             ++all_.left_out;
             return;
         }
         Tee& tee = view.tees[id];
-        if (tee.way != way) { // a new tee, or another player's
-            if (tee.way != nullptr) {
+        if (tee.player_path != player_path) { // a new tee, or another player's
+            if (tee.player_path != nullptr) {
                 forget_tee(view, tee);
             }
-            tee = {.type_id = number_in(item, "type_id"), .since = view.tick, .way = way};
+            tee = {.type_id = number_in(item, "type_id"),
+                   .since = view.tick,
+                   .player_path = player_path};
         }
         const bool own = view.session != 0 && view.own_id == id;
-        if (way->view != &view && !take_over(*way, tee, view, own)) {
+        if (player_path->view != &view && !take_over(*player_path, tee, view, own)) {
             return;
         }
-        way->id = id;
-        way->own = own;
-        // A server repeats a position while clients can predict the movement: it has its own tick.
+        player_path->id = id;
+        player_path->own = own;
+        // The position may be older than the snapshot, because a server repeats a position while clients
+        // can predict the movement. Its tick is in the item.
         const std::int64_t core = number_in(fields, "tick");
         add_point(
-            *way, tee,
+            *player_path, tee,
             {.at = position_in(fields),
              .tick = static_cast<std::int32_t>(core > 0 && core <= view.tick ? core : view.tick),
              .ms = time_of(record),
@@ -456,48 +466,52 @@ class PathReader::Collector {
             speed_in(fields));
     }
 
-    /// Lets this view replace the one that showed a player so far. Returns false if it does not.
-    static bool take_over(Way& way, Tee& tee, View& view, bool own) {
-        const std::int64_t later = view.tick - way.shown;
-        const bool same_time = later >= -kFarBack && later <= kSilent;
-        if (way.view == nullptr ? later <= 0 && same_time : same_time && (!own || way.own)) {
+    /// Makes this view the one that shows a player, if it is better than the current one. Returns false if
+    /// the current one stays.
+    static bool take_over(PlayerPath& player_path, Tee& tee, View& view, bool own) {
+        const std::int64_t later = view.tick - player_path.shown;
+        const bool same_time = later >= -kOtherGame && later <= kSilent;
+        if (player_path.view == nullptr ? later <= 0 && same_time
+                                        : same_time && (!own || player_path.own)) {
             return false;
         }
-        way.ended = way.ended || later < -kFarBack;
-        if (way.view != nullptr && same_time) {
-            tee.since = std::min(tee.since, way.shown); // it was shown until now
+        player_path.ended = player_path.ended || later < -kOtherGame;
+        if (player_path.view != nullptr && same_time) {
+            tee.since =
+                std::min(tee.since, player_path.shown); // the previous view showed it until now
         }
-        way.view = &view;
+        player_path.view = &view;
         return true;
     }
 
-    void add_point(Way& way, const Tee& tee, PathPoint point, std::int64_t speed) {
-        const bool continues = !way.ended && tee.since <= way.shown;
-        if (continues && point.at == way.last.at && point.tick <= way.last.tick) {
+    void add_point(PlayerPath& player_path, const Tee& tee, PathPoint point, std::int64_t speed) {
+        const bool continues = !player_path.ended && tee.since <= player_path.shown;
+        if (continues && point.at == player_path.last.at && point.tick <= player_path.last.tick) {
             return;
         }
-        const bool begins = !continues || jumped(way, point, speed);
-        way.last = point;
-        way.speed = speed;
+        const bool begins = !continues || jumped(player_path, point, speed);
+        player_path.last = point;
+        player_path.speed = speed;
         if (begins) {
-            way.ended = false;
-            way.paths.emplace_back();
-            way.positions = 0;
+            player_path.ended = false;
+            player_path.paths.emplace_back();
+            player_path.positions = 0;
         }
-        if (way.positions++ % every_ != 0) {
+        if (player_path.positions++ % every_ != 0) {
             return;
         }
-        way.paths.back().push_back(point);
+        player_path.paths.back().push_back(point);
         if (++points_ >= max_points_) {
             thin_out();
         }
     }
 
-    static bool jumped(const Way& way, const PathPoint& to, std::int64_t speed) {
-        const std::int64_t ticks = std::max<std::int64_t>(std::int64_t{to.tick} - way.last.tick, 1);
-        const std::int64_t reach = std::max(way.speed, speed) * ticks + kSlack;
-        return std::abs(std::int64_t{to.at.x} - way.last.at.x) > reach ||
-               std::abs(std::int64_t{to.at.y} - way.last.at.y) > reach;
+    static bool jumped(const PlayerPath& player_path, const PathPoint& to, std::int64_t speed) {
+        const std::int64_t ticks =
+            std::max<std::int64_t>(std::int64_t{to.tick} - player_path.last.tick, 1);
+        const std::int64_t reach = std::max(player_path.speed, speed) * ticks + kExtraDistance;
+        return std::abs(std::int64_t{to.at.x} - player_path.last.at.x) > reach ||
+               std::abs(std::int64_t{to.at.y} - player_path.last.at.y) > reach;
     }
 
     /// Returns the milliseconds since the first position.
@@ -515,11 +529,11 @@ class PathReader::Collector {
             std::clamp<std::int64_t>(now_ - begin_, 0, std::numeric_limits<std::uint32_t>::max()));
     }
 
-    /// Drops every second point, also of later ones.
+    /// Drops every second point, now and of later positions.
     void thin_out() {
         every_ *= 2;
         points_ = 0;
-        for (auto& entry : ways_) {
+        for (auto& entry : player_paths_) {
             auto& paths = entry.second.paths;
             for (auto& path : paths) {
                 for (std::size_t i = 0; i < path.size(); i += 2) {
@@ -538,12 +552,13 @@ class PathReader::Collector {
 
     std::string map_crc_;
     std::map<ViewId, View> views_;
-    std::map<std::pair<std::string, std::string>, Way> ways_; ///< paths by server and player
+    std::map<std::pair<std::string, std::string>, PlayerPath>
+        player_paths_; ///< paths by server and player
     std::size_t max_points_;
     std::size_t points_ = 0;
     std::uint64_t every_ = 1; ///< one of this many positions becomes a point
     std::int64_t begin_ = 0;  ///< time of the first position, in milliseconds
-    std::int64_t now_ = 0;    ///< and of the last
+    std::int64_t now_ = 0;    ///< time of the last position, in milliseconds
     RecordedPaths all_;
 };
 
@@ -566,7 +581,7 @@ PathReader::PathReader(std::string_view map_crc, std::size_t max_points)
 PathReader::~PathReader() = default;
 
 void PathReader::on_line(std::string_view line) {
-    // A cheap check first, as most lines have other types.
+    // A cheap check comes first, because most lines have other types.
     if (!may_be_wanted(line)) {
         return;
     }
@@ -577,8 +592,8 @@ void PathReader::on_line(std::string_view line) {
     }
 }
 
-RecordedPaths PathReader::take() {
-    return collector_->take();
+RecordedPaths PathReader::finish() {
+    return collector_->finish();
 }
 
 } // namespace tw::analyze

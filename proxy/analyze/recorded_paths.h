@@ -11,18 +11,18 @@
 
 namespace tw::analyze {
 
-/// The most points of all paths; more could not be seen in a picture.
+/// The most points of all paths together. A picture could not show more.
 inline constexpr std::size_t kMaxPathPoints = 4'000'000;
 
 /// A position of a tee.
 struct PathPoint {
     map::WorldPos at{0, 0};
-    std::int32_t tick = 0;    ///< of the position, which may be older than its snapshot
-    std::uint32_t ms = 0;     ///< of its record, after RecordedPaths::begin
+    std::int32_t tick = 0;    ///< tick of the position, which may be older than its snapshot
+    std::uint32_t ms = 0;     ///< milliseconds from RecordedPaths::begin to the position's record
     std::int32_t session = 0; ///< the session that showed it; 0 for merged snapshots
 };
 
-/// A part of a player's way that was seen without a gap: at least two points.
+/// At least two positions of a player's tee that were seen without a gap.
 struct RecordedPath {
     std::size_t player = 0; ///< index into RecordedPaths::players
     std::vector<PathPoint> points;
@@ -30,30 +30,30 @@ struct RecordedPath {
 
 /// The paths of the tees of a recording on one map.
 struct RecordedPaths {
-    std::vector<std::string> players; ///< their names
-    std::vector<RecordedPath> paths;  ///< by player, in their order in time
+    std::vector<std::string> players; ///< names of the players
+    std::vector<RecordedPath> paths;  ///< sorted by player, then by time
     std::vector<map::WorldPos> deaths;
-    std::string begin;           ///< time of the record with the first position
-    std::string end;             ///< and of the one with the last
-    std::uint64_t elsewhere = 0; ///< positions on other maps
-    std::uint64_t assumed = 0;   ///< positions on unknown maps, taken to be on this one
-    std::uint64_t left_out = 0;  ///< positions and deaths beyond a limit on their number
+    std::string begin;                 ///< time of the record with the first position
+    std::string end;                   ///< time of the record with the last position
+    std::uint64_t on_other_maps = 0;   ///< positions on other maps, which are left out
+    std::uint64_t on_unknown_maps = 0; ///< positions on unknown maps, which count as on this map
+    std::uint64_t left_out = 0;        ///< positions and deaths beyond a limit on their number
 };
 
-/// Finds the paths of the tees in a recording, on the map with this checksum or on unknown maps.
-/// There are none without snapshots that list characters. A path comes from the player's own
-/// session while that shows the player, otherwise from another session or from merged snapshots.
+/// Finds the paths of the tees in a recording, on the map with this checksum or on unknown maps. Needs
+/// snapshots that list characters. A path comes from the player's own session while that session shows
+/// the player, otherwise from another session or from merged snapshots.
 ///
 /// A path ends
-/// - where the tee was killed or paused: a kill message or a death event names it,
-/// - where it was missing: the session that shows it received a snapshot without it, was given no
-///   snapshot for more than a second, or lost records, and no other session shows it all along,
-/// - where it jumped, as through a teleporter: farther than two tiles plus what the faster of the
-///   velocities before and after allows in the ticks between.
+/// - when the tee was killed or paused: a kill message or a death event names the tee,
+/// - when the tee was missing: the session that shows it received a snapshot without the tee, received no
+///   snapshot for more than a second, or lost records, and no other session showed the tee meanwhile,
+/// - when the tee jumped, as through a teleporter: it moved farther than two tiles plus the distance that
+///   the higher of its velocities before and after allows in the ticks between.
 ///
-/// Deaths are what kill messages name, except tees that the game removed, such as one that went to
-/// spectate. A death is where its death event says, otherwise at the tee's last position.
-/// Beyond `max_points` every second point is dropped.
+/// Kill messages name the deaths; tees that the game removed, for example to spectate, do not count. A
+/// death is at the position of its death event, or without an event at the tee's last position. Beyond
+/// `max_points`, every second point is dropped.
 class PathReader {
   public:
     explicit PathReader(std::string_view map_crc, std::size_t max_points = kMaxPathPoints);
@@ -65,8 +65,8 @@ class PathReader {
 
     void on_line(std::string_view line);
 
-    /// Returns the result. Call this at the end.
-    [[nodiscard]] RecordedPaths take();
+    /// Returns the result. No line may follow.
+    [[nodiscard]] RecordedPaths finish();
 
   private:
     class Collector;

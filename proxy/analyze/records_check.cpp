@@ -63,7 +63,7 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
         return; // the record is repeated from another segment
     }
     if (head->type == "segment") {
-        return; // a record about the segment; its time is that of writing, not that of the game
+        return; // a record about the segment, whose time is not that of the game
     }
     if (first_time_.empty() || head->time < first_time_) {
         first_time_ = head->time;
@@ -102,7 +102,7 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
         session.reconnects = has(line, "reason", R"("reconnected")");
         session.closed = has(line, "event", R"("close")") && !session.reconnects;
     } else if (head.type == "summary") {
-        add_up(session, line);
+        check_counts(session, line);
         if (session.closed) {
             open_.erase(head.session);
         } else if (session.reconnects) { // the counts of the new connection start from 0
@@ -111,9 +111,9 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
     }
 }
 
-/// Compares the session's counts with its summary. The counts may be lower, because a run records only
-/// what was requested.
-void RecordsCheck::add_up(const Session& session, std::string_view line) {
+/// Compares the session's counts with its summary. The counts may be lower, because a run may record only
+/// some of its records.
+void RecordsCheck::check_counts(const Session& session, std::string_view line) {
     filter::JsonLine json{line};
     filter::JsonObject& summary = json.object();
     if (!session.begun || !summary.has("snapshots")) {
@@ -142,12 +142,12 @@ void RecordsCheck::end_file(const sink::LineReader& reader) {
     counts_.broken_lines += reader.skipped() != 0 ? 1U : 0U;
 }
 
-bool RecordsCheck::whole() const {
+bool RecordsCheck::is_whole() const {
     return std::all_of(rows().begin(), rows().end(),
                        [this](const Row& row) { return counts_.*row.count == 0; });
 }
 
-std::string RecordsCheck::text() const {
+std::string RecordsCheck::report_text() const {
     std::string text =
         fmt::format("{}, {}, {}", record::counted(files_, "file[s]"),
                     record::counted(lines_, "record[s]"), record::counted(sessions_, "session[s]"));
@@ -171,7 +171,7 @@ std::string RecordsCheck::text() const {
         text += fmt::format("{} without an end: the run was cut off, or is still going\n",
                             record::counted(open, "session[s]"));
     }
-    return text + (whole() ? "complete\n" : "incomplete\n");
+    return text + (is_whole() ? "complete\n" : "incomplete\n");
 }
 
 namespace {
@@ -201,8 +201,8 @@ bool is_formula(std::string_view text) {
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
 }
 
-/// Appends the shortest text that reads as this number, and not as an integer. ("{:#}" of fmt 10 makes
-/// "2." of 2.0.)
+/// Appends the shortest text that reads back as this number and has a decimal point, such as "2.0". ("{:#}"
+/// of fmt 10 would write "2.".)
 void append_real(double number, std::string& out) {
     const std::size_t begin = out.size();
     fmt::format_to(std::back_inserter(out), "{}", number);
@@ -241,7 +241,7 @@ class Joined final : public filter::ValueVisitor {
 
     void begin_list() override { in_list_ = true; }
 
-    /// Ends the cell. Returns whether it has a value.
+    /// Ends the cell. Returns true if the cell has a value.
     [[nodiscard]] bool finish() {
         text_->append(closes_ ? "]" : "");
         return any_;
@@ -258,7 +258,7 @@ class Joined final : public filter::ValueVisitor {
     bool any_ = false;
 };
 
-/// Gathers the type_id and id of the items that a record lists as removed: a list of pairs.
+/// Collects the pairs of type_id and id in a record's list of removed items.
 class RemovedItems final : public filter::ValueVisitor {
   public:
     std::vector<std::array<std::int64_t, 2>> pairs;
@@ -327,7 +327,7 @@ void RecordsCsv::append(std::string_view line, std::string& out) {
     line_.begin(line);
     line_ready_ = false;
     if (removed_) {
-        append_removed(out); // first, because the line's items may give a number another type
+        append_removed(out); // comes first, because the line's new items may reuse a type number
     }
     line_.each_item([&](filter::JsonObject& item) {
         append_item(item, out);

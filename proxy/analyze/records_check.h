@@ -15,9 +15,9 @@
 
 namespace tw::analyze {
 
-/// Checks recordings: all lines are whole records with valid JSON; the records of each session are in
-/// order, not repeated, and no more than its summary counts; no segment is missing. Also counts the losses
-/// that the recordings report.
+/// Checks recordings: every line is a complete record of valid JSON; the records of each session are in
+/// order and not repeated, and the session's summary does not count fewer; no segment is missing. Also
+/// counts the losses that the recordings report.
 class RecordsCheck {
   public:
     void begin_file(const std::string& path);
@@ -25,9 +25,9 @@ class RecordsCheck {
     void end_file(const sink::LineReader& reader);
 
     /// True if nothing is damaged or missing.
-    [[nodiscard]] bool whole() const;
+    [[nodiscard]] bool is_whole() const;
     /// Returns a summary line, and a line for each problem.
-    [[nodiscard]] std::string text() const;
+    [[nodiscard]] std::string report_text() const;
 
   private:
     struct Counts {
@@ -58,7 +58,7 @@ class RecordsCheck {
 
     static const std::array<Row, 8>& rows();
     void count_sessions(std::string_view line, const filter::LineHead& head);
-    void add_up(const Session& session, std::string_view line);
+    void check_counts(const Session& session, std::string_view line);
 
     Counts counts_;
     std::uint64_t files_ = 0;
@@ -74,9 +74,9 @@ class RecordsCheck {
     std::map<std::string, std::uint64_t> numbers_; ///< number of the last segment of each recording
 };
 
-/// Converts records to a table (RFC 4180): a row for each record that has at least one of the
-/// columns, apart from columns that every record has. Columns of items, `items.KEY`, or a condition
-/// on them give a row for each item instead.
+/// Converts records to a table (RFC 4180): a row for each record that has at least one of the columns,
+/// apart from columns that every record has. If a column or the condition is about items (`items.KEY`),
+/// there is a row for each item instead.
 ///
 /// A column's cells have one type in all rows: a list of numbers is written as `[1,2]`, even with
 /// one number; a number with a fraction keeps its point; the booleans of messages are 1 and 0,
@@ -99,8 +99,8 @@ class RecordsCsv {
 
     /// Returns the first row: the names of the columns.
     [[nodiscard]] std::string header() const;
-    /// Appends the rows of a line of a recording. A removed item has a row if `items.removed` is a
-    /// column or named by the condition; its type is that of earlier lines, empty if unknown.
+    /// Appends the rows of a line of a recording. Removed items have rows only if `items.removed` is a
+    /// column or in the condition. Their types come from earlier lines; an unknown type is empty.
     void append(std::string_view line, std::string& out);
 
   private:
@@ -117,8 +117,8 @@ class RecordsCsv {
         std::string cell{};
     };
 
-    /// Fills the cells of a line's columns, or of one item's columns. Returns true if a cell was filled
-    /// that justifies a row.
+    /// Fills the cells of a line's columns, or of one item's columns. Returns true if the line or item
+    /// gets a row because of these cells.
     [[nodiscard]] bool make_cells(filter::JsonObject& json, bool item);
     /// Appends a row for this item of the line, if it is selected.
     void append_item(filter::JsonObject& item, std::string& out);
@@ -134,8 +134,8 @@ class RecordsCsv {
     bool removed_ = false;     ///< there are rows for removed items
     bool common_ = false;      ///< every record has all of the columns
     bool line_ready_ = false;  ///< the cells of the current line's own columns are filled
-    std::int64_t session_ = 0; ///< the current line's, if removed_
-    /// Type names by session and type_id, as in the JSON.
+    std::int64_t session_ = 0; ///< session of the current line; set only if removed_
+    /// The names of types by session and type_id, as in the records.
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;
     filter::JsonLine line_;
     filter::JsonLine removed_item_;

@@ -14,7 +14,7 @@ std::vector<SnapshotDatagram> SnapshotDatagrams::find(std::int64_t session,
     if (kept == kept_.end()) {
         return found;
     }
-    for (const Kept& each : kept->second) {
+    for (const KeptDatagram& each : kept->second) {
         if (each.tick != tick) {
             continue;
         }
@@ -33,9 +33,9 @@ void SnapshotDatagrams::on_datagram(const record::RecordHead& head,
                                     std::span<const std::byte> datagram) {
     session_ = head.session;
     current_ = {.time = head.time, .bytes = datagram.size()};
-    // A datagram that was held back until its protocol was known is no longer the capture's current
-    // one.
-    if (const Place place = place_(); place.frame != 0 && place.time == head.time) {
+    // If a datagram was held back until its protocol was known, the capture's position is that of a later
+    // datagram.
+    if (const DatagramPosition place = place_(); place.frame != 0 && place.time == head.time) {
         current_.file = place.file;
         current_.frame = place.frame;
     }
@@ -65,7 +65,7 @@ void SnapshotDatagrams::on_part(const inspect::PartSeen& part) {
         datagram.begin = static_cast<std::size_t>(data.data() - payload_.data()) +
                          (datagram.compressed ? 0 : datagram.header);
     }
-    std::deque<Kept>& kept = kept_[session_];
+    std::deque<KeptDatagram>& kept = kept_[session_];
     kept.push_back({.tick = part.body.tick, .datagram = std::move(datagram)});
     if (kept.size() > kMaxDatagrams) {
         kept.pop_front();

@@ -19,24 +19,23 @@
 
 namespace tw::analyze {
 
-/// Notes in which datagrams of a capture snapshots arrive, and where in them.
+/// Notes the datagrams of a capture in which snapshots arrive, and the snapshots' positions in the datagrams.
 class SnapshotDatagrams final : public inspect::Observer {
   public:
-    /// The place of a datagram in its capture.
-    struct Place {
+    /// The position of a datagram in its capture.
+    struct DatagramPosition {
         std::string_view file{};
-        std::uint64_t frame = 0; ///< from 1
+        std::uint64_t frame = 0; ///< number of the frame in the file, from 1
         record::Timestamp time = 0;
     };
 
-    /// The last datagrams kept for each session: those of the largest snapshot.
+    /// The most datagrams kept for each session: as many as the largest snapshot has parts.
     static constexpr std::size_t kMaxDatagrams = snapshot::kMaxParts;
-    /// The most sessions whose datagrams are kept, as an attacker can cause any number of them.
+    /// The most sessions whose datagrams are kept, because an attacker can cause any number of sessions.
     static constexpr std::size_t kMaxSessions = 4096;
 
-    /// `place`: returns the place of the datagram that is being read. `on_read`: called after each
-    /// datagram.
-    SnapshotDatagrams(std::function<Place()> place, std::function<void()> on_read)
+    /// `place`: returns the position of the datagram being read. `on_read`: called after each datagram.
+    SnapshotDatagrams(std::function<DatagramPosition()> place, std::function<void()> on_read)
         : place_{std::move(place)}, on_read_{std::move(on_read)} {}
 
     /// Returns the latest datagrams with this tick of the session, by part.
@@ -49,17 +48,17 @@ class SnapshotDatagrams final : public inspect::Observer {
     void on_datagram_end() override { on_read_(); }
 
   private:
-    struct Kept {
+    struct KeptDatagram {
         snapshot::Tick tick = 0;
         SnapshotDatagram datagram;
     };
 
-    std::function<Place()> place_;
+    std::function<DatagramPosition()> place_;
     std::function<void()> on_read_;
-    std::uint32_t session_ = 0;                      ///< session of the datagram being read
-    SnapshotDatagram current_;                       ///< the datagram being read
-    std::span<const std::byte> payload_;             ///< its decompressed payload
-    std::map<std::uint32_t, std::deque<Kept>> kept_; ///< by session, oldest first
+    std::uint32_t session_ = 0;                              ///< session of the datagram being read
+    SnapshotDatagram current_;                               ///< the datagram being read
+    std::span<const std::byte> payload_;                     ///< its decompressed payload
+    std::map<std::uint32_t, std::deque<KeptDatagram>> kept_; ///< by session, oldest first
 };
 
 } // namespace tw::analyze

@@ -9,7 +9,7 @@
 
 namespace tw::analyze {
 
-/// What the report on traffic shows.
+/// The data of a report on traffic.
 struct StatsReport {
     std::vector<std::string> captures;
     std::uint32_t sessions = 0;

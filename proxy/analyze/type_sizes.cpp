@@ -107,7 +107,7 @@ void TypeSizes::on_record(const record::Record& record) {
     }
     if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
         if ((*found)->id == record::FindingId::snapshot_size_differs) {
-            differs_[{sessions_[(*found)->head.session], (*found)->item->type_id}] =
+            differing_[{sessions_[(*found)->head.session], (*found)->item->type_id}] =
                 static_cast<std::size_t>(*(*found)->value);
         }
         return;
@@ -127,7 +127,7 @@ void TypeSizes::on_record(const record::Record& record) {
         if (item.key.type == snapshot::kDescriptorType) {
             continue;
         }
-        Seen& seen = types_[{dialect, item.key.type}];
+        SeenSizes& seen = types_[{dialect, item.key.type}];
         if (std::exchange(seen.counted, snapshots_) != snapshots_) {
             ++seen.snapshots[item.data.size()];
         }
@@ -142,11 +142,11 @@ std::string TypeSizes::table() const {
             snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
         const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
-            const auto differs = differs_.find(type);
-            const std::string_view note = differs == differs_.end() ? ""
-                                          : differs->second == 0    ? "  written in each delta"
-                                          : differs->second == size ? "  differs"
-                                                                    : "";
+            const auto differs = differing_.find(type);
+            const std::string_view note = differs == differing_.end() ? ""
+                                          : differs->second == 0      ? "  written in each delta"
+                                          : differs->second == size   ? "  differs"
+                                                                      : "";
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
                                 name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
                                 snapshots, note, seven ? "  0.7" : "");
@@ -163,7 +163,7 @@ boost::json::object TypeSizes::table_json() const {
         for (const auto& [size, snapshots] : seen.snapshots) {
             sizes.push_back(json::object{{"ints", size}, {"snapshots", snapshots}});
         }
-        const auto differs = differs_.find(type);
+        const auto differs = differing_.find(type);
         const std::size_t agreed =
             snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
         types.push_back(
@@ -172,15 +172,15 @@ boost::json::object TypeSizes::table_json() const {
                          {"protocol", type.first == snapshot::Dialect::seven ? "0.7" : "0.6"},
                          {"agreed", agreed == 0 ? json::value{} : json::value(agreed)},
                          {"sizes", std::move(sizes)},
-                         {"differs", differs != differs_.end()},
-                         {"in_each_delta", differs != differs_.end() && differs->second == 0}});
+                         {"differs", differs != differing_.end()},
+                         {"in_each_delta", differs != differing_.end() && differs->second == 0}});
     }
     return {{"types", std::move(types)}};
 }
 
 std::string TypeSizes::objects_json() const {
     std::vector<std::string> objects;
-    for (const auto& [type, size] : differs_) {
+    for (const auto& [type, size] : differing_) {
         const auto seen = types_.find(type);
         const bool agreed = size != 0;
         const std::size_t ints = agreed ? size

@@ -20,11 +20,11 @@ class TypeSizes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
 
-    /// True if there was a snapshot from which sizes could be read.
-    [[nodiscard]] bool any_snapshot() const { return snapshots_ != 0; }
+    /// True if sizes could be read from at least one snapshot.
+    [[nodiscard]] bool has_snapshots() const { return snapshots_ != 0; }
 
     /// True if a size differs from the agreed size.
-    [[nodiscard]] bool any_differs() const { return !differs_.empty(); }
+    [[nodiscard]] bool has_differences() const { return !differing_.empty(); }
 
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string table() const;
@@ -35,7 +35,7 @@ class TypeSizes final : public record::RecordSink {
     [[nodiscard]] std::string objects_json() const;
 
   private:
-    struct Seen {
+    struct SeenSizes {
         /// Number of snapshots with each size of item.
         std::map<std::size_t, std::uint64_t> snapshots;
         std::uint64_t counted = 0; ///< ordinal of the last snapshot that was counted
@@ -45,9 +45,9 @@ class TypeSizes final : public record::RecordSink {
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
-    std::map<Type, Seen> types_;
+    std::map<Type, SeenSizes> types_;
     /// The size of each differing type; 0 if deltas contain the size.
-    std::map<Type, std::size_t> differs_;
+    std::map<Type, std::size_t> differing_;
     std::uint64_t snapshots_ = 0;
 };
 

@@ -51,24 +51,24 @@ bool MemoryBacklog::read_lines(std::uint64_t from, RecordLines& lines) {
     return true;
 }
 
-void MemoryBacklog::settle(std::uint64_t line, std::uint64_t place) {
+void MemoryBacklog::settle(std::uint64_t line, std::uint64_t sequence) {
     const std::lock_guard lock{mutex_};
     settled_ = line;
-    place_ = place;
+    sequence_ = sequence;
     while (!blocks_.empty() && (blocks_.size() > 1 ? blocks_[1].first - 1 : last_) <= line) {
         bytes_ -= blocks_.front().text.size();
         blocks_.pop_front();
     }
 }
 
-std::uint64_t MemoryBacklog::settled() const {
+std::uint64_t MemoryBacklog::last_settled() const {
     const std::lock_guard lock{mutex_};
     return settled_;
 }
 
-std::optional<std::uint64_t> MemoryBacklog::place() const {
+std::optional<std::uint64_t> MemoryBacklog::sequence() const {
     const std::lock_guard lock{mutex_};
-    return place_;
+    return sequence_;
 }
 
 std::uint64_t MemoryBacklog::last_line() const {
@@ -101,8 +101,8 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
     error_ = write_state();
 }
 
-std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
-                                    const std::string& stream) {
+std::unique_ptr<Spool> Spool::take_over(SpoolFolder& folder, const std::string& run,
+                                        const std::string& stream) {
     const auto path = folder.path() / spool_state_name(run);
     base::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     if (!state.valid() || !lock_file(state.get())) {
@@ -120,36 +120,36 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
         return nullptr;
     }
     std::unique_ptr<Spool> spool{new Spool{folder, run, state.release()}};
-    if (!known || !known->is_for(stream)) {
+    if (!known || !known->belongs_to_stream(stream)) {
         return nullptr;
     }
     spool->state_ = *known;
-    spool->known_ = true;
+    spool->has_state_file_ = true;
     spool->find_segments();
-    folder.look_for_damage(run, spool->state_.settled);
+    folder.count_damaged_lines(run, spool->state_.settled);
     return spool;
 }
 
 Spool::~Spool() {
     const std::lock_guard lock{mutex_};
     if (state_.server.empty()) {
-        return; // the name is not that of a spool file
+        return; // not a spool file
     }
     while (!segments_.empty() && end_of(0) <= state_.settled) {
         remove_first_segment();
     }
-    if (segments_.empty() && (error_ == 0 || !known_)) {
+    if (segments_.empty() && (error_ == 0 || !has_state_file_)) {
         std::ignore = ::unlink((folder_->path() / spool_state_name(run_)).c_str());
     }
 }
 
-std::unique_ptr<Spool> Spool::next_leftover(SpoolFolder& folder, const std::string& own_run,
-                                            const std::string& stream) {
-    for (const std::string& run : folder.runs()) {
+std::unique_ptr<Spool> Spool::take_over_next(SpoolFolder& folder, const std::string& own_run,
+                                             const std::string& stream) {
+    for (const std::string& run : folder.run_ids()) {
         if (run == own_run) {
             continue;
         }
-        if (auto spool = adopt(folder, run, stream)) {
+        if (auto spool = take_over(folder, run, stream)) {
             return spool;
         }
     }
@@ -204,7 +204,7 @@ bool Spool::begin_segment(std::size_t coming) {
     if (!file_.valid()) {
         error_ = errno;
         // The confined process must not create the folder again.
-        if (error_ == ENOENT && !is_taken_away_.exchange(true)) {
+        if (error_ == ENOENT && !is_folder_removed_.exchange(true)) {
             spdlog::error(
                 "the spool {} was removed: nothing is published until twscope is restarted",
                 folder_->path().string());
@@ -221,10 +221,10 @@ bool Spool::append(std::string_view block) {
     }
     folder_->make_room(run_, block.size(), [this] { return drop_oldest(); });
     const std::lock_guard lock{mutex_};
-    if (!known_) {
+    if (!has_state_file_) {
         error_ = write_state();
     }
-    if (!known_ || !begin_segment(block.size())) {
+    if (!has_state_file_ || !begin_segment(block.size())) {
         return false;
     }
     SpoolSegment& segment = segments_.back();
@@ -249,8 +249,8 @@ bool Spool::append(std::string_view block) {
         return true;
     }
     if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
-        file_ = base::
-            UniqueFd{}; // the next file is used; this one is read only up to the counted bytes
+        file_ =
+            base::UniqueFd{}; // a new file follows; this file is read only up to its counted bytes
     }
     if (segment.bytes == 0) {
         std::ignore = folder_->disk().remove(path_of(segment.first));
@@ -296,21 +296,21 @@ void Spool::remove_first_segment() {
     segments_.pop_front();
 }
 
-std::optional<SpoolFolder::Loss> Spool::drop_oldest() {
+std::optional<SpoolFolder::FileLoss> Spool::drop_oldest() {
     const std::lock_guard lock{mutex_};
     if (segments_.size() < 2) {
         return std::nullopt;
     }
     const std::uint64_t first = segments_.front().first;
     const std::uint64_t begin = std::max(first, state_.settled + 1);
-    SpoolFolder::Loss loss = SpoolFolder::loss_of(path_of(first), first, begin);
+    SpoolFolder::FileLoss loss = SpoolFolder::loss_of(path_of(first), first, begin);
     loss.lines = std::max(end_of(0) + 1, begin) - begin; // a damaged file may have fewer lines
     remove_first_segment();
     return loss;
 }
 
 /// Moves the reading position to a line, or to the first later line that exists. Returns false if
-/// there is none.
+/// there is no such line.
 bool Spool::seek_line(std::uint64_t from) {
     while (true) {
         auto behind = std::upper_bound(
@@ -331,14 +331,14 @@ bool Spool::seek_line(std::uint64_t from) {
         }
         if (is_ours_) { // another process may have dropped the files of an adopted run
             const std::uint64_t begin = std::max(at->first, from);
-            folder_->count_gone(std::max(end_of(0) + 1, begin) - begin);
+            folder_->count_removed_lines(std::max(end_of(0) + 1, begin) - begin);
         }
         segments_.pop_front();
     }
 }
 
 /// Reads the lines from the current position to the end of the segment. Returns false if there are
-/// none.
+/// no lines.
 bool Spool::read_segment(RecordLines& lines) {
     const auto segment =
         std::find_if(segments_.begin(), segments_.end(),
@@ -410,16 +410,16 @@ int Spool::write_state() {
     const std::string text = spool_state_text(state_);
     const ssize_t written = ::pwrite(state_file_.get(), text.data(), text.size(), 0);
     if (written == static_cast<ssize_t>(text.size())) {
-        known_ = true;
+        has_state_file_ = true;
         return 0;
     }
     return written < 0 ? errno : ENOSPC;
 }
 
-void Spool::settle(std::uint64_t line, std::uint64_t place) {
+void Spool::settle(std::uint64_t line, std::uint64_t sequence) {
     const std::lock_guard lock{mutex_};
     state_.settled = line;
-    state_.place = place;
+    state_.sequence = sequence;
     // after a failure, the next run starts from an older state and looks up the later lines
     std::ignore = write_state();
     while (segments_.size() > 1 && end_of(0) <= line) {
@@ -427,14 +427,14 @@ void Spool::settle(std::uint64_t line, std::uint64_t place) {
     }
 }
 
-std::uint64_t Spool::settled() const {
+std::uint64_t Spool::last_settled() const {
     const std::lock_guard lock{mutex_};
     return state_.settled;
 }
 
-std::optional<std::uint64_t> Spool::place() const {
+std::optional<std::uint64_t> Spool::sequence() const {
     const std::lock_guard lock{mutex_};
-    return state_.place;
+    return state_.sequence;
 }
 
 std::uint64_t Spool::last_line() const {

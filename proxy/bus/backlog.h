@@ -37,23 +37,23 @@ class Backlog {
     /// The run's UUID. A message's id consists of it and the line's number.
     [[nodiscard]] virtual const std::string& run() const = 0;
     /// The server's name as it is written in subjects.
-    [[nodiscard]] virtual const std::string& server() const = 0;
+    [[nodiscard]] virtual const std::string& server_name() const = 0;
 
     /// Reads lines from the number `from` on and skips lost lines. Returns false if there are no
     /// such lines at the moment.
     [[nodiscard]] virtual bool read_lines(std::uint64_t from, RecordLines& lines) = 0;
 
-    /// Marks all lines up to `line` as settled: they are in the stream, or lost. All later lines of
-    /// the run get sequence numbers above `place` in the stream.
-    virtual void settle(std::uint64_t line, std::uint64_t place) = 0;
+    /// Marks all lines up to `line` as settled: they are in the stream, or lost. In the stream, the
+    /// sequence number of every later line is above `sequence`.
+    virtual void settle(std::uint64_t line, std::uint64_t sequence) = 0;
 
-    [[nodiscard]] virtual std::uint64_t settled() const = 0;
+    [[nodiscard]] virtual std::uint64_t last_settled() const = 0;
 
     /// True if unsettled lines are stored so that the next run of twscope finds them.
     [[nodiscard]] virtual bool is_persistent() const { return false; }
 
-    /// The `place` of the last settle() call; nullopt if no line was ever published.
-    [[nodiscard]] virtual std::optional<std::uint64_t> place() const = 0;
+    /// The argument `sequence` of the last settle() call; nullopt if no line was ever published.
+    [[nodiscard]] virtual std::optional<std::uint64_t> sequence() const = 0;
     /// The number of the last line; 0 if there was none.
     [[nodiscard]] virtual std::uint64_t last_line() const = 0;
 };
@@ -61,7 +61,7 @@ class Backlog {
 /// A backlog to which lines can be appended.
 class LineStore : public Backlog {
   public:
-    /// Appends whole lines. Returns false, and appends nothing, if that is not possible now.
+    /// Appends whole lines. Returns false, and appends nothing, if there is no room now.
     virtual bool append(std::string_view block) = 0;
 
     [[nodiscard]] virtual bool has_room() const = 0;
@@ -78,17 +78,17 @@ class LineStore : public Backlog {
     /// The number of lines dropped to make room for newer lines.
     [[nodiscard]] virtual std::uint64_t dropped_lines() const { return 0; }
 
-    /// The number of lost records that no line reports yet. A dropped line counts as one, and adds
-    /// the losses that it reported.
+    /// The number of lost records that no line reports yet. A dropped line counts as one record, plus
+    /// the losses that the line reported.
     [[nodiscard]] virtual std::uint64_t unreported_losses() const { return 0; }
 
-    /// To be called after a line that reports `lost` of the unreported losses was appended.
+    /// Must be called after a line was appended that reports `lost` of the unreported losses.
     virtual void on_reported(std::uint64_t /*lost*/) {}
 
     /// The number of unsettled lines, including those of earlier runs.
     [[nodiscard]] virtual std::uint64_t waiting_lines() const {
         // read first, because last_line() may grow in between
-        const std::uint64_t before = settled();
+        const std::uint64_t before = last_settled();
         return last_line() - before;
     }
 
@@ -96,7 +96,7 @@ class LineStore : public Backlog {
     [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };
 
-/// Holds lines in limited memory. If the memory is full, the caller has to wait.
+/// Holds lines in limited memory. If the memory is full, append() returns false.
 class MemoryBacklog final : public LineStore {
   public:
     /// Enough for the lines of one minute of a server with 64 players.
@@ -111,12 +111,12 @@ class MemoryBacklog final : public LineStore {
 
     [[nodiscard]] const std::string& run() const override { return run_; }
 
-    [[nodiscard]] const std::string& server() const override { return server_; }
+    [[nodiscard]] const std::string& server_name() const override { return server_; }
 
     [[nodiscard]] bool read_lines(std::uint64_t from, RecordLines& lines) override;
-    void settle(std::uint64_t line, std::uint64_t place) override;
-    [[nodiscard]] std::uint64_t settled() const override;
-    [[nodiscard]] std::optional<std::uint64_t> place() const override;
+    void settle(std::uint64_t line, std::uint64_t sequence) override;
+    [[nodiscard]] std::uint64_t last_settled() const override;
+    [[nodiscard]] std::optional<std::uint64_t> sequence() const override;
     [[nodiscard]] std::uint64_t last_line() const override;
 
   private:
@@ -128,7 +128,7 @@ class MemoryBacklog final : public LineStore {
     std::size_t bytes_ = 0;
     std::uint64_t last_ = 0;
     std::uint64_t settled_ = 0;
-    std::optional<std::uint64_t> place_;
+    std::optional<std::uint64_t> sequence_;
 };
 
 /// Holds one run's lines on a disk: append-only files and a state file. The process that holds the
@@ -144,11 +144,11 @@ class Spool final : public LineStore {
           const std::string& stream);
     /// Takes over the spool of an earlier run. Returns null if another process owns the spool, if its
     /// lines are for another stream, or if it cannot be read.
-    [[nodiscard]] static std::unique_ptr<Spool> adopt(SpoolFolder& folder, const std::string& run,
-                                                      const std::string& stream);
-    /// Takes over the spool of any run other than `own_run`. Returns null if there is none.
     [[nodiscard]] static std::unique_ptr<Spool>
-    next_leftover(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
+    take_over(SpoolFolder& folder, const std::string& run, const std::string& stream);
+    /// Takes over the spool of any run other than `own_run`. Returns null if there is no such spool.
+    [[nodiscard]] static std::unique_ptr<Spool>
+    take_over_next(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
     /// Removes settled lines.
     ~Spool() override;
     Spool(const Spool&) = delete;
@@ -160,7 +160,7 @@ class Spool final : public LineStore {
 
     [[nodiscard]] bool has_room() const override { return error() == 0; }
 
-    [[nodiscard]] bool is_gone() const override { return is_taken_away_; }
+    [[nodiscard]] bool is_gone() const override { return is_folder_removed_; }
 
     [[nodiscard]] int error() const override;
     void retry() override;
@@ -175,12 +175,12 @@ class Spool final : public LineStore {
 
     [[nodiscard]] const std::string& run() const override { return run_; }
 
-    [[nodiscard]] const std::string& server() const override { return state_.server; }
+    [[nodiscard]] const std::string& server_name() const override { return state_.server; }
 
     [[nodiscard]] bool read_lines(std::uint64_t from, RecordLines& lines) override;
-    void settle(std::uint64_t line, std::uint64_t place) override;
-    [[nodiscard]] std::uint64_t settled() const override;
-    [[nodiscard]] std::optional<std::uint64_t> place() const override;
+    void settle(std::uint64_t line, std::uint64_t sequence) override;
+    [[nodiscard]] std::uint64_t last_settled() const override;
+    [[nodiscard]] std::optional<std::uint64_t> sequence() const override;
     [[nodiscard]] std::uint64_t last_line() const override;
 
   private:
@@ -192,7 +192,7 @@ class Spool final : public LineStore {
     Spool(SpoolFolder& folder, std::string run, int state);
     void find_segments();
     /// Drops the oldest file. Returns nullopt if only the file that is being written is left.
-    std::optional<SpoolFolder::Loss> drop_oldest();
+    std::optional<SpoolFolder::FileLoss> drop_oldest();
     [[nodiscard]] bool begin_segment(std::size_t coming);
     void remove_first_segment();
     [[nodiscard]] int write_state();
@@ -208,9 +208,9 @@ class Spool final : public LineStore {
     mutable std::mutex mutex_;
     SpoolState state_;
     bool is_ours_ = false;
-    std::atomic<bool> is_taken_away_{false}; ///< the folder was removed while in use
-    /// True if the state file was written. Without it, nobody finds the lines.
-    bool known_ = false;
+    std::atomic<bool> is_folder_removed_{false}; ///< the folder was removed while in use
+    /// True if the state file was written. Without it, a later run does not find the lines.
+    bool has_state_file_ = false;
     std::deque<SpoolSegment> segments_;
     base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
     std::uint64_t last_ = 0;

@@ -15,7 +15,8 @@ namespace tw::bus {
 
 namespace {
 
-/// The end of a line that is repeated at the start of a segment. The stream already has the line.
+/// The end of a line that repeats an earlier one at the start of a segment. The stream already has the
+/// earlier line.
 constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
@@ -28,10 +29,11 @@ class LineText final : public sink::Output {
 };
 
 std::string path_of(const PublishOptions& options) {
-    return options.access.urls.empty() ? std::string{} : shown_url(options.access.urls.front());
+    return options.access.urls.empty() ? std::string{}
+                                       : url_without_password(options.access.urls.front());
 }
 
-/// Removes repeated lines, which the stream already has. `kept`: memory for the result.
+/// Returns the lines without repeated ones, which the stream already has. `kept`: memory for the result.
 std::string_view without_repetitions(std::string_view block, std::string& kept) {
     if (block.find(kAgain) == std::string_view::npos) {
         return block;
@@ -50,10 +52,10 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 
 } // namespace
 
-BusOutput::BusOutput(const PublishOptions& options, Patience patience)
-    : OutputFile{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
+BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
+    : OutputFile{path_of(options)}, spool_{options.spool.string()}, timeouts_{timeouts},
       lossless_until_{base::now_utc()}, work_{std::make_shared<SharedState>()} {
-    Publisher::Leftovers leftovers;
+    Publisher::FindLeftover leftovers;
     const std::string run = make_run_id();
     if (options.spool.empty()) {
         work_->store = std::make_unique<MemoryBacklog>(run, options.server);
@@ -62,7 +64,7 @@ BusOutput::BusOutput(const PublishOptions& options, Patience patience)
         folder.report_unpublished(options.stream);
         work_->store = std::make_unique<Spool>(folder, run, options.server, options.stream);
         leftovers = [&folder, run, stream = options.stream] {
-            return Spool::next_leftover(folder, run, stream);
+            return Spool::take_over_next(folder, run, stream);
         };
     }
     store_ = work_->store.get();
@@ -80,9 +82,9 @@ void BusOutput::write(std::string_view block) {
 
 void BusOutput::append(std::string_view lines) {
     const auto begun = Clock::now();
-    if (holds_) { // the lines held back by the previous call come first; no further ones can be held
+    if (holds_) { // lines of an earlier call are still held back, and no further lines can be held
         store_->retry();
-        if (!append_held()) {
+        if (!append_held_lines()) {
             drop_lines(lines);
             return;
         }
@@ -93,7 +95,7 @@ void BusOutput::append(std::string_view lines) {
             drop_lines(lines);
             return;
         }
-        if (Clock::now() - begun >= patience_.full) {
+        if (Clock::now() - begun >= timeouts_.write) {
             held_ = lines; // the lines are appended once there is room
             held_lines_ = sink::lines_in(lines);
             holds_ = true;
@@ -115,7 +117,7 @@ void BusOutput::drop_lines(std::string_view lines) {
 }
 
 /// Appends the lines in held_. Returns false if there is no room yet.
-bool BusOutput::append_held() {
+bool BusOutput::append_held_lines() {
     if (holds_ && store_->has_room() && store_->append(held_)) {
         holds_ = false;
         held_lines_ = 0;
@@ -127,7 +129,7 @@ void BusOutput::on_time(Clock::time_point now) {
     if (now - looked_ >= kMend) {
         looked_ = now;
         store_->retry();
-        if (append_held()) {
+        if (append_held_lines()) {
             report_loss();
         }
     }
@@ -139,8 +141,8 @@ void BusOutput::on_time(Clock::time_point now) {
 void BusOutput::report_loss() {
     const std::uint64_t lost = store_->unreported_losses();
     if (lost == 0) {
-        // Until the line with the previous report is published, the report may be dropped, too.
-        lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : base::now_utc();
+        // The line with the previous report may be dropped, too, until it is published.
+        lossless_until_ = store_->last_settled() < reported_in_ ? lossless_until_ : base::now_utc();
         return;
     }
     const record::LossRecord record{.head = {.time = base::now_utc()},
@@ -168,8 +170,8 @@ void BusOutput::finish() {
         refused_ += sink::lines_in(held_);
     }
     held_lines_ = 0;
-    report_loss(); // reports losses when a file is read; on_time() is not called then
-    publisher_->finish(patience_.end);
+    report_loss(); // needed when a file is published, because on_time() is not called then
+    publisher_->finish(timeouts_.finish);
     const std::uint64_t waiting = store_->waiting_lines();
     if (!store_->is_persistent()) {
         refused_ += waiting;
@@ -181,7 +183,7 @@ void BusOutput::finish() {
 }
 
 std::uint64_t BusOutput::count_lost() const {
-    const std::uint64_t damaged = work_->folder ? work_->folder->damaged() : 0;
+    const std::uint64_t damaged = work_->folder ? work_->folder->damaged_lines() : 0;
     return refused_ + store_->dropped_lines() + damaged + publisher_->totals().refused;
 }
 

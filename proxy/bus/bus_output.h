@@ -16,27 +16,27 @@
 namespace tw::bus {
 
 /// Time limits for waiting for the bus.
-struct Patience {
-    /// How long write() waits while the memory is full. After that, data is lost.
-    std::chrono::milliseconds full;
+struct BusTimeouts {
+    /// How long write() waits while the memory is full. Then its lines are lost.
+    std::chrono::milliseconds write;
     /// How long finish() waits until the bus has acknowledged all lines.
-    std::chrono::milliseconds end;
+    std::chrono::milliseconds finish;
 };
 
-/// The time limits of a live run. write() never waits, because its caller checks ready() and keeps
-/// the data until then. The end of a run takes at most two seconds.
-inline constexpr Patience kLivePatience{.full = std::chrono::milliseconds{0},
-                                        .end = std::chrono::seconds{1}};
-/// The time limits for publishing a file. Reading it can pause while the bus is slow.
-inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
-                                        .end = std::chrono::seconds{30}};
+/// The time limits of a live run. write() never waits, because its caller writes only while ready()
+/// is true. The end of a run takes at most two seconds.
+inline constexpr BusTimeouts kLiveTimeouts{.write = std::chrono::milliseconds{0},
+                                           .finish = std::chrono::seconds{1}};
+/// The time limits for publishing a file, whose reader can wait while the bus is slow.
+inline constexpr BusTimeouts kFileTimeouts{.write = std::chrono::seconds{30},
+                                           .finish = std::chrono::seconds{30}};
 
 /// Writes records to a message bus. If there is a spool, every line is written to it first. Without
 /// a spool, lines that the bus cannot take now wait in limited memory.
 class BusOutput final : public sink::OutputFile {
   public:
     /// Opens the output. Errors: throws std::system_error if the spool cannot be opened.
-    BusOutput(const PublishOptions& options, Patience patience);
+    BusOutput(const PublishOptions& options, BusTimeouts timeouts);
     ~BusOutput() override;
     BusOutput(const BusOutput&) = delete;
     BusOutput& operator=(const BusOutput&) = delete;
@@ -64,15 +64,15 @@ class BusOutput final : public sink::OutputFile {
     };
 
     void append(std::string_view lines);
-    [[nodiscard]] bool append_held();
+    [[nodiscard]] bool append_held_lines();
     void drop_lines(std::string_view lines);
     [[nodiscard]] std::uint64_t count_lost() const;
     void update_state();
     void report_loss();
 
     std::string spool_;
-    Patience patience_;
-    /// Lines of the current block that are no repetitions; a member to reuse its memory.
+    BusTimeouts timeouts_;
+    /// The lines of the current block without repeated ones; a member to reuse its memory.
     std::string kept_;
     std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};

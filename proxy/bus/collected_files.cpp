@@ -118,12 +118,13 @@ int CollectedFiles::append(const std::string& batch,
         error = write(each->first, each->second);
     }
     if (error != 0) {
-        std::ignore = take_back(); // if this fails, unfinished() still returns the batch
+        std::ignore =
+            roll_back_batch(); // if this fails, unconfirmed_batch() still returns the batch
     }
     return error;
 }
 
-void CollectedFiles::keep() {
+void CollectedFiles::confirm_batch() {
     batch_.clear();
     sizes_.clear();
     std::ignore = ::ftruncate(journal_, 0);
@@ -149,14 +150,14 @@ int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     return error;
 }
 
-int CollectedFiles::take_back() {
+int CollectedFiles::roll_back_batch() {
     int error = 0;
     for (const auto& [name, size] : sizes_) {
         const int failed = truncate_file(name, size);
         error = error == 0 ? failed : error;
     }
     if (error == 0) {
-        keep();
+        confirm_batch();
     }
     return error;
 }

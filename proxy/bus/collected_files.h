@@ -11,7 +11,7 @@
 namespace tw::bus {
 
 /// Appends batches to files. Each batch is appended completely or not at all, even if the process is
-/// killed: a journal holds the files' sizes before the batch until the batch is confirmed.
+/// killed: until a batch is confirmed, a journal holds the sizes that the files had before it.
 class CollectedFiles {
   public:
     /// The journal is a hidden file in this folder. Only one process at a time may use it.
@@ -24,7 +24,7 @@ class CollectedFiles {
     CollectedFiles& operator=(CollectedFiles&&) = delete;
 
     /// The unconfirmed batch of an earlier process; empty if there is none.
-    [[nodiscard]] const std::string& unfinished() const { return batch_; }
+    [[nodiscard]] const std::string& unconfirmed_batch() const { return batch_; }
 
     /// Appends the texts to the files with these names and creates missing folders. Returns 0 or
     /// errno. After an error, either nothing was changed or the batch is left unconfirmed.
@@ -32,10 +32,10 @@ class CollectedFiles {
                              const std::map<std::string, std::string>& texts);
 
     /// Confirms the batch, so that it stays in the files.
-    void keep();
+    void confirm_batch();
     /// Removes the batch from the files. Returns 0 or errno. After an error, parts of the batch may
     /// remain, and it stays unconfirmed.
-    [[nodiscard]] int take_back();
+    [[nodiscard]] int roll_back_batch();
 
   private:
     void read_journal();

@@ -21,14 +21,14 @@ namespace {
 constexpr int kBatch = 1000;
 constexpr std::int64_t kGatherMs = 500;
 constexpr std::chrono::milliseconds kPause{500};
-/// The interval of looking for dropped records while records arrive without a pause.
+/// The interval of checks for dropped records while records arrive without a pause.
 constexpr std::chrono::seconds kLookForMissed{10};
-/// The interval at which a waiting collector looks whether the other one still asks for records. It asks
-/// every kGatherMs, except while it writes.
+/// The interval at which a waiting collector checks whether the other collector still requests records.
+/// A working collector requests records every kGatherMs, except while it writes.
 constexpr std::chrono::milliseconds kLookForOther{250};
-/// The other collector is gone after this number of looks without a sign of it.
+/// After this number of checks without a request, the other collector counts as gone.
 constexpr int kQuietLooks = 2;
-/// The same if it was handed records and has not written them yet.
+/// The number of such checks if the other collector has received records and not written them yet.
 constexpr int kQuietLooksWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
@@ -52,7 +52,7 @@ std::string_view text_of(natsMsg* message) {
     return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
 }
 
-Collected record_of(natsMsg* message) {
+CollectedRecord record_of(natsMsg* message) {
     const char* id = nullptr;
     const bool named = natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK;
     return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
@@ -67,14 +67,14 @@ std::string batch_name(const std::string& stream, const std::string& consumer,
     return fmt::format("{}.{}.{}", stream, consumer, id);
 }
 
-std::optional<BatchOrigin> origin_of(const std::string& batch) {
+std::optional<BatchName> parse_batch_name(const std::string& batch) {
     const auto first = batch.find('.');
     const auto second = batch.find('.', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos) {
         return std::nullopt;
     }
-    BatchOrigin origin{.stream = batch.substr(0, first),
-                       .consumer = batch.substr(first + 1, second - first - 1)};
+    BatchName origin{.stream = batch.substr(0, first),
+                     .consumer = batch.substr(first + 1, second - first - 1)};
     if (!is_subject_token(origin.stream) || !is_subject_token(origin.consumer)) {
         return std::nullopt;
     }
@@ -82,20 +82,20 @@ std::optional<BatchOrigin> origin_of(const std::string& batch) {
 }
 
 void Collector::print_error(const std::string& what) {
-    if (complaint_ != what) {
+    if (last_error_ != what) {
         spdlog::warn("cannot collect records: {}; trying again", what);
-        complaint_ = what;
+        last_error_ = what;
     }
 }
 
 void Collector::run(const std::function<bool()>& stopped) {
     while (!stopped()) {
-        const auto served = use_connection(stopped);
+        const auto served = collect_over_connection(stopped);
         if (served) {
             return;
         }
         print_error(served.error());
-        troubled_ = true;
+        is_in_trouble_ = true;
         options_.on_trouble(served.error());
         if (lacks_stream_ && options_.until_end) {
             return;
@@ -104,32 +104,32 @@ void Collector::run(const std::function<bool()>& stopped) {
     }
 }
 
-BusResult<void> Collector::take_back() {
-    if (const int error = sink_->take_back(); error != 0) {
+BusResult<void> Collector::roll_back_batch() {
+    if (const int error = sink_->roll_back_batch(); error != 0) {
         return tl::unexpected{fmt::format("cannot undo uncommitted output: {}",
                                           std::generic_category().message(error))};
     }
     return {};
 }
 
-/// Handles a batch that an earlier process or connection left unconfirmed: keeps it if its position
-/// was set, otherwise takes it back.
+/// Handles a batch that an earlier process or connection left unconfirmed: confirms the batch if its
+/// position was set, otherwise rolls it back.
 BusResult<void> Collector::recover_batch(const BusConnection& link) {
-    const std::string batch = sink_->unfinished();
+    const std::string batch = sink_->unconfirmed_batch();
     if (batch.empty()) {
         return {};
     }
-    const BatchOrigin origin = origin_of(batch).value_or(
-        BatchOrigin{.stream = options_.stream, .consumer = options_.consumer});
+    const BatchName origin = parse_batch_name(batch).value_or(
+        BatchName{.stream = options_.stream, .consumer = options_.consumer});
     auto store = PositionStore::open(link, origin.stream, origin.consumer);
     const auto found = store ? store->find_batch(batch) : tl::unexpected{store.error()};
     if (!found) {
         return tl::unexpected{found.error()};
     }
     if (!*found) {
-        return take_back();
+        return roll_back_batch();
     }
-    sink_->keep();
+    sink_->confirm_batch();
     return {};
 }
 
@@ -142,17 +142,18 @@ BusResult<StreamFacts> Collector::find_stream(const BusConnection& link) {
     }
     if (!std::exchange(lacks_stream_, !*found) && lacks_stream_) {
         const auto names = link.stream_names();
-        others_ = names.empty() ? "" : fmt::format(" (there is {})", fmt::join(names, ", "));
+        existing_streams_ =
+            names.empty() ? "" : fmt::format(" (there is {})", fmt::join(names, ", "));
     }
     if (lacks_stream_) {
         return tl::unexpected{fmt::format(
             "no stream {}: nothing has been published to it yet, or it has another name{}",
-            options_.stream, others_)};
+            options_.stream, existing_streams_)};
     }
     return **found;
 }
 
-BusResult<void> Collector::use_connection(const std::function<bool()>& stopped) {
+BusResult<void> Collector::collect_over_connection(const std::function<bool()>& stopped) {
     const auto link = BusConnection::open(options_.access, "twscope collect");
     if (!link) {
         return tl::unexpected{link.error()};
@@ -169,18 +170,18 @@ BusResult<void> Collector::use_connection(const std::function<bool()>& stopped) 
         spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     }
     ever_connected_ = true;
-    const auto turn = wait_for_turn(**link, stopped);
+    const auto turn = wait_for_consumer(**link, stopped);
     if (!turn || !*turn) {
         return turn ? BusResult<void>{} : tl::unexpected{turn.error()};
     }
-    if (std::exchange(waits_, false)) {
+    if (std::exchange(is_waiting_, false)) {
         spdlog::info("taking over the consumer {}", options_.consumer);
     }
     auto store = PositionStore::open(**link, options_.stream, options_.consumer);
     if (!store) {
         return tl::unexpected{store.error()};
     }
-    const auto subscription = take_over(**link, *store);
+    const auto subscription = take_over_consumer(**link, *store);
     if (!subscription) {
         return tl::unexpected{subscription.error()};
     }
@@ -204,17 +205,18 @@ BusResult<ConsumerInfo> Collector::find_consumer(const BusConnection& link) cons
     return info;
 }
 
-/// Waits while another collector uses the consumer. Returns false if there is nothing more to do. A
-/// mistake costs time, but no record: of two collectors, one can set the position.
-BusResult<bool> Collector::wait_for_turn(const BusConnection& link,
-                                         const std::function<bool()>& stopped) {
+/// Waits while another collector uses the consumer. Returns false if there is nothing more to do. If
+/// this collector wrongly assumes that the other one is gone, no record is lost or written twice, because
+/// only one of them can set the position.
+BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
+                                             const std::function<bool()>& stopped) {
     std::uint64_t delivered = 0;
     for (int quiet = 0; !stopped();) {
         const auto info = find_consumer(link);
         if (!info) {
             return tl::unexpected{info.error()};
         }
-        if (!*info || (*info)->Created == consumer_made_) { // nobody has taken it over since
+        if (!*info || (*info)->Created == consumer_made_) { // this collector created the consumer
             return true;
         }
         const bool busy = (*info)->NumWaiting != 0;
@@ -224,10 +226,10 @@ BusResult<bool> Collector::wait_for_turn(const BusConnection& link,
         if (quiet >= ((*info)->NumAckPending == 0 ? kQuietLooks : kQuietLooksWriting)) {
             return true;
         }
-        if (busy && !std::exchange(waits_, true)) {
+        if (busy && !std::exchange(is_waiting_, true)) {
             spdlog::info("another collector has the consumer {}: waiting until it ends",
                          options_.consumer);
-            troubled_ = true;
+            is_in_trouble_ = true;
             options_.on_trouble("another collector has the consumer " + options_.consumer);
         }
         reached_end_ = busy && (*info)->NumPending == 0 && (*info)->NumAckPending == 0;
@@ -239,9 +241,10 @@ BusResult<bool> Collector::wait_for_turn(const BusConnection& link,
     return false;
 }
 
-/// Creates the consumer anew behind the position. Whoever used the former one gets no more records.
-BusResult<NatsSubscription> Collector::take_over(const BusConnection& link,
-                                                 const PositionStore& store) {
+/// Recreates the consumer after the current position. A collector that used the former consumer gets no
+/// more records.
+BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& link,
+                                                          const PositionStore& store) {
     const auto former = find_consumer(link);
     if (!former) {
         return tl::unexpected{former.error()};
@@ -249,9 +252,9 @@ BusResult<NatsSubscription> Collector::take_over(const BusConnection& link,
     position_ = stream_.first != 0 ? stream_.first - 1 : 0;
     if (store.current().created == stream_.created) {
         position_ = store.current().last;
-    } else if (*former) { // an earlier version's, or its position was deleted or never set
+    } else if (*former) { // no position: an earlier version's consumer, or the position was deleted
         position_ = (*former)->AckFloor.Stream;
-        // Only earlier versions acknowledged each record by itself.
+        // Earlier versions kept no position, but acknowledged each record.
         const bool is_earlier = (*former)->Config->AckPolicy == js_AckExplicit;
         if (is_earlier && (*former)->NumAckPending != 0) {
             spdlog::warn("{} records were handed to collectors of an earlier version that did not "
@@ -298,7 +301,7 @@ BusResult<void> Collector::collect(const BusConnection& link, PositionStore& sto
                                    const std::function<bool()>& stopped) {
     auto looked = std::chrono::steady_clock::now();
     while (!stopped()) {
-        const auto batch = fetch(link, subscription);
+        const auto batch = fetch_batch(link, subscription);
         if (!batch) {
             return tl::unexpected{batch.error()};
         }
@@ -312,7 +315,7 @@ BusResult<void> Collector::collect(const BusConnection& link, PositionStore& sto
             }
         }
         looked = std::chrono::steady_clock::now();
-        const auto end = is_at_end(link);
+        const auto end = has_reached_end(link);
         if (!end) {
             return tl::unexpected{end.error()};
         }
@@ -325,36 +328,36 @@ BusResult<void> Collector::collect(const BusConnection& link, PositionStore& sto
     return {};
 }
 
-/// Logs that the last logged problem is over.
+/// Logs once that collecting works again after an error.
 void Collector::report_recovery() {
-    if (!complaint_.empty()) {
+    if (!last_error_.empty()) {
         spdlog::info("collecting from the stream {} again", options_.stream);
-        complaint_.clear();
+        last_error_.clear();
     }
-    if (std::exchange(troubled_, false)) {
+    if (std::exchange(is_in_trouble_, false)) {
         options_.on_trouble({});
     }
 }
 
 /// Fetches the next records.
-BusResult<Collector::Batch> Collector::fetch(const BusConnection& link,
-                                             natsSubscription* subscription) {
-    Batch batch{.last = position_};
+BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& link,
+                                                          natsSubscription* subscription) {
+    MessageBatch batch{.last = position_};
     FetchedList fetched;
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
-    request.Batch = size_.messages(kBatch);
+    request.Batch = size_.message_count(kBatch);
     request.MaxBytes = size_.bytes();
     request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kGatherMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
     // Version 3.4 of the library has no status of its own for a message that is larger than
     // requested; version 3.10 has.
-    if ((status == NATS_ERR || status == kLimitReached) && !link.broken() &&
+    if ((status == NATS_ERR || status == kLimitReached) && !link.is_broken() &&
         !size_.is_single_message()) {
         size_.request_single_message();
         return batch;
     }
-    if (status == NATS_TIMEOUT && !link.broken()) {
+    if (status == NATS_TIMEOUT && !link.is_broken()) {
         return batch;
     }
     if (status != NATS_OK) {
@@ -378,17 +381,17 @@ BusResult<Collector::Batch> Collector::fetch(const BusConnection& link,
     return batch;
 }
 
-BusResult<void> Collector::add_message(Batch& batch, NatsMessage message) {
+BusResult<void> Collector::add_message(MessageBatch& batch, NatsMessage message) {
     jsMsgMetaData* data = nullptr;
     const natsStatus status = natsMsg_GetMetaData(&data, message.get());
-    const MessagePlace place{data};
+    const MessageMetadata place{data};
     if (status != NATS_OK || place->Sequence.Consumer != ++deliveries_) {
         return tl::unexpected{
             fmt::format("another collector used the consumer {}, too", options_.consumer)};
     }
     const std::uint64_t number = place->Sequence.Stream;
     if (number <= batch.last) {
-        return {}; // delivered again
+        return {}; // the message was delivered before
     }
     if (!stream_.mixed) { // otherwise, sequence numbers also count messages on other subjects
         batch.missed += number - batch.last - 1;
@@ -398,35 +401,36 @@ BusResult<void> Collector::add_message(Batch& batch, NatsMessage message) {
     return {};
 }
 
-BusResult<void> Collector::write_batch(PositionStore& store, const Batch& batch) {
+BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
-    std::vector<Collected> records;
+    std::vector<CollectedRecord> records;
     for (const NatsMessage& message : batch.messages) {
         records.push_back(record_of(message.get()));
     }
     if (const int error = sink_->write(id, records); error != 0) {
         return tl::unexpected{std::generic_category().message(error)};
     }
-    const auto set = store.set({.created = stream_.created, .last = batch.last, .batch = id});
-    if (!set) { // After the next connect, the store tells whether the batch counts.
+    const auto set =
+        store.set_position({.created = stream_.created, .last = batch.last, .batch = id});
+    if (!set) { // the store is asked after the next connect whether the batch counts
         return tl::unexpected{set.error()};
     }
     if (!*set) {
-        auto taken_back = take_back();
+        auto taken_back = roll_back_batch();
         return taken_back ? tl::unexpected{fmt::format("another collector has the consumer {}",
                                                        options_.consumer)}
                           : taken_back;
     }
-    sink_->keep();
+    sink_->confirm_batch();
     position_ = batch.last;
     count_missed(batch.missed);
-    // Acknowledges all; for those who look at the consumer.
+    // Acknowledges all records, so that the consumer's state shows the progress.
     std::ignore = natsMsg_Ack(batch.messages.back().get(), nullptr);
     return {};
 }
 
 /// Returns true if all available records are written. Counts those that the stream dropped.
-BusResult<bool> Collector::is_at_end(const BusConnection& link) {
+BusResult<bool> Collector::has_reached_end(const BusConnection& link) {
     const auto info = find_consumer(link);
     if (!info || !*info) {
         return tl::unexpected{info ? fmt::format("the consumer {} was deleted", options_.consumer)

@@ -21,7 +21,7 @@ class FetchSize {
     static constexpr std::int64_t kLeast = std::int64_t{256} << 10U;
     static constexpr std::int64_t kMost = std::int64_t{4} << 20U;
     /// A size in bytes that is larger than any message that a server permits.
-    static constexpr std::int64_t kMessage = std::int64_t{64} << 20U;
+    static constexpr std::int64_t kSingleMessageBytes = std::int64_t{64} << 20U;
 
     [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
@@ -37,19 +37,19 @@ class FetchSize {
     }
 
     /// Makes the next request ask for a single message, because that is longer than bytes().
-    void request_single_message() { bytes_ = kMessage; }
+    void request_single_message() { bytes_ = kSingleMessageBytes; }
 
-    [[nodiscard]] bool is_single_message() const { return bytes_ == kMessage; }
+    [[nodiscard]] bool is_single_message() const { return bytes_ == kSingleMessageBytes; }
 
     /// The number of messages to request: 1, or `most`.
-    [[nodiscard]] int messages(int most) const { return is_single_message() ? 1 : most; }
+    [[nodiscard]] int message_count(int most) const { return is_single_message() ? 1 : most; }
 
   private:
     std::int64_t bytes_ = kMost;
 };
 
 /// One record from the bus.
-struct Collected {
+struct CollectedRecord {
     std::string server; ///< server name as in the subject
     /// Id of the twscope run that published the record; empty if another program published it.
     std::string run{};
@@ -66,31 +66,31 @@ class BatchSink {
     BatchSink& operator=(BatchSink&&) = delete;
     virtual ~BatchSink() = default;
 
-    /// The batch that was neither confirmed nor taken back, possibly by an earlier process; empty
-    /// if there is none.
-    [[nodiscard]] virtual std::string unfinished() const = 0;
+    /// The batch that was neither confirmed nor rolled back, possibly of an earlier process; empty
+    /// if there is no such batch.
+    [[nodiscard]] virtual std::string unconfirmed_batch() const = 0;
     /// Writes a batch. Returns 0 or errno; after an error, nothing was written.
     [[nodiscard]] virtual int write(const std::string& batch,
-                                    const std::vector<Collected>& records) = 0;
+                                    const std::vector<CollectedRecord>& records) = 0;
     /// Confirms the batch, so that it stays written.
-    virtual void keep() = 0;
+    virtual void confirm_batch() = 0;
     /// Removes the batch. Returns 0 or errno; after an error, the batch stays unconfirmed.
-    [[nodiscard]] virtual int take_back() = 0;
+    [[nodiscard]] virtual int roll_back_batch() = 0;
 };
 
 struct CollectOptions {
-    Access access{};
+    BusAccess access{};
     std::string stream = kStream;
     /// Name of the durable consumer. Of several collectors with this name, one works and the others wait.
     std::string consumer{};
-    bool until_end = false; ///< the collector ends when all existing records are written
+    bool until_end = false; ///< the collector ends once all existing records are written
     /// Called with the reason if no records can be received, and with an empty text when records
     /// arrive again.
     std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
 };
 
 /// Passes records from a stream to a sink, in order, each exactly once even if a process is killed: a
-/// batch counts if its collector could set the position behind it (see PositionStore).
+/// batch is confirmed only if its collector could set the position after it (see PositionStore).
 class Collector {
   public:
     /// `sink` has to outlive the collector.
@@ -115,28 +115,30 @@ class Collector {
 
   private:
     /// Consecutive messages.
-    struct Batch {
+    struct MessageBatch {
         std::vector<NatsMessage> messages{};
-        std::uint64_t last = 0;   ///< sequence number of the last message
-        std::uint64_t missed = 0; ///< records before or between them that the stream no longer has
+        std::uint64_t last = 0; ///< sequence number of the last message
+        std::uint64_t missed =
+            0; ///< records before or between the messages that the stream dropped
     };
 
-    [[nodiscard]] BusResult<void> use_connection(const std::function<bool()>& stopped);
+    [[nodiscard]] BusResult<void> collect_over_connection(const std::function<bool()>& stopped);
     [[nodiscard]] BusResult<StreamFacts> find_stream(const BusConnection& link);
     [[nodiscard]] BusResult<void> recover_batch(const BusConnection& link);
     [[nodiscard]] BusResult<ConsumerInfo> find_consumer(const BusConnection& link) const;
-    [[nodiscard]] BusResult<bool> wait_for_turn(const BusConnection& link,
-                                                const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<NatsSubscription> take_over(const BusConnection& link,
-                                                        const PositionStore& store);
+    [[nodiscard]] BusResult<bool> wait_for_consumer(const BusConnection& link,
+                                                    const std::function<bool()>& stopped);
+    [[nodiscard]] BusResult<NatsSubscription> take_over_consumer(const BusConnection& link,
+                                                                 const PositionStore& store);
     [[nodiscard]] BusResult<void> collect(const BusConnection& link, PositionStore& store,
                                           natsSubscription* subscription,
                                           const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<Batch> fetch(const BusConnection& link, natsSubscription* subscription);
-    [[nodiscard]] BusResult<void> add_message(Batch& batch, NatsMessage message);
-    [[nodiscard]] BusResult<void> write_batch(PositionStore& store, const Batch& batch);
-    [[nodiscard]] BusResult<void> take_back();
-    [[nodiscard]] BusResult<bool> is_at_end(const BusConnection& link);
+    [[nodiscard]] BusResult<MessageBatch> fetch_batch(const BusConnection& link,
+                                                      natsSubscription* subscription);
+    [[nodiscard]] BusResult<void> add_message(MessageBatch& batch, NatsMessage message);
+    [[nodiscard]] BusResult<void> write_batch(PositionStore& store, const MessageBatch& batch);
+    [[nodiscard]] BusResult<void> roll_back_batch();
+    [[nodiscard]] BusResult<bool> has_reached_end(const BusConnection& link);
     void count_missed(std::uint64_t records);
     void print_error(const std::string& what);
     void report_recovery();
@@ -144,14 +146,15 @@ class Collector {
     CollectOptions options_;
     BatchSink* sink_;
     FetchSize size_;
-    std::string complaint_; ///< the last error that was logged
-    bool troubled_ = true;  ///< whether on_trouble was last called with a reason; true at the start
-    std::string others_; ///< a text that lists the existing streams, if the wanted one is missing
+    std::string last_error_;    ///< the last error that was logged
+    bool is_in_trouble_ = true; ///< on_trouble was last called with a reason; true at the start
+    std::string
+        existing_streams_; ///< a text that lists the existing streams, if the wanted one is missing
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;
-    bool waits_ = false;             ///< another collector was found to have the consumer
-    StreamFacts stream_;             ///< as of the last look
+    bool is_waiting_ = false;        ///< another collector uses the consumer
+    StreamFacts stream_;             ///< the stream when its state was last requested
     std::int64_t consumer_made_ = 0; ///< creation time of the consumer while it is this collector's
     std::uint64_t deliveries_ = 0;   ///< number of messages that this consumer has delivered
     std::uint64_t position_ = 0;     ///< sequence number of the last message written
@@ -159,17 +162,17 @@ class Collector {
 };
 
 /// Returns the name of a batch: STREAM.CONSUMER.ID. A later process that finds an unconfirmed batch
-/// learns from its name which position tells whether it was confirmed.
+/// looks up the position of this consumer to learn whether the batch counts.
 [[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
                                      const std::string& id);
 
-/// The meaning of a batch's name: the stream and the consumer.
-struct BatchOrigin {
+/// The parts of a batch's name.
+struct BatchName {
     std::string stream;
     std::string consumer;
 };
 
-/// Returns where the batch with this name is from; nullopt if the text is not a batch name.
-[[nodiscard]] std::optional<BatchOrigin> origin_of(const std::string& batch);
+/// Parses the result of batch_name(); nullopt if the text is not a batch name.
+[[nodiscard]] std::optional<BatchName> parse_batch_name(const std::string& batch);
 
 } // namespace tw::bus

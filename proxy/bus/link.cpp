@@ -37,7 +37,7 @@ std::string words(natsStatus status, const std::string& more) {
                         : fmt::format("{}: {}", natsStatus_GetText(status), more);
 }
 
-bool wants_tls(const Access& access) {
+bool wants_tls(const BusAccess& access) {
     bool secure = access.tls || !access.authorities.empty() || !access.certificate.empty();
     for (const std::string& url : access.urls) {
         secure = secure || url.starts_with("tls://");
@@ -45,7 +45,7 @@ bool wants_tls(const Access& access) {
     return secure;
 }
 
-natsStatus set_secrets(natsOptions* options, const Access& access, const SecretsFile& file) {
+natsStatus set_secrets(natsOptions* options, const BusAccess& access, const SecretsFile& file) {
     natsStatus status = NATS_OK;
     if (wants_tls(access) || file.wants_tls()) {
         status = natsOptions_SetSecure(options, true);
@@ -74,7 +74,7 @@ natsStatus set_secrets(natsOptions* options, const Access& access, const Secrets
     return status;
 }
 
-natsStatus set_course(natsOptions* options, const Access& access, const std::string& name) {
+natsStatus set_course(natsOptions* options, const BusAccess& access, const std::string& name) {
     std::vector<const char*> urls;
     for (const std::string& url : access.urls) {
         urls.push_back(url.c_str());
@@ -98,7 +98,7 @@ natsStatus set_course(natsOptions* options, const Access& access, const std::str
 
 } // namespace
 
-BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const Access& access,
+BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const BusAccess& access,
                                                               const std::string& name) {
     const auto secrets = access.secrets.empty() ? tl::expected<SecretsFile, std::string>{}
                                                 : read_secrets(access.secrets);
@@ -142,14 +142,14 @@ BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const Access& acce
     return link;
 }
 
-std::string BusConnection::complaint() const {
+std::string BusConnection::last_error() const {
     const char* text = nullptr;
     const natsStatus status = natsConnection_GetLastError(connection_.get(), &text);
     return status == NATS_OK || text == nullptr ? "" : text;
 }
 
 std::string BusConnection::describe(natsStatus status) const {
-    const std::string said = complaint();
+    const std::string said = last_error();
     return words(status, said.empty() ? last_error_text() : said);
 }
 
@@ -250,14 +250,14 @@ BusResult<void> BusConnection::add_stream(jsStreamConfig config,
 namespace {
 
 constexpr std::int64_t kFetchPatienceMs = 3000;
-/// The time after which the server removes a consumer whose client is gone.
+/// The time after which the server removes a consumer without a client.
 constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
 } // namespace
 
 BusResult<void>
 read_messages(const BusConnection& link, const StreamRange& range,
-              const std::function<bool(natsMsg* message, const jsMsgMetaData& place)>& use) {
+              const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = range.stream.c_str();
@@ -285,8 +285,8 @@ read_messages(const BusConnection& link, const StreamRange& range,
         if (status == NATS_OK) {
             status = natsMsg_GetMetaData(&data, next);
         }
-        const MessagePlace place{data};
-        more = status == NATS_OK && use(next, *place) && place->NumPending != 0;
+        const MessageMetadata metadata{data};
+        more = status == NATS_OK && use(next, *metadata) && metadata->NumPending != 0;
     }
     if (status != NATS_OK) {
         return tl::unexpected{
@@ -320,21 +320,21 @@ BusResult<StoredLines> find_stored_lines(const BusConnection& link, const std::s
                                          const std::string& subjects, const std::string& run,
                                          std::uint64_t behind, std::uint64_t until) {
     StoredLines stored;
-    // A stream that was created again counts from 1, so `behind` does not apply to it.
+    // A recreated stream counts from 1, so `behind` does not apply to it.
     const std::uint64_t from = behind > until ? 1 : behind + 1;
     if (from > until) {
         return stored;
     }
     auto read = read_messages(
         link, {.stream = stream, .subjects = subjects, .from = from, .headers_only = true},
-        [&](natsMsg* message, const jsMsgMetaData& place) {
+        [&](natsMsg* message, const jsMsgMetaData& metadata) {
             const char* id = nullptr;
             if (natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK) {
                 if (const std::uint64_t line = line_of_id(id, run); line != 0) {
-                    stored.emplace(line, place.Sequence.Stream);
+                    stored.emplace(line, metadata.Sequence.Stream);
                 }
             }
-            return place.Sequence.Stream < until;
+            return metadata.Sequence.Stream < until;
         });
     if (!read) {
         return tl::unexpected{read.error()};

@@ -17,8 +17,8 @@
 namespace tw::bus {
 
 /// How to connect to a message bus: NATS with JetStream.
-struct Access {
-    std::vector<std::string> urls{}; ///< "nats://HOST:PORT", all of one bus
+struct BusAccess {
+    std::vector<std::string> urls{}; ///< "nats://HOST:PORT" of each server of the bus
     std::string secrets{};           ///< a SecretsFile, used instead of the other files
     std::string credentials{};       ///< credentials file; empty for an anonymous connection
     bool tls = false;                ///< use TLS even if the server does not require it
@@ -42,12 +42,12 @@ struct StreamLimits {
 /// The default name of the stream, and the first part of subjects.
 inline constexpr const char* kStream = "twscope";
 
-/// The positions of the collectors of a stream NAME are kept in the stream NAME-collected.
+/// The stream NAME-collected keeps the positions of the collectors of the stream NAME.
 inline constexpr const char* kPositionsSuffix = "-collected";
 
 /// Where records are published.
 struct PublishOptions {
-    Access access{};
+    BusAccess access{};
     std::string stream = kStream; ///< subjects are STREAM.SERVER.TYPE
     std::string server{};         ///< SERVER, from subject_token()
     StreamLimits limits{};
@@ -73,7 +73,7 @@ using JetStream = std::unique_ptr<jsCtx, NatsDeleter<jsCtx_Destroy>>;
 using JetStreamInfo = std::unique_ptr<jsStreamInfo, NatsDeleter<jsStreamInfo_Destroy>>;
 using StreamNames = std::unique_ptr<jsStreamNamesList, NatsDeleter<jsStreamNamesList_Destroy>>;
 using ConsumerInfo = std::unique_ptr<jsConsumerInfo, NatsDeleter<jsConsumerInfo_Destroy>>;
-using MessagePlace = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_Destroy>>;
+using MessageMetadata = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_Destroy>>;
 
 /// A value, or an error message of one line for users.
 template <typename Value>
@@ -95,17 +95,17 @@ struct StreamFacts {
 class BusConnection {
   public:
     /// Connects; waits a few seconds at most. `name`: our name in the server's list of connections.
-    [[nodiscard]] static BusResult<std::unique_ptr<BusConnection>> open(const Access& access,
+    [[nodiscard]] static BusResult<std::unique_ptr<BusConnection>> open(const BusAccess& access,
                                                                         const std::string& name);
 
     [[nodiscard]] natsConnection* connection() const { return connection_.get(); }
 
     [[nodiscard]] jsCtx* stream_api() const { return stream_api_.get(); }
 
-    [[nodiscard]] bool broken() const { return natsConnection_IsClosed(connection_.get()); }
+    [[nodiscard]] bool is_broken() const { return natsConnection_IsClosed(connection_.get()); }
 
     /// The last error that the server reported; empty if there was none.
-    [[nodiscard]] std::string complaint() const;
+    [[nodiscard]] std::string last_error() const;
 
     /// Returns an error text for the status, with the server's last error.
     [[nodiscard]] std::string describe(natsStatus status) const;
@@ -147,15 +147,15 @@ struct StreamRange {
 /// Calls `use` for each message that the stream has now, in order, until `use` returns false.
 [[nodiscard]] BusResult<void>
 read_messages(const BusConnection& link, const StreamRange& range,
-              const std::function<bool(natsMsg* message, const jsMsgMetaData& place)>& use);
+              const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use);
 
-/// For each stored line of a run: its line number and its sequence number in the stream.
+/// Maps the number of each stored line of a run to the line's sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// The header with a message's id, by which the bus detects duplicates.
 inline constexpr const char* kMessageId = "Nats-Msg-Id";
 
-/// The id of a message.
+/// Returns the id of the message with this line of a run.
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 
 /// Returns the line number in a message id; 0 if the id belongs to another run.

@@ -13,12 +13,13 @@ namespace tw::bus {
 namespace {
 
 constexpr std::int64_t kPositionPatienceMs = 3000;
-/// The most messages that the store's stream keeps of a consumer. Older batches are no longer looked for.
+/// The most positions that the store's stream keeps of a consumer. Older batches cannot be found.
 constexpr std::int64_t kKept = 100'000;
 /// The error of nats-server if the subject's last message is not the expected one.
 constexpr std::string_view kWrongLast = "wrong last sequence";
 
-/// Removes a number and the blank after it from the text. nullopt if the text does not begin so.
+/// Removes a number and the space after it from the start of the text, and returns the number; nullopt
+/// if the text does not start with them.
 template <typename Number>
 std::optional<Number> take_number(std::string_view& text) {
     Number number = 0;
@@ -36,17 +37,17 @@ std::string_view data_of(natsMsg* message) {
 
 } // namespace
 
-std::string position_text(const Position& position) {
+std::string position_text(const StreamPosition& position) {
     return fmt::format("{} {} {}", position.created, position.last, position.batch);
 }
 
-std::optional<Position> read_position(std::string_view text) {
+std::optional<StreamPosition> read_position(std::string_view text) {
     const auto created = take_number<std::int64_t>(text);
     const auto last = created ? take_number<std::uint64_t>(text) : std::nullopt;
     if (!last || text.empty()) {
         return std::nullopt;
     }
-    return Position{.created = *created, .last = *last, .batch = std::string{text}};
+    return StreamPosition{.created = *created, .last = *last, .batch = std::string{text}};
 }
 
 PositionStore::PositionStore(const BusConnection& link, const std::string& stream,
@@ -83,14 +84,14 @@ BusResult<void> PositionStore::read_last() {
     current_ = {};
     message_ = 0;
     return read_messages(*link_, {.stream = stream_, .subjects = subject_},
-                         [this](natsMsg* message, const jsMsgMetaData& place) {
-                             current_ = read_position(data_of(message)).value_or(Position{});
-                             message_ = place.Sequence.Stream;
+                         [this](natsMsg* message, const jsMsgMetaData& metadata) {
+                             current_ = read_position(data_of(message)).value_or(StreamPosition{});
+                             message_ = metadata.Sequence.Stream;
                              return true;
                          });
 }
 
-BusResult<bool> PositionStore::set(const Position& position) {
+BusResult<bool> PositionStore::set_position(const StreamPosition& position) {
     const std::string text = position_text(position);
     natsMsg* made = nullptr;
     natsStatus status = natsMsg_Create(&made, subject_.c_str(), nullptr, text.data(),
@@ -109,13 +110,13 @@ BusResult<bool> PositionStore::set(const Position& position) {
         return tl::unexpected{fmt::format("writing to {}: {}", stream_, link_->describe(status))};
     }
     const PublishAnswer answer = read_publish_answer(data_of(got));
-    if (answer.place != 0) {
+    if (answer.sequence != 0) {
         current_ = position;
-        message_ = answer.place;
+        message_ = answer.sequence;
         return true;
     }
-    if (!answer.complaint.starts_with(kWrongLast)) {
-        return tl::unexpected{fmt::format("writing to {}: {}", stream_, answer.complaint)};
+    if (!answer.error.starts_with(kWrongLast)) {
+        return tl::unexpected{fmt::format("writing to {}: {}", stream_, answer.error)};
     }
     const std::uint64_t before = message_;
     if (auto read = read_last(); !read) {
@@ -131,7 +132,7 @@ BusResult<bool> PositionStore::find_batch(const std::string& batch) {
     while (true) {
         bool found = false;
         auto read = read_messages(*link_, {.stream = stream_, .subjects = subject_, .from = 1},
-                                  [&](natsMsg* message, const jsMsgMetaData& /*place*/) {
+                                  [&](natsMsg* message, const jsMsgMetaData& /*metadata*/) {
                                       found =
                                           data_of(message).find(batch) != std::string_view::npos;
                                       return !found;
@@ -139,9 +140,9 @@ BusResult<bool> PositionStore::find_batch(const std::string& batch) {
         if (!read || found) {
             return read ? BusResult<bool>{true} : tl::unexpected{read.error()};
         }
-        // The same position once more: later messages of whoever wrote the batch are rejected.
-        const auto fenced =
-            set({.created = current_.created, .last = current_.last, .batch = make_run_id()});
+        // Sets the same position again, so that the server rejects later messages of the batch's writer.
+        const auto fenced = set_position(
+            {.created = current_.created, .last = current_.last, .batch = make_run_id()});
         if (!fenced || *fenced) {
             return fenced ? BusResult<bool>{false} : tl::unexpected{fenced.error()};
         }

@@ -37,56 +37,56 @@ PublishAnswer read_publish_answer(std::string_view json) {
     const boost::json::value value = boost::json::parse(json, error);
     const auto* const object = error ? nullptr : value.if_object();
     if (object == nullptr) {
-        answer.complaint = "its answer is invalid";
+        answer.error = "its answer is invalid";
         return answer;
     }
     if (const auto* const said = object->if_contains("error")) {
         const auto* const details = said->if_object();
         const auto* const text = details == nullptr ? nullptr : details->if_contains("description");
         answer.too_long = details != nullptr && number_of(*details, "err_code") == kTooLong;
-        answer.complaint = text != nullptr && text->is_string() ? std::string{text->get_string()}
-                                                                : "it gives no reason";
+        answer.error = text != nullptr && text->is_string() ? std::string{text->get_string()}
+                                                            : "it gives no reason";
         return answer;
     }
     const auto* const duplicate = object->if_contains("duplicate");
     answer.duplicate = duplicate != nullptr && duplicate->is_bool() && duplicate->get_bool();
-    const std::int64_t place = number_of(*object, "seq");
-    answer.place = place > 0 ? static_cast<std::uint64_t>(place) : 0;
-    if (answer.place == 0) {
-        answer.complaint = "its answer has no sequence number";
+    const std::int64_t sequence = number_of(*object, "seq");
+    answer.sequence = sequence > 0 ? static_cast<std::uint64_t>(sequence) : 0;
+    if (answer.sequence == 0) {
+        answer.error = "its answer has no sequence number";
     }
     return answer;
 }
 
-void SendWindow::begin(std::uint64_t settled, std::uint64_t place) {
+void SendWindow::reset(std::uint64_t settled, std::uint64_t sequence) {
     slots_ = {};
     settled_ = sent_ = settled;
-    place_ = place;
-    under_way_ = 0;
+    sequence_ = sequence;
+    in_flight_ = 0;
 }
 
-void SendWindow::note_sent() {
+void SendWindow::note_line_sent() {
     ++sent_;
-    ++under_way_;
+    ++in_flight_;
     slot(sent_) = {.state = LineState::sent};
 }
 
-void SendWindow::skip_line(std::uint64_t place) {
+void SendWindow::skip_line(std::uint64_t sequence) {
     ++sent_;
-    slot(sent_) = {.state = LineState::settled, .place = place};
+    slot(sent_) = {.state = LineState::settled, .sequence = sequence};
     advance_settled();
 }
 
-void SendWindow::skip_to(std::uint64_t next) {
-    begin(next - 1, place());
+void SendWindow::skip_lines_before(std::uint64_t next) {
+    reset(next - 1, sequence());
 }
 
-bool SendWindow::acknowledge(std::uint64_t line, std::uint64_t place) {
+bool SendWindow::acknowledge(std::uint64_t line, std::uint64_t sequence) {
     if (line <= settled_ || line > sent_ || slot(line).state != LineState::sent) {
         return false;
     }
-    slot(line) = {.state = LineState::settled, .place = place};
-    --under_way_;
+    slot(line) = {.state = LineState::settled, .sequence = sequence};
+    --in_flight_;
     advance_settled();
     return true;
 }
@@ -95,16 +95,16 @@ void SendWindow::advance_settled() {
     while (settled_ < sent_ && slot(settled_ + 1).state == LineState::settled) {
         ++settled_;
         LineSlot& done = slot(settled_);
-        place_ = done.place == 0 ? place_ : done.place;
+        sequence_ = done.sequence == 0 ? sequence_ : done.sequence;
         done = {};
     }
 }
 
-std::uint64_t SendWindow::place() const {
-    std::uint64_t least = place_;
+std::uint64_t SendWindow::sequence() const {
+    std::uint64_t least = sequence_;
     for (const LineSlot& each : slots_) {
-        if (each.state == LineState::settled && each.place != 0) {
-            least = std::min(least, each.place - 1);
+        if (each.state == LineState::settled && each.sequence != 0) {
+            least = std::min(least, each.sequence - 1);
         }
     }
     return least;
@@ -112,7 +112,7 @@ std::uint64_t SendWindow::place() const {
 
 namespace {
 
-/// If a server acknowledges nothing for this time, the connection is given up.
+/// If a server acknowledges nothing for this time, the connection is closed.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kMarkEvery{100};
 
@@ -138,36 +138,38 @@ BusResult<void> BacklogSender::begin(std::uint64_t until) {
     if (status != NATS_OK) {
         return tl::unexpected{link_->describe(status)};
     }
-    const auto place = backlog_->place();
-    if (place) {
+    const auto sequence = backlog_->sequence();
+    if (sequence) {
         auto stored = find_stored_lines(
-            *link_, *stream_, fmt::format("{}.{}.>", *stream_, subject_of_all(backlog_->server())),
-            backlog_->run(), *place, until);
+            *link_, *stream_,
+            fmt::format("{}.{}.>", *stream_, subject_wildcard(backlog_->server_name())),
+            backlog_->run(), *sequence, until);
         if (!stored) {
             return tl::unexpected{stored.error()};
         }
         stored_ = *std::move(stored);
     } else {
-        backlog_->settle(backlog_->settled(), until); // settled before the first line is in flight
+        backlog_->settle(backlog_->last_settled(),
+                         until); // settled before the first line is in flight
     }
-    window_.begin(backlog_->settled(), backlog_->place().value_or(until));
+    window_.reset(backlog_->last_settled(), backlog_->sequence().value_or(until));
     answered_ = Clock::now();
     return {};
 }
 
-BusResult<void> BacklogSender::step(std::chrono::milliseconds patience) {
-    if (link_->broken()) {
+BusResult<void> BacklogSender::send_and_receive(std::chrono::milliseconds patience) {
+    if (link_->is_broken()) {
         return tl::unexpected{link_->describe(NATS_CONNECTION_CLOSED)};
     }
-    if (auto sent = send_all(); !sent) {
+    if (auto sent = send_lines(); !sent) {
         return sent;
     }
-    auto taken = take_answers(patience);
+    auto taken = process_answers(patience);
     settle(Clock::now());
     return taken;
 }
 
-/// Finds the next line to send. Returns false if there is none or if it may not be sent now.
+/// Finds the next line to send. Returns false if there is no line or no room in the window.
 bool BacklogSender::find_next(std::string_view& line) {
     const std::uint64_t next = window_.next();
     if (number_ != next || at_ >= lines_.text.size()) {
@@ -181,10 +183,10 @@ bool BacklogSender::find_next(std::string_view& line) {
             ++number_;
         }
         if (number_ > next) { // the lines from `next` on are lost
-            if (window_.under_way() != 0) {
+            if (window_.lines_in_flight() != 0) {
                 return false;
             }
-            window_.skip_to(number_);
+            window_.skip_lines_before(number_);
         }
     }
     const std::size_t end = lines_.text.find('\n', at_);
@@ -195,10 +197,10 @@ bool BacklogSender::find_next(std::string_view& line) {
     return true;
 }
 
-BusResult<void> BacklogSender::send_all() {
+BusResult<void> BacklogSender::send_lines() {
     std::string_view line;
     while (window_.has_room() && (more_ = find_next(line))) {
-        if (window_.under_way() == 0) {
+        if (window_.lines_in_flight() == 0) {
             answered_ = Clock::now();
         }
         const auto stored = stored_.find(window_.next());
@@ -217,7 +219,7 @@ BusResult<void> BacklogSender::send_all() {
 BusResult<void> BacklogSender::send(std::string_view line) {
     const std::uint64_t number = window_.next();
     const std::string subject = fmt::format(
-        "{}.{}.{}", *stream_, subject_server(backlog_->server(), line), subject_type(line));
+        "{}.{}.{}", *stream_, subject_server(backlog_->server_name(), line), subject_type(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
     natsMsg* made = nullptr;
     natsStatus status = natsMsg_Create(&made, subject.c_str(), reply.c_str(), line.data(),
@@ -242,43 +244,43 @@ BusResult<void> BacklogSender::send(std::string_view line) {
     if (status != NATS_OK) {
         return tl::unexpected{link_->describe(status)};
     }
-    window_.note_sent();
+    window_.note_line_sent();
     ++totals_->published;
     return {};
 }
 
-BusResult<void> BacklogSender::take_answers(std::chrono::milliseconds patience) {
+BusResult<void> BacklogSender::process_answers(std::chrono::milliseconds patience) {
     std::uint64_t waiting = 1;
-    while (window_.under_way() != 0 && waiting != 0) {
+    while (window_.lines_in_flight() != 0 && waiting != 0) {
         natsMsg* answer = nullptr;
         const natsStatus status =
             natsSubscription_NextMsg(&answer, answers_.get(), patience.count());
         const NatsMessage message{answer};
-        if (status == NATS_TIMEOUT && link_->complaint().empty()) {
+        if (status == NATS_TIMEOUT && link_->last_error().empty()) {
             break;
         }
         // the library returns the answer "no responders" as a status
         if (status == NATS_NO_RESPONDERS) {
             return tl::unexpected{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
-                *stream_, subject_of_all(backlog_->server()), *stream_)};
+                *stream_, subject_wildcard(backlog_->server_name()), *stream_)};
         }
         if (status != NATS_OK) {
             return tl::unexpected{link_->describe(status)};
         }
-        if (auto taken = take_answer(answer); !taken) {
+        if (auto taken = process_answer(answer); !taken) {
             return taken;
         }
         std::ignore = natsSubscription_QueuedMsgs(answers_.get(), &waiting);
     }
-    if (window_.under_way() != 0 && Clock::now() - answered_ > kPatience) {
+    if (window_.lines_in_flight() != 0 && Clock::now() - answered_ > kPatience) {
         return tl::unexpected{
             fmt::format("no acknowledgements: {}", link_->describe(NATS_TIMEOUT))};
     }
     return {};
 }
 
-BusResult<void> BacklogSender::take_answer(natsMsg* answer) {
+BusResult<void> BacklogSender::process_answer(natsMsg* answer) {
     answered_ = Clock::now();
     const std::uint64_t line = line_of_subject(natsMsg_GetSubject(answer));
     const PublishAnswer said = read_publish_answer(
@@ -293,11 +295,11 @@ BusResult<void> BacklogSender::take_answer(natsMsg* answer) {
         std::ignore = window_.acknowledge(line, 0);
         return {};
     }
-    if (said.place == 0) {
+    if (said.sequence == 0) {
         return tl::unexpected{
-            fmt::format("the stream {} rejects records: {}", *stream_, said.complaint)};
+            fmt::format("the stream {} rejects records: {}", *stream_, said.error)};
     }
-    if (window_.acknowledge(line, said.place)) {
+    if (window_.acknowledge(line, said.sequence)) {
         ++totals_->acknowledged;
     }
     return {};
@@ -305,21 +307,23 @@ BusResult<void> BacklogSender::take_answer(natsMsg* answer) {
 
 /// Settles lines that were acknowledged at least kKeep ago.
 void BacklogSender::settle(Clock::time_point now) {
-    if (now - marked_ < kMarkEvery) {
+    if (now - last_acknowledged_ < kMarkEvery) {
         return;
     }
-    marked_ = now;
-    const std::uint64_t newest = marks_.empty() ? backlog_->settled() : marks_.back().settled;
-    if (window_.settled() > newest) {
-        marks_.push_back({.time = now, .settled = window_.settled(), .place = window_.place()});
+    last_acknowledged_ = now;
+    const std::uint64_t newest =
+        acknowledged_lines_.empty() ? backlog_->last_settled() : acknowledged_lines_.back().settled;
+    if (window_.last_settled() > newest) {
+        acknowledged_lines_.push_back(
+            {.time = now, .settled = window_.last_settled(), .sequence = window_.sequence()});
     }
     std::optional<AcknowledgedLines> due;
-    while (!marks_.empty() && now - marks_.front().time >= kKeep) {
-        due = marks_.front();
-        marks_.pop_front();
+    while (!acknowledged_lines_.empty() && now - acknowledged_lines_.front().time >= kKeep) {
+        due = acknowledged_lines_.front();
+        acknowledged_lines_.pop_front();
     }
     if (due) {
-        backlog_->settle(due->settled, due->place);
+        backlog_->settle(due->settled, due->sequence);
     }
 }
 
@@ -331,7 +335,7 @@ constexpr std::chrono::milliseconds kLongestPause{1600};
 constexpr std::chrono::milliseconds kAnswers{5};
 /// The interval of checks for a broken connection.
 constexpr std::chrono::milliseconds kIdleLook{250};
-/// The time that the thread needs to notice the deadline.
+/// How long finish() waits after the deadline for the thread to notice it.
 constexpr std::chrono::milliseconds kGrace{150};
 /// The interval of checks for spools of runs that have ended, such as one that was taken over.
 constexpr std::chrono::seconds kLookForLeftovers{5};
@@ -340,27 +344,27 @@ constexpr unsigned kMiB = 20;
 std::string shown(const std::vector<std::string>& urls) {
     std::vector<std::string> names;
     std::transform(urls.begin(), urls.end(), std::back_inserter(names),
-                   [](const std::string& url) { return shown_url(url); });
+                   [](const std::string& url) { return url_without_password(url); });
     return fmt::format("{}", fmt::join(names, ","));
 }
 
 } // namespace
 
-Publisher::Publisher(PublishOptions options, Backlog& backlog, Leftovers leftovers)
+Publisher::Publisher(PublishOptions options, Backlog& backlog, FindLeftover leftovers)
     : options_{std::move(options)}, where_{shown(options_.access.urls)}, backlog_{&backlog},
-      leftovers_{std::move(leftovers)} {}
+      find_leftover_{std::move(leftovers)} {}
 
 Publisher::~Publisher() {
     finish(std::chrono::milliseconds{0});
 }
 
-void Publisher::wake(const std::shared_ptr<void>& all) {
+void Publisher::wake(const std::shared_ptr<void>& owner) {
     {
         const std::lock_guard lock{mutex_};
         woken_ = true;
         if (!thread_.joinable() && !stop_) {
             ended_ = false;
-            thread_ = std::thread{[this, all] {
+            thread_ = std::thread{[this, owner] {
                 run();
                 const std::lock_guard ending{mutex_};
                 ended_ = true;
@@ -388,12 +392,12 @@ void Publisher::finish(std::chrono::milliseconds patience) {
     }
 }
 
-bool Publisher::stopping() {
+bool Publisher::is_stopping() {
     const std::lock_guard lock{mutex_};
     return stop_;
 }
 
-bool Publisher::out_of_time() {
+bool Publisher::is_past_deadline() {
     const std::lock_guard lock{mutex_};
     return stop_ && Clock::now() >= deadline_;
 }
@@ -405,22 +409,22 @@ void Publisher::wait_for_lines(std::chrono::milliseconds time) {
 }
 
 void Publisher::print_error(const std::string& what) {
-    if (complaint_ != what && !out_of_time()) {
+    if (last_error_ != what && !is_past_deadline()) {
         spdlog::warn("cannot publish records to {}: {}; trying again", where_, what);
-        complaint_ = what;
+        last_error_ = what;
     }
 }
 
-/// Logs that the last logged problem is over.
+/// Logs once that publishing works again after an error.
 void Publisher::report_recovery(const BacklogSender& sending) {
-    if (!complaint_.empty() && (sending.idle() || totals_.acknowledged != acknowledged_)) {
+    if (!last_error_.empty() && (sending.is_idle() || totals_.acknowledged != acknowledged_)) {
         spdlog::info("publishing to {} again", where_);
-        complaint_.clear();
+        last_error_.clear();
     }
 }
 
-/// Logs how the limits of an existing stream differ from the requested ones, because they remain
-/// unchanged.
+/// Logs how the limits of an existing stream differ from the requested ones. The stream's limits are not
+/// changed.
 void Publisher::compare_limits(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
     asked.duplicates = there.duplicates;
@@ -440,7 +444,7 @@ void Publisher::run() {
     auto pause = kFirstPause;
     while (true) {
         const auto begun = Clock::now();
-        const auto served = use_connection();
+        const auto served = publish_over_connection();
         totals_.connected = false;
         if (served) {
             return;
@@ -450,7 +454,7 @@ void Publisher::run() {
             pause = kFirstPause;
         }
         for (const auto until = Clock::now() + pause; Clock::now() < until;) {
-            if (out_of_time()) {
+            if (is_past_deadline()) {
                 return;
             }
             std::this_thread::sleep_for(kFirstPause / 2);
@@ -459,9 +463,9 @@ void Publisher::run() {
     }
 }
 
-BusResult<void> Publisher::use_connection() {
+BusResult<void> Publisher::publish_over_connection() {
     const auto link = BusConnection::open(
-        options_.access, fmt::format("twscope {}", subject_of_all(options_.server)));
+        options_.access, fmt::format("twscope {}", subject_wildcard(options_.server)));
     if (!link) {
         return tl::unexpected{link.error()};
     }
@@ -470,7 +474,7 @@ BusResult<void> Publisher::use_connection() {
         return tl::unexpected{there.error()};
     }
     compare_limits(there->limits);
-    if (out_of_time()) {
+    if (is_past_deadline()) {
         return {};
     }
     totals_.connected = true;
@@ -478,7 +482,7 @@ BusResult<void> Publisher::use_connection() {
     acknowledged_ = totals_.acknowledged;
     if (totals_.connections == 1) {
         spdlog::info("publishing to {} as {}.{}", where_, options_.stream,
-                     subject_of_all(options_.server));
+                     subject_wildcard(options_.server));
     }
     while (true) {
         if (auto published = publish_leftovers(**link); !published) {
@@ -494,21 +498,21 @@ BusResult<void> Publisher::use_connection() {
 /// Publishes the lines of earlier runs under their original ids.
 BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
     looked_ = Clock::now();
-    while (leftovers_ && !out_of_time()) {
+    while (find_leftover_ && !is_past_deadline()) {
         if (!leftover_) {
-            leftover_ = leftovers_();
+            leftover_ = find_leftover_();
         }
         if (!leftover_) {
             break;
         }
-        const std::uint64_t waiting = leftover_->last_line() - leftover_->settled();
+        const std::uint64_t waiting = leftover_->last_line() - leftover_->last_settled();
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
         }
         if (auto published = publish(link, *leftover_, true); !published) {
             return tl::unexpected{published.error()};
         }
-        if (!out_of_time()) {
+        if (!is_past_deadline()) {
             leftover_.reset();
         }
     }
@@ -516,7 +520,7 @@ BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
 }
 
 BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, bool to_its_end) {
-    if (out_of_time()) {
+    if (is_past_deadline()) {
         return true;
     }
     const auto stream = link.ensure_stream(options_.stream, options_.limits);
@@ -527,21 +531,21 @@ BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, 
     if (auto begun = sending.begin(stream->last); !begun) {
         return tl::unexpected{begun.error()};
     }
-    while (!out_of_time()) {
+    while (!is_past_deadline()) {
         // Read first, so that lines appended before the end are not missed.
-        const bool last = to_its_end || stopping();
-        if (auto stepped = sending.step(kAnswers); !stepped) {
+        const bool last = to_its_end || is_stopping();
+        if (auto stepped = sending.send_and_receive(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
         }
         report_recovery(sending);
-        if (sending.idle()) {
+        if (sending.is_idle()) {
             if (last) {
                 sending.finish();
                 return true;
             }
             if (Clock::now() - looked_ > kLookForLeftovers) {
                 looked_ = Clock::now();
-                leftover_ = leftovers_ ? leftovers_() : nullptr;
+                leftover_ = find_leftover_ ? find_leftover_() : nullptr;
                 if (leftover_) {
                     return false;
                 }

@@ -21,10 +21,10 @@ namespace tw::bus {
 
 /// JetStream's answer to a published message.
 struct PublishAnswer {
-    std::uint64_t place = 0; ///< sequence number in the stream; 0 if the message was rejected
-    bool duplicate = false;  ///< the stream already had the message
-    bool too_long = false;   ///< the message is too long and will never be accepted
-    std::string complaint{};
+    std::uint64_t sequence = 0; ///< sequence number in the stream; 0 if the message was rejected
+    bool duplicate = false;     ///< the stream already had the message
+    bool too_long = false;      ///< the message is too long and will never be accepted
+    std::string error{};
 };
 
 /// Parses JetStream's answer to a published message.
@@ -32,8 +32,8 @@ struct PublishAnswer {
 /// {"error":{"err_code":10054,"description":"…"}}.
 [[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
 
-/// Tracks which of a run's lines are in flight. Lines are numbered from 1. A line's place is its
-/// sequence number in the stream. At most kSize lines after the last settled one are tracked.
+/// Tracks which of a run's lines are in flight. Lines are numbered from 1; `sequence` is a line's
+/// sequence number in the stream. At most kSize lines after the last settled line are tracked.
 class SendWindow {
   public:
     /// Enough for 20,000 records a second at a round trip of 50 ms. After a connection broke, this
@@ -41,8 +41,8 @@ class SendWindow {
     static constexpr std::size_t kSize = 1024;
 
     /// Starts with no line in flight. Lines up to `settled` are in the stream or lost. Later lines
-    /// of the run have sequence numbers above `place`.
-    void begin(std::uint64_t settled, std::uint64_t place);
+    /// of the run have sequence numbers above `sequence`.
+    void reset(std::uint64_t settled, std::uint64_t sequence);
 
     /// The next line to send.
     [[nodiscard]] std::uint64_t next() const { return sent_ + 1; }
@@ -50,31 +50,31 @@ class SendWindow {
     [[nodiscard]] bool has_room() const { return sent_ - settled_ < kSize; }
 
     /// The number of lines that were sent and not acknowledged.
-    [[nodiscard]] std::size_t under_way() const { return under_way_; }
+    [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
 
     /// Notes that the next line was sent.
-    void note_sent();
-    /// Skips the next line, because the stream already has it at `place`, or because it is lost
-    /// (`place` is 0).
-    void skip_line(std::uint64_t place);
+    void note_line_sent();
+    /// Skips the next line, because the stream already has it at `sequence`, or because it is lost
+    /// (`sequence` is 0).
+    void skip_line(std::uint64_t sequence);
     /// Skips all lines before `next`, which are lost. Only allowed while no line is in flight.
-    void skip_to(std::uint64_t next);
-    /// Notes that the stream stored the line at `place`, or rejected it (`place` is 0). Returns false
+    void skip_lines_before(std::uint64_t next);
+    /// Notes that the stream stored the line at `sequence`, or rejected it (`sequence` is 0). Returns false
     /// if the line is not in flight.
-    bool acknowledge(std::uint64_t line, std::uint64_t place);
+    bool acknowledge(std::uint64_t line, std::uint64_t sequence);
 
     /// All lines up to this number are settled: in the stream, or lost.
-    [[nodiscard]] std::uint64_t settled() const { return settled_; }
+    [[nodiscard]] std::uint64_t last_settled() const { return settled_; }
 
-    /// A sequence number; all unsettled lines of the run have higher ones.
-    [[nodiscard]] std::uint64_t place() const;
+    /// A sequence number in the stream that is below those of all unsettled lines of the run.
+    [[nodiscard]] std::uint64_t sequence() const;
 
   private:
     enum class LineState : std::uint8_t { none, sent, settled };
 
     struct LineSlot {
         LineState state = LineState::none;
-        std::uint64_t place = 0;
+        std::uint64_t sequence = 0;
     };
 
     [[nodiscard]] LineSlot& slot(std::uint64_t line) { return slots_[line % kSize]; }
@@ -84,8 +84,8 @@ class SendWindow {
     std::array<LineSlot, kSize> slots_{};
     std::uint64_t settled_ = 0;
     std::uint64_t sent_ = 0; ///< last line sent or skipped
-    std::uint64_t place_ = 0;
-    std::size_t under_way_ = 0;
+    std::uint64_t sequence_ = 0;
+    std::size_t in_flight_ = 0;
 };
 
 /// Counts of published lines over all connections. Read from any thread.
@@ -98,15 +98,15 @@ struct PublishTotals {
 };
 
 /// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize lines
-/// in flight. Any failure ends the connection. On the next connection, another BacklogSender first looks up
-/// which lines the stream has and continues after these. So no line is missing or stored twice,
-/// however long the interruption.
+/// in flight. Any failure ends the connection. On the next connection, another BacklogSender first looks
+/// up which lines the stream has and continues after these. Therefore no line is missing or stored
+/// twice, even after a long interruption.
 class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// How long acknowledged lines are kept. A server that is killed may have acknowledged lines
-    /// that were not yet on its disk.
+    /// How long acknowledged lines are kept, because a server that is killed may have acknowledged
+    /// lines that were not yet on its disk.
     static constexpr std::chrono::seconds kKeep{2};
 
     /// All arguments have to outlive the object.
@@ -120,26 +120,26 @@ class BacklogSender {
 
     /// Sends available lines and processes acknowledgements. Waits up to `patience` for
     /// acknowledgements if lines are in flight. An error ends the connection.
-    [[nodiscard]] BusResult<void> step(std::chrono::milliseconds patience);
+    [[nodiscard]] BusResult<void> send_and_receive(std::chrono::milliseconds patience);
 
     /// True if no line is in flight and there is nothing to send.
-    [[nodiscard]] bool idle() const { return window_.under_way() == 0 && !more_; }
+    [[nodiscard]] bool is_idle() const { return window_.lines_in_flight() == 0 && !more_; }
 
     /// Settles all acknowledged lines at once, without waiting for kKeep.
-    void finish() { backlog_->settle(window_.settled(), window_.place()); }
+    void finish() { backlog_->settle(window_.last_settled(), window_.sequence()); }
 
   private:
     struct AcknowledgedLines {
         Clock::time_point time;
         std::uint64_t settled;
-        std::uint64_t place;
+        std::uint64_t sequence;
     };
 
     [[nodiscard]] bool find_next(std::string_view& line);
-    [[nodiscard]] BusResult<void> send_all();
+    [[nodiscard]] BusResult<void> send_lines();
     [[nodiscard]] BusResult<void> send(std::string_view line);
-    [[nodiscard]] BusResult<void> take_answers(std::chrono::milliseconds patience);
-    [[nodiscard]] BusResult<void> take_answer(natsMsg* answer);
+    [[nodiscard]] BusResult<void> process_answers(std::chrono::milliseconds patience);
+    [[nodiscard]] BusResult<void> process_answer(natsMsg* answer);
     void settle(Clock::time_point now);
 
     const BusConnection* link_;
@@ -155,8 +155,8 @@ class BacklogSender {
     std::uint64_t number_ = 0; ///< number of the line at `at_`
     bool more_ = true;
     Clock::time_point answered_{};
-    Clock::time_point marked_{};
-    std::deque<AcknowledgedLines> marks_;
+    Clock::time_point last_acknowledged_{};
+    std::deque<AcknowledgedLines> acknowledged_lines_;
 };
 
 /// Publishes backlogs on its own thread: first those of earlier runs, then this run's. If the bus
@@ -165,20 +165,20 @@ class Publisher {
   public:
     using Clock = std::chrono::steady_clock;
     /// Returns the backlog of an earlier run; null if there is none at the moment.
-    using Leftovers = std::function<std::unique_ptr<Backlog>()>;
+    using FindLeftover = std::function<std::unique_ptr<Backlog>()>;
 
     /// `backlog` has to outlive the publisher. The constructor starts no thread: threads of the
     /// NATS library have to start after this process was sandboxed.
-    Publisher(PublishOptions options, Backlog& backlog, Leftovers leftovers);
+    Publisher(PublishOptions options, Backlog& backlog, FindLeftover leftovers);
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
     Publisher(Publisher&&) = delete;
     Publisher& operator=(Publisher&&) = delete;
 
-    /// Tells the thread that there are new lines; the first call starts the thread. `all`: owns this
-    /// object, the backlog and the leftovers, and is kept alive while the thread runs.
-    void wake(const std::shared_ptr<void>& all);
+    /// Tells the thread that there are new lines; the first call starts the thread. The thread keeps
+    /// `owner` alive, which must own this object, the backlog, and all that FindLeftover uses.
+    void wake(const std::shared_ptr<void>& owner);
 
     /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
     /// a call of the library does not return because the bus hangs, the thread is abandoned.
@@ -188,28 +188,29 @@ class Publisher {
 
   private:
     void run();
-    /// Publishes until the connection breaks or all lines are published. Returns why it broke.
-    [[nodiscard]] BusResult<void> use_connection();
+    /// Publishes until the connection breaks or all lines are published. Errors: why the connection
+    /// broke.
+    [[nodiscard]] BusResult<void> publish_over_connection();
     [[nodiscard]] BusResult<void> publish_leftovers(const BusConnection& link);
-    /// Publishes a backlog. Returns false if a backlog of an earlier run was found, which must be
-    /// published first.
+    /// Publishes a backlog. Returns false if the backlog of an earlier run was found, because that
+    /// one must be published first.
     [[nodiscard]] BusResult<bool> publish(const BusConnection& link, Backlog& backlog,
                                           bool to_its_end);
     void print_error(const std::string& what);
     void report_recovery(const BacklogSender& sending);
     void compare_limits(const StreamLimits& there);
-    [[nodiscard]] bool stopping();
-    [[nodiscard]] bool out_of_time();
+    [[nodiscard]] bool is_stopping();
+    [[nodiscard]] bool is_past_deadline();
     void wait_for_lines(std::chrono::milliseconds time);
 
     PublishOptions options_;
     std::string where_;
     Backlog* backlog_;
-    Leftovers leftovers_;
+    FindLeftover find_leftover_;
     std::unique_ptr<Backlog> leftover_;
     Clock::time_point looked_{}; ///< time of the last search for leftovers
     PublishTotals totals_;
-    std::string complaint_;          ///< the last error reported
+    std::string last_error_;         ///< the last error reported
     std::uint64_t acknowledged_ = 0; ///< number of lines acknowledged before this connection
     bool compared_ = false;
     std::mutex mutex_;

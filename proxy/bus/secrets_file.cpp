@@ -19,17 +19,17 @@ constexpr std::string_view kCredentials = "NATS USER JWT";
 constexpr std::string_view kCertificate = "CERTIFICATE";
 constexpr std::string_view kKey = "PRIVATE KEY";
 
-/// Returns the PEM block that begins the text and is closed under its own label; empty if it is not
-/// closed.
+/// Returns the PEM block at the start of the text; empty if its END line is missing or has another
+/// label.
 std::string_view block_of(std::string_view text, std::string_view label) {
     const std::string end = fmt::format("-----END {}-----", label);
     const std::size_t at = text.find(end);
     return at == std::string_view::npos ? std::string_view{} : text.substr(0, at + end.size());
 }
 
-/// Says whose the certificates are. Errors: what the file lacks.
+/// Separates our own certificate from those of authorities. Errors: what the file lacks.
 tl::expected<SecretsFile, std::string> complete(SecretsFile secrets) {
-    if (secrets.key.empty()) { // all certificates are those of authorities
+    if (secrets.key.empty()) { // without a key, all certificates are of authorities
         secrets.authorities.insert(0, secrets.certificate);
         secrets.certificate.clear();
     } else if (secrets.certificate.empty()) {

@@ -58,9 +58,9 @@ bool is_run(std::string_view text) {
 } // namespace
 
 std::string spool_state_text(const SpoolState& state) {
-    const std::string place =
-        state.place ? fmt::format("{:020}", *state.place) : std::string(kDigits, '-');
-    return fmt::format("settled={:020} place={} server={}{}{}\n", state.settled, place,
+    const std::string sequence =
+        state.sequence ? fmt::format("{:020}", *state.sequence) : std::string(kDigits, '-');
+    return fmt::format("settled={:020} place={} server={}{}{}\n", state.settled, sequence,
                        state.server, state.stream.empty() ? "" : kForStream, state.stream);
 }
 
@@ -75,8 +75,8 @@ std::optional<SpoolState> read_spool_state(std::string_view text) {
     }
     state.settled = *settled;
     if (!skip_word(text, std::string(kDigits, '-'))) {
-        state.place = take_number(text);
-        if (!state.place) {
+        state.sequence = take_number(text);
+        if (!state.sequence) {
             return std::nullopt;
         }
     }
@@ -165,12 +165,12 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
     : path_{std::move(path)}, max_bytes_{max_bytes},
       segment_bytes_{std::min(kLargestSegment, max_bytes / kSegments)}, disk_{&disk} {
     std::filesystem::create_directory(path_);
-    for (const std::string& run : runs()) {
+    for (const std::string& run : run_ids()) {
         if (!has_owner(path_ / spool_state_name(run))) {
             counted_.insert(run);
         }
     }
-    for (const FoundFile& found : files()) { // a file without a state has no owner, either
+    for (const FoundFile& found : files()) { // files without a state file have no owner either
         if (!std::filesystem::exists(path_ / spool_state_name(found.file.run))) {
             counted_.insert(found.file.run);
         }
@@ -178,7 +178,7 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
     }
 }
 
-std::vector<std::string> SpoolFolder::runs() const {
+std::vector<std::string> SpoolFolder::run_ids() const {
     std::vector<std::string> runs;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
@@ -207,7 +207,7 @@ std::vector<SpoolFolder::FoundFile> SpoolFolder::files() const {
 }
 
 void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
-                            const std::function<std::optional<Loss>()>& drop_own) {
+                            const std::function<std::optional<FileLoss>()>& drop_own) {
     if (this->bytes() + bytes > max_bytes_) {
         recount_bytes(own_run);
     }
@@ -216,20 +216,20 @@ void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
     while (this->bytes() + bytes > max_bytes_) {
         const auto gone = drop_own();
         if (!gone) {
-            return; // only the file that is being written is left
+            return; // only the file being written is left
         }
         count_loss(*gone);
     }
 }
 
-void SpoolFolder::count_loss(const Loss& loss) {
+void SpoolFolder::count_loss(const FileLoss& loss) {
     lost_ += loss.lines;
     unreported_ += loss.lines + loss.reported;
 }
 
-SpoolFolder::Loss SpoolFolder::loss_of(const std::string& path, std::uint64_t first,
-                                       std::uint64_t unsettled) {
-    Loss loss;
+SpoolFolder::FileLoss SpoolFolder::loss_of(const std::string& path, std::uint64_t first,
+                                           std::uint64_t unsettled) {
+    FileLoss loss;
     std::ifstream file{path};
     std::string line;
     for (std::uint64_t number = first; std::getline(file, line) && !file.eof(); ++number) {
@@ -279,18 +279,19 @@ SpoolFolder::FileContents SpoolFolder::count_contents(const std::string& path) {
                                     static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
         const auto newline = text.rfind('\n');
         contents.lines += sink::lines_in(text);
-        contents.torn = newline == std::string_view::npos ? contents.torn + text.size()
-                                                          : text.size() - newline - 1;
+        contents.incomplete_bytes = newline == std::string_view::npos
+                                        ? contents.incomplete_bytes + text.size()
+                                        : text.size() - newline - 1;
     }
     return contents;
 }
 
 /// Counts the lines missing between two files. Files are written without gaps, so these lines were
 /// lost on the disk.
-void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled) {
+void SpoolFolder::count_damaged_lines(const std::string& run, std::uint64_t settled) {
     std::uint64_t gone = 0;
     std::uint64_t behind = 0; // number after the previous file's last line; 0 before the first file
-    std::uint64_t torn = 0;
+    std::uint64_t incomplete_bytes = 0;
     for (const FoundFile& found : files()) {
         if (found.file.run != run) {
             continue;
@@ -299,7 +300,7 @@ void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled)
         gone += behind != 0 && first > behind ? first - behind : 0;
         const FileContents held = count_contents((path_ / spool_file_name(run, first)).string());
         behind = std::max(first + held.lines, settled + 1);
-        torn = held.torn;
+        incomplete_bytes = held.incomplete_bytes;
     }
     if (gone != 0) {
         damaged_ += gone;
@@ -307,14 +308,14 @@ void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled)
             "lost {} records of an earlier run in the spool {}: their files are damaged or gone",
             gone, path_.string());
     }
-    if (torn != 0) {
+    if (incomplete_bytes != 0) {
         spdlog::warn(
             "dropped the last {} bytes of an earlier run in the spool {}: an incomplete record",
-            torn, path_.string());
+            incomplete_bytes, path_.string());
     }
 }
 
-void SpoolFolder::count_gone(std::uint64_t lines) {
+void SpoolFolder::count_removed_lines(std::uint64_t lines) {
     damaged_ += lines;
     if (lines != 0) {
         spdlog::error("lost {} records waiting in the spool {}: someone removed them", lines,
@@ -332,7 +333,7 @@ bool SpoolFolder::drop_oldest_leftover(const std::string& own_run) {
 bool SpoolFolder::drop_file(const FoundFile& found) {
     const auto& [run, first] = found.file;
     const std::string path = (path_ / spool_file_name(run, first)).string();
-    const Loss loss = loss_of(path, first, first_unsettled(path_ / spool_state_name(run)));
+    const FileLoss loss = loss_of(path, first, first_unsettled(path_ / spool_state_name(run)));
     const std::lock_guard lock{mutex_};
     if (!disk_->remove(path)) {
         return false;
@@ -366,7 +367,7 @@ void SpoolFolder::report_unpublished(const std::string& stream) const {
                 "the spool {} contains {} bytes of a run that cannot be published, because {} is "
                 "unreadable: they are kept until the space is needed, or they are removed",
                 path_.string(), size, spool_state_name(run));
-        } else if (!state->is_for(stream)) {
+        } else if (!state->belongs_to_stream(stream)) {
             spdlog::warn("the spool {} contains {} bytes for the stream {}, which are not "
                          "published to {}; a run that publishes there will take them",
                          path_.string(), size, state->stream, stream);
@@ -394,12 +395,12 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
         const auto state = file.run == own_run || !is_counted(file.run)
                                ? std::nullopt
                                : state_at(path_ / spool_state_name(file.run));
-        if (!state || !state->is_for(stream)) {
+        if (!state || !state->belongs_to_stream(stream)) {
             continue;
         }
         const bool followed = i + 1 < found.size() && found[i + 1].file.run == file.run;
         const std::uint64_t behind =
-            followed ? found[i + 1].file.first : file.first + lines_of(found[i]);
+            followed ? found[i + 1].file.first : file.first + count_lines(found[i]);
         const std::uint64_t from = std::max(file.first, state->settled + 1);
         lines += behind > from ? behind - from : 0;
     }
@@ -408,7 +409,7 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
 
 /// Returns the number of lines in a file. The lines of a file are counted once, because nobody
 /// appends to the files of an ended run.
-std::uint64_t SpoolFolder::lines_of(const FoundFile& last) const {
+std::uint64_t SpoolFolder::count_lines(const FoundFile& last) const {
     const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
     auto& [bytes, lines] = lines_[path];
     if (bytes != last.bytes) {

@@ -32,13 +32,13 @@ namespace tw::bus {
 
 /// The state of a run's spool, apart from its lines.
 struct SpoolState {
-    std::uint64_t settled = 0;          ///< lines up to this number are in the stream or lost
-    std::optional<std::uint64_t> place; ///< see Backlog; nullopt if no line was published
-    std::string server;                 ///< server name as it is written in subjects
+    std::uint64_t settled = 0;             ///< lines up to this number are in the stream or lost
+    std::optional<std::uint64_t> sequence; ///< see Backlog::sequence()
+    std::string server;                    ///< server name as it is written in subjects
     std::string stream; ///< the lines' stream; empty if an older version wrote the state
 
     /// True if the waiting lines may be published to this stream.
-    [[nodiscard]] bool is_for(std::string_view other) const {
+    [[nodiscard]] bool belongs_to_stream(std::string_view other) const {
         return stream.empty() || stream == other;
     }
 
@@ -47,7 +47,7 @@ struct SpoolState {
 
 /// Returns the content of a state file: one line of fixed length.
 /// Layout: "settled=NUMBER place=NUMBER server=NAME stream=NAME\n". Numbers have 20 digits; "-" stands
-/// for no place.
+/// for no sequence number.
 [[nodiscard]] std::string spool_state_text(const SpoolState& state);
 
 /// Parses the result of spool_state_text(); nullopt if the text is invalid.
@@ -56,7 +56,7 @@ struct SpoolState {
 /// Returns the name of a file with lines: RUN-NUMBER.jsonl. NUMBER is the number of its first line.
 [[nodiscard]] std::string spool_file_name(std::string_view run, std::uint64_t first);
 
-/// The meaning of the name of a file with lines: the run, and the number of the first line.
+/// The parts of the name of a file with lines: the run, and the number of the first line.
 struct SpoolFile {
     std::string run;
     std::uint64_t first = 0;
@@ -100,21 +100,21 @@ class SpoolFolder {
     /// The number of lines dropped to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
-    /// The number of lost records that no line reports yet. A dropped line counts as one, and adds
-    /// the losses that it reported.
+    /// The number of lost records that no line reports yet. A dropped line counts as one record, plus
+    /// the losses that the line reported.
     [[nodiscard]] std::uint64_t unreported() const { return unreported_; }
 
-    /// To be called after a line that reports `lost` of the unreported losses was appended.
+    /// Must be called after a line was appended that reports `lost` of the unreported losses.
     void on_reported(std::uint64_t lost) { unreported_ -= lost; }
 
-    /// The number of lines that are missing in files although twscope did not drop them.
-    [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
+    /// The number of lines that the disk lost: they are missing in files, and twscope did not drop them.
+    [[nodiscard]] std::uint64_t damaged_lines() const { return damaged_; }
 
     /// Counts and logs the missing lines of a run that has ended. `settled`: its last settled line.
-    void look_for_damage(const std::string& run, std::uint64_t settled);
+    void count_damaged_lines(const std::string& run, std::uint64_t settled);
 
     /// Counts and logs lines in files that somebody removed.
-    void count_gone(std::uint64_t lines);
+    void count_removed_lines(std::uint64_t lines);
 
     /// Returns the number of lines of ended runs that wait to be published to this stream. The number
     /// may be a second old.
@@ -126,27 +126,27 @@ class SpoolFolder {
     void report_unpublished(const std::string& stream) const;
 
     /// What is lost when a file is dropped.
-    struct Loss {
-        std::uint64_t lines = 0;    ///< losses that these lines reported
-        std::uint64_t reported = 0; ///< records that these lines reported as lost
+    struct FileLoss {
+        std::uint64_t lines = 0;    ///< unpublished lines in the file
+        std::uint64_t reported = 0; ///< lost records that these lines report
     };
 
     /// Drops the oldest lines until `bytes` bytes fit: first those of ended runs, then those of the
     /// caller's run by calling `drop_own`, which returns nullopt if it cannot drop more.
     void make_room(const std::string& own_run, std::uint64_t bytes,
-                   const std::function<std::optional<Loss>()>& drop_own);
+                   const std::function<std::optional<FileLoss>()>& drop_own);
 
     /// Returns what is lost if a file is dropped. `first`: the number of the file's first line.
     /// `unsettled`: lines from this number on are not published yet.
-    [[nodiscard]] static Loss loss_of(const std::string& path, std::uint64_t first,
-                                      std::uint64_t unsettled);
+    [[nodiscard]] static FileLoss loss_of(const std::string& path, std::uint64_t first,
+                                          std::uint64_t unsettled);
 
     /// The ids of the runs that have a state file.
-    [[nodiscard]] std::vector<std::string> runs() const;
+    [[nodiscard]] std::vector<std::string> run_ids() const;
 
     struct FileContents {
-        std::uint64_t lines = 0; ///< whole lines
-        std::uint64_t torn = 0;  ///< bytes after the last whole line
+        std::uint64_t lines = 0;            ///< whole lines
+        std::uint64_t incomplete_bytes = 0; ///< bytes after the last whole line
     };
 
     /// Counts the lines in a file.
@@ -165,13 +165,13 @@ class SpoolFolder {
 
   private:
     [[nodiscard]] bool is_counted(const std::string& run) const;
-    [[nodiscard]] std::uint64_t lines_of(const FoundFile& last) const;
+    [[nodiscard]] std::uint64_t count_lines(const FoundFile& last) const;
     [[nodiscard]] std::uint64_t count_waiting(const std::string& own_run,
                                               const std::string& stream) const;
     void recount_bytes(const std::string& own_run);
     [[nodiscard]] bool drop_oldest_leftover(const std::string& own_run);
     [[nodiscard]] bool drop_file(const FoundFile& found);
-    void count_loss(const Loss& loss);
+    void count_loss(const FileLoss& loss);
 
     std::filesystem::path path_;
     std::uint64_t max_bytes_;

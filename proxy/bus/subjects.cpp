@@ -32,7 +32,7 @@ std::string make_run_id() {
 
 namespace {
 
-/// The prefix of a result of many_servers(). No subject contains it; as a subject part it is a
+/// The prefix of a result of multi_server_name(). No subject contains it; as a subject part it is a
 /// wildcard.
 constexpr std::string_view kMany = "*";
 
@@ -60,8 +60,8 @@ std::string_view subject_type(std::string_view line) {
     return head && is_subject_token(head->type) ? head->type : "other";
 }
 
-std::string many_servers(std::string_view otherwise) {
-    return std::string{kMany}.append(otherwise);
+std::string multi_server_name(std::string_view default_server) {
+    return std::string{kMany}.append(default_server);
 }
 
 bool is_subject_server(std::string_view text) {
@@ -91,11 +91,11 @@ std::string_view server_of_subject(std::string_view subject) {
     return rest.substr(0, rest.find('.'));
 }
 
-std::string_view subject_of_all(std::string_view server) {
+std::string_view subject_wildcard(std::string_view server) {
     return server.starts_with(kMany) ? kMany : server;
 }
 
-std::string shown_url(std::string_view url) {
+std::string url_without_password(std::string_view url) {
     const std::size_t scheme = url.find("://");
     const std::size_t host = scheme == std::string_view::npos ? 0 : scheme + 3;
     const std::size_t at = url.rfind('@');

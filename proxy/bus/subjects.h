@@ -22,24 +22,25 @@ inline constexpr std::size_t kMaxToken = 64;
 /// Returns the last part of a line's subject, which is the record's type.
 [[nodiscard]] std::string_view subject_type(std::string_view line);
 
-/// Returns a name that stands for several servers that publish together. Each line is published
-/// under the server name that it contains, or under `otherwise` if it contains none.
-[[nodiscard]] std::string many_servers(std::string_view otherwise);
+/// Returns a name that stands for several servers that publish together. Each line is published under
+/// the server name in the line, or under `default_server` if the line has no server name.
+[[nodiscard]] std::string multi_server_name(std::string_view default_server);
 
-/// True if the text is a result of many_servers() or a valid part of a subject.
+/// True if the text is a result of multi_server_name() or a valid part of a subject.
 [[nodiscard]] bool is_subject_server(std::string_view text);
 
-/// Returns the server part of a line's subject: `server`, or for many_servers() the name in the line.
+/// Returns the server part of a line's subject: `server`, or the name in the line if `server` is a
+/// multi_server_name().
 [[nodiscard]] std::string_view subject_server(std::string_view server, std::string_view line);
 
-/// Returns the server part of a subject STREAM.SERVER.TYPE, whoever published it; empty if there is no
-/// such part.
+/// Returns the server part of a subject STREAM.SERVER.TYPE; empty if the subject has no second part.
 [[nodiscard]] std::string_view server_of_subject(std::string_view subject);
 
-/// Returns the server part of a wildcard subject that matches a server, or those of many_servers().
-[[nodiscard]] std::string_view subject_of_all(std::string_view server);
+/// Returns the server part of a subject with wildcards that matches all lines of `server`, which may be a
+/// multi_server_name().
+[[nodiscard]] std::string_view subject_wildcard(std::string_view server);
 
 /// Returns a URL without user and password, such as "nats://host:4222".
-[[nodiscard]] std::string shown_url(std::string_view url);
+[[nodiscard]] std::string url_without_password(std::string_view url);
 
 } // namespace tw::bus

@@ -38,7 +38,7 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at, bool i
     return is_swapped ? in_other_order(value) : value;
 }
 
-/// Swaps the bytes of a block's fields. Fields that the block is too short for are skipped.
+/// Swaps the bytes of a block's fields. Fields after the end of the block are skipped.
 class FieldSwapper {
   public:
     explicit FieldSwapper(std::span<std::byte> block) : block_{block} {}
@@ -49,7 +49,7 @@ class FieldSwapper {
         }
     }
 
-    void turn_numbers(std::size_t from, std::size_t count) {
+    void swap_numbers(std::size_t from, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             turn(from + 4 * i, 4);
         }
@@ -58,7 +58,7 @@ class FieldSwapper {
     /// Swaps the codes and sizes of options, and the value of if_tsoffset, the only multi-byte value
     /// that is read. `is_swapped`: the fields do not have this machine's byte order before the call.
     void swap_options(std::size_t at, bool is_swapped) {
-        constexpr unsigned kTimeOffset = 14; // the option's code is that of if_tsoffset
+        constexpr unsigned kTimeOffset = 14; // the code of the option if_tsoffset
         while (at + 4 <= block_.size()) {
             const std::uint32_t both = number_at(block_, at, false);
             std::uint16_t code = 0;
@@ -88,25 +88,25 @@ class FieldSwapper {
 /// Swaps the fields of a block. `is_swapped`: the fields do not have this machine's byte order before
 /// the call.
 void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
-    FieldSwapper turner{block.first(block.size() - 4)};
-    turner.turn_numbers(0, 2);
+    FieldSwapper swapper{block.first(block.size() - 4)};
+    swapper.swap_numbers(0, 2);
     switch (type) {
     case sink::kPcapngSection: // fields: version and length
-        turner.turn(8, 4);
-        turner.turn(12, 2);
-        turner.turn(14, 2);
-        turner.turn(16, 8);
+        swapper.turn(8, 4);
+        swapper.turn(12, 2);
+        swapper.turn(14, 2);
+        swapper.turn(16, 8);
         break;
     case kInterfaceBlock: // fields: link type and snap length
-        turner.turn(8, 2);
-        turner.turn(12, 4);
-        turner.swap_options(16, is_swapped);
+        swapper.turn(8, 2);
+        swapper.turn(12, 4);
+        swapper.swap_options(16, is_swapped);
         break;
     case kPacketBlock: // fields: interface, time and sizes
-        turner.turn_numbers(8, 5);
+        swapper.swap_numbers(8, 5);
         break;
     case kSimplePacketBlock:
-        turner.turn_numbers(8, 1);
+        swapper.swap_numbers(8, 1);
         break;
     default: // the fields of other blocks are not read
         break;
@@ -116,7 +116,8 @@ void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped)
 
 } // namespace
 
-std::optional<SectionOrder::BlockHead> SectionOrder::head_of(std::span<const std::byte> bytes) {
+std::optional<ByteOrderConverter::BlockHead>
+ByteOrderConverter::read_block_head(std::span<const std::byte> bytes) {
     if (bytes.size() < kHead) {
         return std::nullopt;
     }
@@ -126,18 +127,18 @@ std::optional<SectionOrder::BlockHead> SectionOrder::head_of(std::span<const std
     }
     if (section) {
         const bool its_order = number_at(bytes, kHead, false) != sink::kPcapngByteOrder;
-        swapped_ = begun_ ? swapped_ : its_order;
+        is_swapped_ = begun_ ? is_swapped_ : its_order;
         begun_ = true;
-        foreign_ = its_order != swapped_;
+        needs_conversion_ = its_order != is_swapped_;
     }
-    const bool its_order = swapped_ != foreign_;
+    const bool its_order = is_swapped_ != needs_conversion_;
     const BlockHead head{.type = number_at(bytes, 0, its_order),
                          .size = number_at(bytes, sizeof head.type, its_order)};
     is_pcapng_ = begun_ && head.size >= kSmallest && head.size % 4 == 0 && head.size <= kMaxBlock;
     return is_pcapng_ ? std::optional{head} : std::nullopt;
 }
 
-std::size_t SectionOrder::pass_through_size(std::span<const std::byte> bytes) {
+std::size_t ByteOrderConverter::pass_through_size(std::span<const std::byte> bytes) {
     std::size_t at = 0;
     while (at < bytes.size()) {
         const std::size_t here = std::min<std::uint64_t>(left_, bytes.size() - at);
@@ -146,8 +147,8 @@ std::size_t SectionOrder::pass_through_size(std::span<const std::byte> bytes) {
         if (at == bytes.size()) {
             break;
         }
-        const auto head = head_of(bytes.subspan(at));
-        if (!head || foreign_) {
+        const auto head = read_block_head(bytes.subspan(at));
+        if (!head || needs_conversion_) {
             break;
         }
         left_ = head->size;
@@ -155,7 +156,7 @@ std::size_t SectionOrder::pass_through_size(std::span<const std::byte> bytes) {
     return is_pcapng_ ? at : bytes.size();
 }
 
-void SectionOrder::convert_blocks() {
+void ByteOrderConverter::convert_blocks() {
     std::size_t at = 0;
     while (at < held_.size()) {
         const std::size_t passes = pass_through_size(std::span{held_}.subspan(at));
@@ -163,11 +164,11 @@ void SectionOrder::convert_blocks() {
                       held_.begin() + static_cast<std::ptrdiff_t>(at + passes));
         at += passes;
         const std::span<std::byte> rest = std::span{held_}.subspan(at);
-        const auto head = is_pcapng_ ? head_of(rest) : std::nullopt;
-        if (!head || !foreign_ || head->size > rest.size()) {
+        const auto head = is_pcapng_ ? read_block_head(rest) : std::nullopt;
+        if (!head || !needs_conversion_ || head->size > rest.size()) {
             break;
         }
-        swap_block(rest.first(head->size), head->type, swapped_ != foreign_);
+        swap_block(rest.first(head->size), head->type, is_swapped_ != needs_conversion_);
         ready_.insert(ready_.end(), rest.begin(),
                       rest.begin() + static_cast<std::ptrdiff_t>(head->size));
         at += head->size;
@@ -175,16 +176,17 @@ void SectionOrder::convert_blocks() {
     held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
+std::size_t ByteOrderConverter::read(std::span<std::byte> room, const Read& source) {
     while (true) {
-        if (handed_ < ready_.size()) {
-            const std::size_t size = std::min(room.size(), ready_.size() - handed_);
-            std::copy_n(ready_.begin() + static_cast<std::ptrdiff_t>(handed_), size, room.begin());
-            handed_ += size;
+        if (num_passed_on_ < ready_.size()) {
+            const std::size_t size = std::min(room.size(), ready_.size() - num_passed_on_);
+            std::copy_n(ready_.begin() + static_cast<std::ptrdiff_t>(num_passed_on_), size,
+                        room.begin());
+            num_passed_on_ += size;
             return size;
         }
         ready_.clear();
-        handed_ = 0;
+        num_passed_on_ = 0;
         convert_blocks();
         if (!ready_.empty()) {
             continue;
@@ -210,7 +212,7 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
 namespace {
 
 constexpr std::uint32_t kInterface = 1;
-constexpr std::size_t kPage = 4096; ///< larger than all other data of a state's block
+constexpr std::size_t kPage = 4096; ///< a state's block has fewer other bytes than this
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
 std::uint32_t swapped(std::uint32_t value) {
@@ -238,17 +240,17 @@ CaptureEndpoint endpoint_of(const sink::FrameEndpoint& frame) {
 
 } // namespace
 
-std::uint32_t StateBlocks::number_at(std::size_t at) const {
+std::uint32_t StateBlockReader::number_at(std::size_t at) const {
     std::uint32_t value = 0;
     std::memcpy(&value, head_.data() + at, sizeof value);
-    return swapped_ ? swapped(value) : value;
+    return is_swapped_ ? swapped(value) : value;
 }
 
-void StateBlocks::on_bytes(std::span<const std::byte> bytes) {
-    while (!bytes.empty() && !lost_) {
+void StateBlockReader::on_bytes(std::span<const std::byte> bytes) {
+    while (!bytes.empty() && !is_not_pcapng_) {
         if (left_ != 0) {
             const auto here = bytes.first(std::min<std::uint64_t>(left_, bytes.size()));
-            if (keeps_) {
+            if (stores_body_) {
                 body_.insert(body_.end(), here.begin(), here.end());
             }
             left_ -= here.size();
@@ -270,31 +272,31 @@ void StateBlocks::on_bytes(std::span<const std::byte> bytes) {
     }
 }
 
-void StateBlocks::begin_block() {
+void StateBlockReader::begin_block() {
     const std::uint32_t type = number_at(0);
     if (type == sink::kPcapngSection) {
         begun_ = true;
-        swapped_ = false;
-        swapped_ = number_at(kHead) != sink::kPcapngByteOrder;
+        is_swapped_ = false;
+        is_swapped_ = number_at(kHead) != sink::kPcapngByteOrder;
     }
     const std::uint32_t size = number_at(sizeof type);
     constexpr std::uint32_t kLengthBehind = 4;
     if (!begun_ || size < kSectionHead || size % 4 != 0 || size > kMaxBlock ||
         size < head_size_ + kLengthBehind) {
-        lost_ = true;
+        is_not_pcapng_ = true;
         return;
     }
     left_ = size - head_size_;
     interface_ = type == kInterface && !interface_seen_;
     interface_seen_ = interface_seen_ || interface_;
-    keeps_ = (interface_ && size <= kPage) ||
-             (type == sink::kStateBlock && size <= sink::kMaxStateBytes + kPage);
+    stores_body_ = (interface_ && size <= kPage) ||
+                   (type == sink::kStateBlock && size <= sink::kMaxStateBytes + kPage);
     packets_ += is_packet(type) ? 1U : 0U;
     head_size_ = 0;
 }
 
-void StateBlocks::end_block() {
-    if (!std::exchange(keeps_, false)) {
+void StateBlockReader::end_block() {
+    if (!std::exchange(stores_body_, false)) {
         return;
     }
     const std::vector<std::byte> body = std::exchange(body_, {});
@@ -315,13 +317,13 @@ void StateBlocks::end_block() {
 }
 
 /// Finds out from the description in the interface's options whether twscope wrote the file.
-void StateBlocks::check_interface(std::span<const std::byte> body) {
+void StateBlockReader::check_interface(std::span<const std::byte> body) {
     const auto described = std::as_bytes(std::span{sink::kClientsDescription});
-    by_twscope_ =
+    is_by_twscope_ =
         std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
 }
 
-const CapturedState* StateBlocks::state_before(std::uint64_t packet) {
+const CapturedState* StateBlockReader::state_before(std::uint64_t packet) {
     due_.reset();
     while (!found_.empty() && found_.front().packet <= packet) {
         if (found_.front().packet == packet) {
@@ -342,11 +344,11 @@ struct CaptureStream {
         }
     }
 
-    /// The source of the bytes. It is nullopt for standard input, of which some bytes may already have
+    /// The source of the bytes; nullopt for standard input, because some of its bytes may already have
     /// been read.
     std::optional<sink::ByteSource> file;
-    SectionOrder order;
-    StateBlocks states;
+    ByteOrderConverter order;
+    StateBlockReader states;
 };
 
 namespace {
@@ -355,7 +357,7 @@ ssize_t read_stream(void* cookie, char* room, std::size_t size) {
     auto& stream = *static_cast<CaptureStream*>(cookie);
     const std::size_t read = stream.order.read(
         std::as_writable_bytes(std::span{room, size}), [&](std::span<std::byte> bytes) {
-            // NOLINTNEXTLINE(*-reinterpret-cast): files are read as text is
+            // NOLINTNEXTLINE(*-reinterpret-cast): the source reads chars
             char* const text = reinterpret_cast<char*>(bytes.data());
             return stream.file ? stream.file->read({text, bytes.size()})
                                : std::fread(text, 1, bytes.size(), stdin);
@@ -387,7 +389,7 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
         }
         return {file, file == nullptr ? nullptr : stream.release()};
     } catch (const std::system_error&) {
-        return {}; // libpcap then reports the error, because it opens the file by name
+        return {}; // libpcap then opens the file by name and reports the error
     }
 }
 
@@ -453,8 +455,8 @@ CaptureFile::CaptureFile(const std::string& path) {
                            " (expected a pcap or pcapng file; demos must be plain files)"};
     }
     const int link = pcap_datalink(handle_.get());
-    if (!FrameReader::knows(link)) {
-        throw CaptureError{path + ": " + FrameReader::unknown_link(link)};
+    if (!FrameReader::supports(link)) {
+        throw CaptureError{path + ": " + FrameReader::describe_unsupported_link(link)};
     }
     reader_.emplace(link);
 }
@@ -478,17 +480,17 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
         datagram.state = stream_ == nullptr ? nullptr : stream_->states.state_before(packets_);
         ++packets_;
-        datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
+        datagram.time = FrameReader::limited_time(header->ts.tv_sec, header->ts.tv_usec);
         if (reader_->read(std::as_bytes(std::span{data, header->caplen}), header->len, datagram)) {
             return true;
         }
     }
 }
 
-/// True if the first interface is twscope's. libpcap needs the link type, so it has read the first
-/// interface by now.
-bool CaptureFile::by_twscope() const {
-    return stream_ != nullptr && stream_->states.by_twscope();
+/// True if twscope recorded the first interface. libpcap has already read that interface's block, which
+/// contains the link type.
+bool CaptureFile::is_by_twscope() const {
+    return stream_ != nullptr && stream_->states.is_by_twscope();
 }
 
 void CaptureFile::note_failure() {
@@ -497,14 +499,14 @@ void CaptureFile::note_failure() {
     // libpcap has no error code for a truncated file.
     const std::string_view why = pcap_geterr(handle_.get());
     if (end == sink::FileEnd::damaged) {
-        unreadable_ = "its compressed data is damaged";
+        read_error_ = "its compressed data is damaged";
     } else if (end == sink::FileEnd::too_wide) {
-        unreadable_ = "it was compressed with a window of more than 128 MiB";
+        read_error_ = "it was compressed with a window of more than 128 MiB";
     } else if (end == sink::FileEnd::within_frame || why.starts_with("truncated dump file") ||
                why.starts_with("truncated pcapng dump file")) {
         ended_early_ = true;
     } else {
-        unreadable_ = explain_error(why);
+        read_error_ = explain_error(why);
     }
 }
 

@@ -16,11 +16,11 @@
 namespace tw::capture {
 
 /// Passes on the bytes of a capture. Converts all sections of a pcapng file to the byte order of the
-/// first section, because libpcap reads no other. Other data passes unchanged.
+/// first section, because libpcap cannot change the byte order within a file. Other data passes unchanged.
 ///
-/// Of a section in another byte order, at most one block is kept in memory, of at most kMaxBlock bytes.
+/// Memory: at most one block, of at most kMaxBlock bytes, and only if a section must be converted.
 /// Source: draft-ietf-opsawg-pcapng, sections 3 and 4.
-class SectionOrder {
+class ByteOrderConverter {
   public:
     static constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
@@ -28,7 +28,7 @@ class SectionOrder {
     /// error.
     using Read = std::function<std::size_t(std::span<std::byte>)>;
 
-    /// Reads bytes into `room`: at least one, unless `source` has none. Returns their number.
+    /// Reads bytes into `room` and returns their number; 0 only if `source` returns 0.
     [[nodiscard]] std::size_t read(std::span<std::byte> room, const Read& source);
 
   private:
@@ -39,7 +39,7 @@ class SectionOrder {
 
     /// Returns the head of the block that starts at these bytes; nullopt if the head is incomplete or
     /// belongs to no pcapng block.
-    [[nodiscard]] std::optional<BlockHead> head_of(std::span<const std::byte> bytes);
+    [[nodiscard]] std::optional<BlockHead> read_block_head(std::span<const std::byte> bytes);
     /// Returns how many of the next bytes can be passed on without conversion.
     [[nodiscard]] std::size_t pass_through_size(std::span<const std::byte> bytes);
     /// Converts complete blocks and moves them from held_ to ready_.
@@ -47,27 +47,29 @@ class SectionOrder {
 
     bool is_pcapng_ = true; ///< false once the data has turned out to be no pcapng
     bool begun_ = false;
-    bool swapped_ = false;   ///< the first section's byte order is not this machine's
-    bool foreign_ = false;   ///< the current section's byte order is not that of the first section
+    bool is_swapped_ = false; ///< the first section's byte order is not this machine's
+    bool needs_conversion_ =
+        false;               ///< the current section's byte order is not that of the first section
     std::uint64_t left_ = 0; ///< remaining bytes of a block that passes unchanged
-    std::vector<std::byte> held_;  ///< bytes of an incomplete block
-    std::vector<std::byte> ready_; ///< converted bytes
-    std::size_t handed_ = 0;       ///< number of bytes of ready_ that were passed on
+    std::vector<std::byte> held_;   ///< bytes of an incomplete block
+    std::vector<std::byte> ready_;  ///< converted bytes
+    std::size_t num_passed_on_ = 0; ///< number of bytes of ready_ that were passed on
 };
 
-/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips their
-/// blocks. A state is dropped once state_before() has returned it.
-class StateBlocks {
+/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips the blocks
+/// with states.
+class StateBlockReader {
   public:
     /// Takes the next bytes of the file.
     void on_bytes(std::span<const std::byte> bytes);
 
-    /// Returns the state directly before the packet with this number, counted from 0; null if there
-    /// is none. Must be called for every packet, in order. The result is valid until the next call.
+    /// Returns the state directly before the packet with this number, counted from 0; null if no state
+    /// precedes it. Must be called for every packet, in order. The result is valid until the next call.
     [[nodiscard]] const CapturedState* state_before(std::uint64_t packet);
 
-    /// True if twscope recorded the first interface, even if another program has rewritten the file.
-    [[nodiscard]] bool by_twscope() const { return by_twscope_; }
+    /// True if the first interface's description says that twscope recorded it. The description stays
+    /// when another program rewrites the file.
+    [[nodiscard]] bool is_by_twscope() const { return is_by_twscope_; }
 
   private:
     /// Size of a block's type and length. For a section, the size also includes its byte-order mark.
@@ -86,16 +88,16 @@ class StateBlocks {
     void check_interface(std::span<const std::byte> body);
 
     bool begun_ = false;
-    bool lost_ = false;    ///< the data has turned out to be no pcapng
-    bool swapped_ = false; ///< the byte order is not this machine's
+    bool is_not_pcapng_ = false; ///< the data has turned out to be no pcapng
+    bool is_swapped_ = false;    ///< the byte order is not this machine's
     std::array<std::byte, kSectionHead> head_{};
     std::size_t head_size_ = 0;
     std::uint64_t left_ = 0; ///< remaining bytes of the current block
     /// The current block is a session state or the first interface, so its body is stored.
-    bool keeps_ = false;
+    bool stores_body_ = false;
     bool interface_ = false; ///< the current block is the first interface
     bool interface_seen_ = false;
-    bool by_twscope_ = false;
+    bool is_by_twscope_ = false;
     std::vector<std::byte> body_;
     std::uint64_t packets_ = 0;
     std::deque<StateFound> found_;
@@ -116,10 +118,10 @@ inline constexpr std::size_t kCaptureMagicSize = 4;
 /// True if a file that starts with these bytes is pcapng, or pcap in any of its variants.
 [[nodiscard]] bool looks_like_capture(std::span<const std::byte> begin);
 
-/// Reads a pcap or pcapng file, or standard input ("-"). FrameReader must know its link type.
+/// Reads a pcap or pcapng file, or standard input ("-").
 class CaptureFile {
   public:
-    /// Opens the file. Errors: CaptureError.
+    /// Opens the file. Errors: throws CaptureError, also if FrameReader does not support the link type.
     explicit CaptureFile(const std::string& path);
     ~CaptureFile();
     CaptureFile(const CaptureFile&) = delete;
@@ -132,11 +134,11 @@ class CaptureFile {
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
     /// True if twscope wrote the file. Its datagrams may then be slightly out of order.
-    [[nodiscard]] bool by_twscope() const;
+    [[nodiscard]] bool is_by_twscope() const;
 
     /// Why the rest of the file cannot be read; empty if the file was read to its end, or if it is
     /// truncated.
-    [[nodiscard]] const std::string& unreadable() const { return unreadable_; }
+    [[nodiscard]] const std::string& read_error() const { return read_error_; }
 
     [[nodiscard]] CaptureCounts counts() const {
         CaptureCounts counts = reader_->counts();
@@ -158,7 +160,7 @@ class CaptureFile {
     std::uint64_t packets_ = 0; ///< number of packets that libpcap returned
     std::optional<FrameReader> reader_;
     bool ended_early_ = false;
-    std::string unreadable_;
+    std::string read_error_;
 };
 
 } // namespace tw::capture

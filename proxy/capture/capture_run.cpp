@@ -29,13 +29,13 @@ std::size_t hash_of(const CaptureEndpoint& end) {
     return (std::hash<boost::asio::ip::address>{}(end.address) * kMix + end.port) * kMix;
 }
 
-std::size_t size_of(const TimeOrder::OrderedDatagram& item) {
+std::size_t size_of(const TimeSorter::OrderedDatagram& item) {
     return sizeof item + item.payload.size() + (item.state ? item.state->bytes.size() : 0);
 }
 
 } // namespace
 
-void TimeOrder::add(const CapturedDatagram& datagram, std::size_t file) {
+void TimeSorter::add(const CapturedDatagram& datagram, std::size_t file) {
     auto item = std::make_unique<OrderedDatagram>(OrderedDatagram{
         .datagram = datagram,
         .payload = {datagram.payload.begin(), datagram.payload.end()},
@@ -48,21 +48,22 @@ void TimeOrder::add(const CapturedDatagram& datagram, std::size_t file) {
     std::int64_t time = datagram.time;
     const std::size_t ends = hash_of(datagram.source) + hash_of(datagram.destination);
     if (!waiting_.empty() && time < waiting_.back().time - kWindow) {
-        settled_ = waiting_.size();
+        num_before_jump_ = waiting_.size();
     }
     std::size_t place = waiting_.size();
-    while (place > settled_ && waiting_[place - 1].time > time) {
+    while (place > num_before_jump_ && waiting_[place - 1].time > time) {
         if (waiting_[place - 1].ends == ends) {
             time = waiting_[place - 1].time;
             break;
         }
         --place;
     }
-    if (place < waiting_.size() && time == datagram.time && !several_) {
+    if (place < waiting_.size() && time == datagram.time && !has_several_threads_) {
         const auto before = waiting_.begin() + static_cast<std::ptrdiff_t>(place);
-        several_ = std::any_of(waiting_.begin() + static_cast<std::ptrdiff_t>(settled_), before,
-                               [ends](const WaitingDatagram& each) { return each.ends == ends; });
-        if (!several_) {
+        has_several_threads_ =
+            std::any_of(waiting_.begin() + static_cast<std::ptrdiff_t>(num_before_jump_), before,
+                        [ends](const WaitingDatagram& each) { return each.ends == ends; });
+        if (!has_several_threads_) {
             place = waiting_.size();
             time = waiting_.back().time;
         }
@@ -71,9 +72,9 @@ void TimeOrder::add(const CapturedDatagram& datagram, std::size_t file) {
                     {.time = time, .ends = ends, .item = std::move(item)});
 }
 
-const TimeOrder::OrderedDatagram* TimeOrder::next(bool all) {
+const TimeSorter::OrderedDatagram* TimeSorter::next(bool all) {
     taken_.reset();
-    const bool due = !waiting_.empty() && (all || settled_ != 0 ||
+    const bool due = !waiting_.empty() && (all || num_before_jump_ != 0 ||
                                            waiting_.size() > kMaxDatagrams || bytes_ > kMaxBytes ||
                                            waiting_.front().time <= waiting_.back().time - kWindow);
     if (!due) {
@@ -81,7 +82,7 @@ const TimeOrder::OrderedDatagram* TimeOrder::next(bool all) {
     }
     taken_ = std::move(waiting_.front().item);
     waiting_.pop_front();
-    settled_ -= settled_ == 0 ? 0 : 1;
+    num_before_jump_ -= num_before_jump_ == 0 ? 0 : 1;
     bytes_ -= size_of(*taken_);
     // The datagram's earlier `next` is wrong if a datagram was inserted after it.
     taken_->datagram.next = waiting_.empty()
@@ -97,7 +98,7 @@ constexpr std::string_view kMergedCure =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
 
-/// Prints what a capture contained apart from usable datagrams. `asked`: the user requested certain
+/// Prints what a capture contained apart from inspected datagrams. `asked`: the user requested certain
 /// servers.
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
@@ -128,9 +129,9 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
         sink::print_error("{}: ends in the middle of a frame; read the {} before it", path,
                           counts.frames);
     }
-    if (!file.unreadable().empty()) {
+    if (!file.read_error().empty()) {
         sink::print_error("{}: cannot be read beyond frame {}: {}", path, counts.frames,
-                          file.unreadable());
+                          file.read_error());
     }
     if (counts.datagrams == 0) {
         sink::print_error("{}: no whole UDP datagrams in {}", path,
@@ -141,8 +142,8 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     }
 }
 
-/// Reads the datagrams of a file one ahead, so that each one is passed with the bytes of the next one.
-/// Does not read ahead from a pipe, where reading could wait.
+/// Reads one datagram ahead, so that each datagram is passed on with the bytes of the next one. Does not
+/// read ahead from a pipe, because reading could wait.
 class ReadAhead {
   public:
     ReadAhead(CaptureFile& file, const std::string& path)
@@ -195,7 +196,7 @@ class ReadAhead {
 
     CaptureFile* file_;
     bool ahead_;
-    bool behind_ = false; ///< the datagram returned last was the last one read
+    bool behind_ = false; ///< the datagram returned last is also the one read last
     std::array<Kept, 2> kept_;
     std::size_t fetched_ = 0; ///< index in kept_ of the datagram read last
     bool there_;
@@ -233,16 +234,18 @@ void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
 
 void CaptureRun::pass_on(const CapturedDatagram& datagram, CaptureSource& source,
                          CaptureSessions& sessions) {
-    const std::uint64_t ignored = sessions.ignored();
-    const std::uint64_t refused = sessions.refused();
+    const std::uint64_t ignored = sessions.ignored_datagrams();
+    const std::uint64_t refused = sessions.refused_datagrams();
     note_time(datagram.time, datagram.time);
-    place_ = {.path = source.path, .frame = datagram.frame, .time = datagram.time};
-    guess_.take(source.capture->by_twscope() ? ServerGuess::Taken::everything
-                                             : ServerGuess::Taken::game_ports);
+    position_ = {.path = source.path, .frame = datagram.frame, .time = datagram.time};
+    guess_.select_traffic(source.capture->is_by_twscope()
+                              ? ServerGuess::TrafficSelection::everything
+                              : ServerGuess::TrafficSelection::game_ports);
     sessions.on_datagram(datagram);
-    source.ignored += sessions.ignored() - ignored;
-    source.refused += sessions.refused() - refused;
-    if (sessions.ignored() == ignored && datagram.payload.size() > wire::kMaxDatagramSize) {
+    source.ignored += sessions.ignored_datagrams() - ignored;
+    source.refused += sessions.refused_datagrams() - refused;
+    if (sessions.ignored_datagrams() == ignored &&
+        datagram.payload.size() > wire::kMaxDatagramSize) {
         ++source.oversized;
     }
 }
@@ -265,7 +268,7 @@ void CaptureRun::read_by_time(std::size_t index, CaptureSessions& sessions) {
 }
 
 void CaptureRun::pass_on_waiting(CaptureSessions& sessions, bool all) {
-    while (const TimeOrder::OrderedDatagram* const item = order_.next(all)) {
+    while (const TimeSorter::OrderedDatagram* const item = order_.next(all)) {
         pass_on(item->datagram, sources_[item->file], sessions);
     }
 }
@@ -277,7 +280,7 @@ void CaptureRun::report_captures() {
         if (!source.capture || !source.begun) {
             continue;
         }
-        damaged_ = damaged_ || !source.capture->unreadable().empty();
+        damaged_ = damaged_ || !source.capture->read_error().empty();
         if (!quiet_) {
             report_capture(source.path, *source.capture, guess_.has_servers(), source.ignored,
                            source.refused, source.oversized);
@@ -287,8 +290,8 @@ void CaptureRun::report_captures() {
 
 void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {
     const auto name = std::filesystem::path{source.path}.filename().string();
-    place_ = {};
-    const DemoPlayed played = play_demo(source.head, name, inspector);
+    position_ = {};
+    const DemoReadResult played = play_demo(source.head, name, inspector);
     note_time(played.first, played.last);
     if (played.error.code == DemoErrc::none) {
         return;
@@ -308,7 +311,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {
         CaptureSource& source = sources_[index];
         source.begun = true;
-        if (source.capture && source.capture->by_twscope()) {
+        if (source.capture && source.capture->is_by_twscope()) {
             read_by_time(index, sessions);
             continue;
         }
@@ -321,7 +324,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     }
     pass_on_waiting(sessions, true);
     report_captures();
-    damaged_ = damaged_ || sessions.cut() != 0;
+    damaged_ = damaged_ || sessions.truncated_datagrams() != 0;
     inspector.finish(sessions.now(), "end of capture");
 }
 

@@ -29,12 +29,11 @@ namespace tw::capture {
 ///
 /// Datagrams between the same two endpoints are never reordered. If time goes back by more than
 /// kWindow, the clock was set or another capture begins. No datagram is moved across that point.
-/// kWindow, the clock was set or another capture begins; nothing is moved across that point.
-class TimeOrder {
+class TimeSorter {
   public:
     static constexpr std::int64_t kWindow = 1'000'000'000; ///< nanoseconds
     /// Limits of the waiting datagrams: half a second of a busy server, and five times what its threads
-    /// collect. If they are exceeded, datagrams are passed on early.
+    /// collect. Above a limit, datagrams are passed on early.
     static constexpr std::size_t kMaxDatagrams = 32'768;
     static constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
@@ -48,8 +47,8 @@ class TimeOrder {
     /// Adds a copy of a datagram.
     void add(const CapturedDatagram& datagram, std::size_t file);
 
-    /// Returns the next datagram if no earlier one can follow; with `all`, in any case. Returns null if
-    /// there is no such datagram yet. The result is valid until the next call.
+    /// Returns the next datagram once no earlier one can follow; if `all`, returns it at once. Returns
+    /// null if there is no such datagram. The result is valid until the next call.
     [[nodiscard]] const OrderedDatagram* next(bool all);
 
   private:
@@ -60,12 +59,13 @@ class TimeOrder {
         std::unique_ptr<OrderedDatagram> item;
     };
 
-    std::deque<WaitingDatagram> waiting_; ///< sorted by time, except where time goes back
+    std::deque<WaitingDatagram>
+        waiting_; ///< sorted by time between two points at which time goes back
     /// The number of datagrams at the front that precede the last point at which time went back.
-    std::size_t settled_ = 0;
+    std::size_t num_before_jump_ = 0;
     std::size_t bytes_ = 0; ///< bytes of the waiting datagrams
-    /// Known because datagrams of old clients were out of order: several threads wrote the capture.
-    bool several_ = false;
+    /// Several threads wrote the capture: datagrams of known clients were out of order.
+    bool has_several_threads_ = false;
     std::unique_ptr<OrderedDatagram> taken_;
 };
 
@@ -73,15 +73,15 @@ class TimeOrder {
 /// becomes a separate session.
 class CaptureRun {
   public:
-    /// Opens all files, so that a wrong name is reported before anything is read. The first bytes of
-    /// a file show its format.
+    /// Opens all files, so that a wrong name is reported before any file is read. A file's first bytes
+    /// decide whether it is read as a capture or as a demo.
     ///
     /// `servers`: the servers whose traffic is read.
     /// Errors: CaptureError.
     CaptureRun(std::vector<std::string> paths, ServerGuess servers);
 
-    /// Inspects all datagrams and closes the sessions. Prints on standard error what else the captures
-    /// contain.
+    /// Inspects all datagrams and closes the sessions. Prints on standard error what the captures
+    /// contain apart from the inspected datagrams.
     ///
     /// `pseudonym_key`: see record::shown_client.
     void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
@@ -89,26 +89,26 @@ class CaptureRun {
     /// Sets a function that is called before each datagram. Reading ends when it returns true.
     void stop_when(std::function<bool()> enough) { enough_ = std::move(enough); }
 
-    /// Turns off the report of what else the captures contain.
+    /// Turns the report on standard error off or on.
     void set_quiet(bool quiet) { quiet_ = quiet; }
 
-    /// Where a datagram is in its capture.
-    struct Place {
+    /// The position of a datagram in its capture.
+    struct DatagramPosition {
         std::string_view path{};
-        std::uint64_t frame = 0; ///< number in the file, from 1; 0 if there is none
+        std::uint64_t frame = 0; ///< number of its frame in the file, from 1; 0 if it has none
         record::Timestamp time = 0;
     };
 
-    /// The place of the datagram that was passed on last. The path is valid as long as this object.
-    [[nodiscard]] const Place& place() const { return place_; }
+    /// The position of the datagram that was passed on last. The path is valid as long as this object.
+    [[nodiscard]] const DatagramPosition& position() const { return position_; }
 
     /// The time of the first datagram; 0 before read().
     [[nodiscard]] record::Timestamp first() const { return first_; }
 
     [[nodiscard]] record::Timestamp last() const { return last_; }
 
-    /// True if records are missing: a file is damaged, so that it could not be read to its end, or the
-    /// recorder truncated datagrams of its sessions.
+    /// True if records are missing because a file could not be read to its end, or because the recorder
+    /// truncated datagrams of sessions.
     [[nodiscard]] bool damaged() const { return damaged_; }
 
   private:
@@ -119,7 +119,7 @@ class CaptureRun {
         std::unique_ptr<DemoFile> demo{};
         DemoHead head{}; ///< head of the demo
         // Counts of the capture's datagrams:
-        /// Datagrams that are no game traffic or do not belong to a requested server.
+        /// Datagrams that are not game traffic or do not belong to a requested server.
         std::uint64_t ignored = 0;
         std::uint64_t refused = 0;   ///< datagrams rejected because there were too many sessions
         std::uint64_t oversized = 0; ///< datagrams longer than any game program accepts
@@ -138,8 +138,8 @@ class CaptureRun {
 
     std::vector<CaptureSource> sources_;
     ServerGuess guess_;
-    TimeOrder order_; ///< shared by all files of a recording
-    Place place_;
+    TimeSorter order_; ///< shared by all files of a recording
+    DatagramPosition position_;
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
     bool any_ = false;

@@ -24,8 +24,9 @@ constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
-/// Determines who sent these chunks, by the first chunk that shows it. `sure`: only if all chunks are
-/// complete messages of that side, so that other traffic is not mistaken for the game's.
+/// Determines which side sent these chunks, by the first chunk that only one side sends. `sure`: returns
+/// a side only if all chunks are complete messages of that side, so that other traffic is not mistaken
+/// for the game's.
 std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, bool sure) {
     std::optional<wire::Direction> direction;
     wire::ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
@@ -84,10 +85,11 @@ std::optional<wire::Direction> direction_of_connless(const wire::Packet& packet)
     return std::nullopt;
 }
 
-/// Determines who sent this datagram by its content; nullopt if the content does not show it.
+/// Determines by the content which side sent this datagram; nullopt if both sides may have sent it.
 std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload, bool sure) {
     wire::PacketScratch scratch;
-    // The end of a packet's chunks shows that it is 0.7. Tokens in the header of 0.6.5 look similar.
+    // A packet is 0.7 if its chunks, read as 0.7, end exactly at its end. Packets of 0.6.5 with a token in
+    // the header may fit, too, and are excluded.
     constexpr std::byte kHeaderToken{0x08};
     const bool joined_midway = !payload.empty() &&
                                (payload.front() & kHeaderToken) == std::byte{0} &&
@@ -132,23 +134,23 @@ void ServerGuess::add_server(std::uint16_t port, std::optional<boost::asio::ip::
     wanted_.push_back({.port = port, .address = std::move(address)});
 }
 
-bool ServerGuess::is_wanted(const CaptureEndpoint& endpoint) const {
+bool ServerGuess::is_requested(const CaptureEndpoint& endpoint) const {
     return std::any_of(wanted_.begin(), wanted_.end(), [&](const RequestedServer& wanted) {
         return endpoint.port == wanted.port &&
                (!wanted.address || endpoint.address == *wanted.address);
     });
 }
 
-ServerGuess::Side ServerGuess::server_side(const CapturedDatagram& datagram) {
+ServerGuess::Side ServerGuess::find_server_side(const CapturedDatagram& datagram) {
     if (wanted_.empty()) {
         return recognised_side(datagram);
     }
-    return is_wanted(datagram.destination) ? Side::destination
-           : is_wanted(datagram.source)    ? Side::source
-                                           : Side::neither;
+    return is_requested(datagram.destination) ? Side::destination
+           : is_requested(datagram.source)    ? Side::source
+                                              : Side::neither;
 }
 
-void ServerGuess::remember(const CaptureEndpoint& server) {
+void ServerGuess::remember_server(const CaptureEndpoint& server) {
     if (servers_.size() < kMaxServers) {
         servers_.insert(server);
     }
@@ -159,7 +161,7 @@ bool ServerGuess::shows_client(const CapturedDatagram& datagram) {
         return false;
     }
     servers_.erase(datagram.source);
-    remember(datagram.destination);
+    remember_server(datagram.destination);
     return true;
 }
 
@@ -176,12 +178,13 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
     }
     bool to_server = destination.port < source.port;
     const bool on_game_port = is_game_port(source.port) || is_game_port(destination.port);
-    const bool sure = taken_ == Taken::recognised || (taken_ == Taken::game_ports && !on_game_port);
+    const bool sure = selection_ == TrafficSelection::recognised ||
+                      (selection_ == TrafficSelection::game_ports && !on_game_port);
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
         // A host that only appears in answers of a server list need not be a server.
         if (to_server || !is_connless(datagram.payload)) {
-            remember(to_server ? destination : source);
+            remember_server(to_server ? destination : source);
         }
     } else if (sure) {
         return Side::neither;
@@ -207,16 +210,16 @@ void InspectedSessions::on_cut(std::uint64_t key, std::int64_t time) {
     inspector_->on_gap(key, time, 1, "truncated");
 }
 
-void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) {
+void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, SessionEnd why) {
     inspector_->on_close(key, time,
-                         why == Ended::idle        ? "idle"
-                         : why == Ended::displaced ? "displaced"
-                                                   : "sides turned");
+                         why == SessionEnd::idle      ? "idle"
+                         : why == SessionEnd::evicted ? "displaced"
+                                                      : "sides turned");
 }
 
 void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
-    // A checkpoint without a known form holds no state.
+    // A checkpoint in an unknown form has no state.
     if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
         inspector_->restore(key, *std::move(checkpoint));
     }
@@ -240,7 +243,7 @@ void CaptureSessions::on_time(std::int64_t now) {
         next_sweep_ = now_ + kSecond;
     }
     if (now_ >= next_sweep_) {
-        close_idle();
+        close_idle_sessions();
         next_sweep_ = now_ + kSecond;
     }
 }
@@ -253,17 +256,17 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         on_cut(found);
         return;
     }
-    // Once it is certain which side is the client, the sides stay. Until then, the supposed server may
-    // turn out to be the client.
-    if (found != open_.end() && !found->second.sure && guess_->shows_client(datagram)) {
-        found->second.sure = true;
+    // Once the content has shown which side is the client, the sides stay. Until then, the supposed
+    // server may turn out to be the client.
+    if (found != open_.end() && !found->second.sides_known && guess_->shows_client(datagram)) {
+        found->second.sides_known = true;
         if (direction == wire::Direction::s2c) {
-            end(found, Ended::turned);
+            end(found, SessionEnd::sides_exchanged);
             found = open_.end();
         }
     }
     if (found == open_.end()) {
-        found = open(datagram);
+        found = open_session(datagram);
         if (found == open_.end()) {
             receiver_->on_passed_over();
             return;
@@ -302,8 +305,9 @@ void CaptureSessions::on_cut(Sessions::iterator session) {
 
 /// Opens a session for a datagram. Returns end() if the datagram belongs to no requested server or if
 /// there is no room.
-CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram& datagram) {
-    const ServerGuess::Side side = guess_->server_side(datagram);
+CaptureSessions::Sessions::iterator
+CaptureSessions::open_session(const CapturedDatagram& datagram) {
+    const ServerGuess::Side side = guess_->find_server_side(datagram);
     if (side == ServerGuess::Side::neither) {
         ++ignored_;
         return open_.end();
@@ -318,9 +322,9 @@ CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram
     const auto& server = to_server ? datagram.destination : datagram.source;
     const auto made = open_
                           .emplace(Pair{client, server},
-                                   OpenSession{.key = next_key_++, .sure = said.has_value()})
+                                   OpenSession{.key = next_key_++, .sides_known = said.has_value()})
                           .first;
-    SessionList& line = lines_[static_cast<std::size_t>(Stage::asked)];
+    SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::asked)];
     made->second.place = line.insert(line.end(), &made->first);
     receiver_->on_open(made->second.key, now_, client, server);
     return made;
@@ -329,7 +333,7 @@ CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram
 /// Makes room for a new session. `connection`: the session begins with a connection, and may replace
 /// another session; a request for information may not.
 bool CaptureSessions::make_room(bool connection) {
-    const auto& [asked, begun, answered] = lines_;
+    const auto& [asked, begun, answered] = sessions_by_stage_;
     if (!connection || (asked.empty() && begun.empty())) {
         return false;
     }
@@ -337,7 +341,7 @@ bool CaptureSessions::make_room(bool connection) {
     if (asked.empty() && now_ - longest->second.last < kUnanswered) {
         return false;
     }
-    end(longest, Ended::displaced);
+    end(longest, SessionEnd::evicted);
     return true;
 }
 
@@ -346,23 +350,24 @@ void CaptureSessions::update_session(Sessions::iterator session, wire::Direction
                                      bool connection) {
     OpenSession& open = session->second;
     open.last = std::max(open.last, now_);
-    SessionList& from = lines_[static_cast<std::size_t>(open.standing)];
+    SessionList& from = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
     if (connection) {
         open.seen[direction == wire::Direction::c2s ? 0 : 1] = true;
-        open.standing = open.seen[0] && open.seen[1] ? Stage::answered : Stage::begun;
+        open.stage = open.seen[0] && open.seen[1] ? SessionStage::answered : SessionStage::begun;
     }
-    SessionList& to = lines_[static_cast<std::size_t>(open.standing)];
+    SessionList& to = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
     to.splice(to.end(), from, open.place);
 }
 
-void CaptureSessions::end(Sessions::iterator session, Ended why) {
+void CaptureSessions::end(Sessions::iterator session, SessionEnd why) {
     const std::uint64_t key = session->second.key;
-    lines_[static_cast<std::size_t>(session->second.standing)].erase(session->second.place);
+    sessions_by_stage_[static_cast<std::size_t>(session->second.stage)].erase(
+        session->second.place);
     open_.erase(session);
     receiver_->on_end(key, now_, why);
 }
 
-void CaptureSessions::close_idle() {
+void CaptureSessions::close_idle_sessions() {
     std::vector<std::pair<std::uint64_t, Sessions::iterator>> idle;
     for (auto at = open_.begin(); at != open_.end(); ++at) {
         at->second.last = std::min(at->second.last, now_);
@@ -372,7 +377,7 @@ void CaptureSessions::close_idle() {
     }
     std::ranges::sort(idle, {}, [](const auto& each) { return each.first; });
     for (const auto& [key, session] : idle) {
-        end(session, Ended::idle);
+        end(session, SessionEnd::idle);
     }
 }
 

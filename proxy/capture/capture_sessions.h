@@ -24,25 +24,24 @@ class ServerGuess {
     /// traffic is used.
     void add_server(std::uint16_t port, std::optional<boost::asio::ip::address> address);
 
-    /// Which traffic is used if no servers were added.
-    enum class Taken : std::uint8_t {
+    /// The traffic that is used if no servers were added.
+    enum class TrafficSelection : std::uint8_t {
         everything, ///< use all traffic, because the capture contains only games
         game_ports, ///< use recognised traffic, and traffic on the ports of game servers
         /// Use recognised traffic only, because other programs in a network may use any port.
         recognised,
     };
 
-    void take(Taken taken) { taken_ = taken; }
+    void select_traffic(TrafficSelection selection) { selection_ = selection; }
 
     [[nodiscard]] bool has_servers() const { return !wanted_.empty(); }
 
     enum class Side : std::uint8_t { source, destination, neither };
     /// Returns which side of this datagram is the server; `neither` if the datagram is not used.
-    [[nodiscard]] Side server_side(const CapturedDatagram& datagram);
+    [[nodiscard]] Side find_server_side(const CapturedDatagram& datagram);
 
-    /// True if the content shows that the source of the datagram is a client, so that the destination
-    /// is the server. Servers never send such content, but clients may send any content. Always false
-    /// if servers were added.
+    /// True if the datagram has content that only clients send, so that its destination is the server.
+    /// Always false if servers were added.
     [[nodiscard]] bool shows_client(const CapturedDatagram& datagram);
 
   private:
@@ -51,21 +50,21 @@ class ServerGuess {
         std::optional<boost::asio::ip::address> address;
     };
 
-    [[nodiscard]] bool is_wanted(const CaptureEndpoint& endpoint) const;
+    [[nodiscard]] bool is_requested(const CaptureEndpoint& endpoint) const;
     [[nodiscard]] Side recognised_side(const CapturedDatagram& datagram);
-    void remember(const CaptureEndpoint& server);
+    void remember_server(const CaptureEndpoint& server);
 
     std::vector<RequestedServer> wanted_;
-    Taken taken_ = Taken::everything;
+    TrafficSelection selection_ = TrafficSelection::everything;
     std::set<CaptureEndpoint> servers_; ///< servers found so far, at most kMaxServers
 };
 
 /// Why a session of a capture ended.
-enum class Ended : std::uint8_t {
+enum class SessionEnd : std::uint8_t {
     idle,
-    displaced, ///< closed to make room for a new connection
+    evicted, ///< closed to make room for a new connection
     /// Server and client were confused; the session starts again with the sides exchanged.
-    turned,
+    sides_exchanged,
 };
 
 /// Receives the sessions of captured traffic, in the form in which the relay reports live ones.
@@ -85,8 +84,8 @@ class SessionReceiver {
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
-    /// Called for a datagram that belongs to no session. An earlier call of on_datagram() may have
-    /// had it as `next`.
+    /// Called for a datagram that belongs to no session, because an earlier call of on_datagram() may
+    /// have had that datagram as `next`.
     virtual void on_passed_over() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
@@ -95,7 +94,7 @@ class SessionReceiver {
     /// Called with the recorded state of a session, from inspect::encode_checkpoint().
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
-    virtual void on_end(std::uint64_t key, std::int64_t time, Ended why) = 0;
+    virtual void on_end(std::uint64_t key, std::int64_t time, SessionEnd why) = 0;
 };
 
 /// Passes the sessions of files directly to the inspector.
@@ -115,7 +114,7 @@ class InspectedSessions final : public SessionReceiver {
     void on_cut(std::uint64_t key, std::int64_t time) override;
 
     void on_state(std::uint64_t key, std::span<const std::byte> state) override;
-    void on_end(std::uint64_t key, std::int64_t time, Ended why) override;
+    void on_end(std::uint64_t key, std::int64_t time, SessionEnd why) override;
 
   private:
     inspect::Inspector* inspector_;
@@ -144,12 +143,12 @@ class CaptureSessions {
 
     [[nodiscard]] std::size_t num_open() const { return open_.size(); }
 
-    [[nodiscard]] std::uint64_t ignored() const { return ignored_; }
+    [[nodiscard]] std::uint64_t ignored_datagrams() const { return ignored_; }
 
-    [[nodiscard]] std::uint64_t refused() const { return refused_; }
+    [[nodiscard]] std::uint64_t refused_datagrams() const { return refused_; }
 
     /// The number of truncated datagrams of open sessions.
-    [[nodiscard]] std::uint64_t cut() const { return cut_; }
+    [[nodiscard]] std::uint64_t truncated_datagrams() const { return cut_; }
 
     [[nodiscard]] std::int64_t now() const { return now_; }
 
@@ -160,8 +159,8 @@ class CaptureSessions {
         std::size_t operator()(const Pair& pair) const;
     };
 
-    /// How far a session has got. A session never returns to an earlier stage.
-    enum class Stage : std::uint8_t {
+    /// The progress of a session, which never returns to an earlier stage.
+    enum class SessionStage : std::uint8_t {
         asked,   ///< only requests for information, no connection
         begun,   ///< a connection with datagrams of one side
         answered ///< a connection with datagrams of both sides
@@ -173,10 +172,10 @@ class CaptureSessions {
     struct OpenSession {
         std::uint64_t key = 0;
         std::int64_t last = 0;
-        bool sure = false; ///< the content has shown which side is the client
+        bool sides_known = false; ///< the content has shown which side is the client
         /// The directions in which a datagram of the connection was seen.
         std::array<bool, 2> seen{};
-        Stage standing = Stage::asked;
+        SessionStage stage = SessionStage::asked;
         SessionList::iterator place{};
     };
 
@@ -184,18 +183,18 @@ class CaptureSessions {
 
     [[nodiscard]] Sessions::iterator find(const CapturedDatagram& datagram,
                                           wire::Direction& direction);
-    [[nodiscard]] Sessions::iterator open(const CapturedDatagram& datagram);
+    [[nodiscard]] Sessions::iterator open_session(const CapturedDatagram& datagram);
     void on_cut(Sessions::iterator session);
     [[nodiscard]] bool make_room(bool connection);
     void update_session(Sessions::iterator session, wire::Direction direction, bool connection);
-    void end(Sessions::iterator session, Ended why);
-    void close_idle();
+    void end(Sessions::iterator session, SessionEnd why);
+    void close_idle_sessions();
 
     SessionReceiver* receiver_;
     ServerGuess* guess_;
     Limits limits_;
     Sessions open_;
-    std::array<SessionList, 3> lines_; ///< one list for each stage
+    std::array<SessionList, 3> sessions_by_stage_; ///< one list for each stage
     std::uint64_t next_key_ = 1;
     std::uint64_t ignored_ = 0;
     std::uint64_t refused_ = 0;

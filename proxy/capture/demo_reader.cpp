@@ -163,7 +163,7 @@ DemoResult<DemoHead> decode_demo_head(Bytes file) {
     return head;
 }
 
-std::optional<std::int64_t> demo_time(std::string_view timestamp) {
+std::optional<std::int64_t> parse_demo_time(std::string_view timestamp) {
     struct Part {
         std::size_t at;
         std::size_t size;
@@ -279,7 +279,7 @@ std::optional<DemoChunk> DemoChunks::next_data(std::uint8_t first) {
 DemoPayload::DemoPayload()
     : bytes_(demo::kMaxPayload), ints_(demo::kMaxPayload + snapshot::kVarintsSlack) {}
 
-DemoResult<std::span<const std::byte>> DemoPayload::varints(const DemoChunk& chunk) {
+DemoResult<std::span<const std::byte>> DemoPayload::decompress_varints(const DemoChunk& chunk) {
     if (chunk.data.empty()) {
         return chunk.data; // demo players do not decompress an empty chunk
     }
@@ -292,8 +292,8 @@ DemoResult<std::span<const std::byte>> DemoPayload::varints(const DemoChunk& chu
     return std::span<const std::byte>{bytes_}.first(*size);
 }
 
-DemoResult<std::span<const std::int32_t>> DemoPayload::ints(const DemoChunk& chunk) {
-    const auto bytes = varints(chunk);
+DemoResult<std::span<const std::int32_t>> DemoPayload::decode_ints(const DemoChunk& chunk) {
+    const auto bytes = decompress_varints(chunk);
     if (!bytes) {
         return tl::unexpected{bytes.error()};
     }
@@ -307,8 +307,8 @@ DemoResult<std::span<const std::int32_t>> DemoPayload::ints(const DemoChunk& chu
     return std::span<const std::int32_t>{ints_}.first(decoded.count);
 }
 
-DemoResult<std::span<const std::byte>> DemoPayload::message(const DemoChunk& chunk) {
-    const auto decoded = ints(chunk);
+DemoResult<std::span<const std::byte>> DemoPayload::decode_message(const DemoChunk& chunk) {
+    const auto decoded = decode_ints(chunk);
     if (!decoded) {
         return tl::unexpected{decoded.error()};
     }
@@ -332,13 +332,14 @@ struct Item {
     std::span<const std::int32_t> data;
 };
 
-DemoSnapshotRead fail(DemoSnapshotError::Kind kind, std::size_t index) {
+DemoSnapshotResult fail(DemoSnapshotError::Kind kind, std::size_t index) {
     return {.ok = false, .error = {.kind = kind, .index = index}};
 }
 
 } // namespace
 
-DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints, snapshot::Snapshot& out) {
+DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
+                                        snapshot::Snapshot& out) {
     using Kind = DemoSnapshotError::Kind;
     out.clear();
     if (ints.size() < kHeadInts || ints[0] < 0 || ints[1] < 0 ||
@@ -373,7 +374,7 @@ DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints, snapsh
     }
     std::stable_sort(items.begin(), items.end(),
                      [](const Item& left, const Item& right) { return left.key < right.key; });
-    DemoSnapshotRead read;
+    DemoSnapshotResult read;
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (i != 0 && items[i].key == items[i - 1].key) {
             ++read.duplicates;
@@ -446,7 +447,7 @@ std::string_view describe(DemoSnapshotError::Kind kind) {
     return {};
 }
 
-/// Returns the dialect of a demo. Like demo players, it goes by the net version in the header.
+/// Returns the dialect that the net version in the header means to demo players.
 snapshot::Dialect dialect_of(const sink::demo::Header& header) {
     return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
                                                  : snapshot::Dialect::six;
@@ -458,11 +459,11 @@ class Player {
     Player(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
-          start_{demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
+          start_{parse_demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
           playback_{inspector.begin_demo(start_, name, demo.header.type + " demo",
                                          dialect_of(demo.header))} {}
 
-    DemoPlayed play() {
+    DemoReadResult play() {
         show_map();
         playback_->on_time(now_);
         while (const auto chunk = chunks_.next()) {
@@ -508,9 +509,8 @@ class Player {
         return true;
     }
 
-    /// Does what demo players do for a tick without a usable snapshot: shows the previous snapshot
-    /// again as soon as a chunk of another kind follows. So if nothing follows the last tick, nothing is
-    /// shown for it.
+    /// Shows the previous snapshot again for a tick without a usable snapshot, as demo players do once a
+    /// chunk of another kind follows. If no chunk follows the last tick, it shows no snapshot.
     void repeat_snapshot() {
         if (waiting_) {
             playback_->on_unchanged(tick_);
@@ -543,16 +543,16 @@ class Player {
     }
 
     bool take_snapshot(const DemoChunk& chunk) {
-        const auto body = payload_.varints(chunk);
+        const auto body = payload_.decompress_varints(chunk);
         if (!body) {
             return stop(body.error());
         }
         const std::size_t bytes = body->size();
-        const auto ints = payload_.ints(chunk);
+        const auto ints = payload_.decode_ints(chunk);
         if (!ints) {
             return stop(ints.error());
         }
-        const DemoSnapshotRead read = decode_demo_snapshot(*ints, full_);
+        const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
         if (!read.ok) {
             playback_->on_invalid(tick_, bytes,
                                   {.id = FindingId::demo_snapshot_invalid,
@@ -573,7 +573,7 @@ class Player {
     }
 
     bool take_delta(const DemoChunk& chunk) {
-        const auto body = payload_.varints(chunk);
+        const auto body = payload_.decompress_varints(chunk);
         if (!body) {
             return stop(body.error());
         }
@@ -584,7 +584,7 @@ class Player {
     }
 
     bool take_message(const DemoChunk& chunk) {
-        const auto payload = payload_.message(chunk);
+        const auto payload = payload_.decode_message(chunk);
         if (!payload) {
             return stop(payload.error());
         }
@@ -595,7 +595,7 @@ class Player {
 
     /// Decompresses a chunk of an unused type, as demo players do.
     bool play_unused(const DemoChunk& chunk) {
-        const auto ints = payload_.ints(chunk);
+        const auto ints = payload_.decode_ints(chunk);
         if (!ints) {
             return stop(ints.error());
         }
@@ -626,13 +626,14 @@ class Player {
     wire::DecodedFields fields_;
     std::optional<Tick> first_;
     Tick tick_ = 0;
-    bool waiting_ = false; ///< a tick was read, but no usable snapshot after it
+    bool waiting_ = false; ///< no usable snapshot was read since the last tick
     DemoError error_;
 };
 
 } // namespace
 
-DemoPlayed play_demo(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector) {
+DemoReadResult play_demo(const DemoHead& demo, const std::string& name,
+                         inspect::Inspector& inspector) {
     return Player{demo, name, inspector}.play();
 }
 

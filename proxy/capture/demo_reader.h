@@ -21,12 +21,12 @@ namespace tw::capture {
 /// Why a demo, or the rest of it, cannot be read. `demo_error_info` explains each error.
 enum class DemoErrc : std::uint8_t {
     none,
-    no_demo,             ///< does not start like a demo
-    version_unsupported, ///< outside 3 to 6
-    header_cut,          ///< ends inside its header
+    no_demo,             ///< the file does not start like a demo
+    version_unsupported, ///< the version is not 3 to 6
+    header_cut,          ///< the file ends inside the header
     map_size_invalid,    ///< a negative map size, or one above the limit
-    map_cut,             ///< ends inside its map
-    chunk_cut,           ///< ends inside a chunk
+    map_cut,             ///< the file ends inside the map
+    chunk_cut,           ///< the file ends inside a chunk
     tick_before_first,   ///< a relative tick before the first absolute one
     tick_out_of_range,   ///< a tick that no demo player accepts
     payload_undecodable, ///< compressed data that ends before its end symbol
@@ -73,15 +73,15 @@ struct DemoHead {
 };
 
 /// Reads the header of versions 3 to 6. A text ends at its NUL, or at the end of its field. If a demo of
-/// version 6 lacks the extension, the map follows directly, as DDNet reads it.
+/// version 6 lacks the extension, the map follows the header directly; DDNet reads such demos, too.
 ///
 /// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
 /// Source: DEMO.md.
 [[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
 
-/// Converts the timestamp of a header to nanoseconds since 1970, taking it as UTC; nullopt if it is
-/// invalid.
-[[nodiscard]] std::optional<std::int64_t> demo_time(std::string_view timestamp);
+/// Converts the timestamp of a header, which counts as UTC, to nanoseconds since 1970; nullopt if the
+/// timestamp is invalid.
+[[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
 
 /// One chunk of a demo.
 struct DemoChunk {
@@ -94,7 +94,7 @@ struct DemoChunk {
     };
 
     Kind kind = Kind::other;
-    bool keyframe = false;           ///< the chunk is a tick that is followed by a full snapshot
+    bool keyframe = false;           ///< the chunk is a tick, and a full snapshot follows it
     snapshot::Tick tick = 0;         ///< the value of a tick chunk
     std::size_t offset = 0;          ///< position of the chunk's first byte in the file
     std::span<const std::byte> data; ///< compressed data
@@ -138,16 +138,16 @@ class DemoPayload {
   public:
     DemoPayload();
 
-    /// Returns the varints of a chunk; for a delta, they are its body as on the network. Empty if the
-    /// chunk is empty.
+    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are its body
+    /// as on the network.
     /// Errors: payload_undecodable, payload_too_long.
-    [[nodiscard]] DemoResult<std::span<const std::byte>> varints(const DemoChunk& chunk);
+    [[nodiscard]] DemoResult<std::span<const std::byte>> decompress_varints(const DemoChunk& chunk);
     /// Returns the decoded ints of a chunk.
-    /// Errors: those of varints(), and payload_ints_cut.
-    [[nodiscard]] DemoResult<std::span<const std::int32_t>> ints(const DemoChunk& chunk);
+    /// Errors: those of decompress_varints(), and payload_ints_cut.
+    [[nodiscard]] DemoResult<std::span<const std::int32_t>> decode_ints(const DemoChunk& chunk);
     /// Returns the message in a chunk, followed by up to three zeros.
-    /// Errors: those of ints().
-    [[nodiscard]] DemoResult<std::span<const std::byte>> message(const DemoChunk& chunk);
+    /// Errors: those of decode_ints().
+    [[nodiscard]] DemoResult<std::span<const std::byte>> decode_message(const DemoChunk& chunk);
 
   private:
     std::vector<std::byte> bytes_;
@@ -163,22 +163,21 @@ struct DemoSnapshotError {
     std::size_t index = 0;
 };
 
-struct DemoSnapshotRead {
+struct DemoSnapshotResult {
     bool ok = true;
     DemoSnapshotError error{};
     /// Number of items with the key of an earlier item; demo players show them.
     std::size_t duplicates = 0;
 };
 
-/// Reads a full snapshot in the layout of demos: bytes of items, number of items, their offsets,
-/// items. Items in `out` are sorted by key. If several have the same key, the first one is kept.
-/// After an error, `out` is empty.
+/// Reads a full snapshot in the layout of demos: bytes of items, number of items, offsets of the items,
+/// items. The items in `out` are sorted by key. If several items have the same key, the first one is
+/// kept. After an error, `out` is empty.
 /// Source: DEMO.md.
-[[nodiscard]] DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints,
-                                                    snapshot::Snapshot& out);
+[[nodiscard]] DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
+                                                      snapshot::Snapshot& out);
 
-/// A demo file in memory. If the demo is still being recorded, the object holds the data at the time
-/// of opening.
+/// A demo file in memory. Data that is appended to the file later is not read.
 class DemoFile {
   public:
     /// True if the file starts like a demo. False for "-" and for a file that cannot be read: reading it
@@ -194,20 +193,20 @@ class DemoFile {
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
   private:
-    // not mapped into memory: truncating a mapped file would kill the process that reads it
+    // The file is not mapped into memory: truncating a mapped file would kill the reading process.
     std::vector<std::byte> bytes_;
 };
 
 /// The time range of a demo, and how reading it ended.
-struct DemoPlayed {
+struct DemoReadResult {
     record::Timestamp first = 0;
     record::Timestamp last = 0;
-    DemoError error{}; ///< why the demo could not be read to its end; `none` if it could
+    DemoError error{}; ///< why the demo could not be read to its end; `none` if it was
 };
 
 /// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from the
 /// demo's timestamp. An error is reported as a finding, after everything that could be read.
-[[nodiscard]] DemoPlayed play_demo(const DemoHead& demo, const std::string& name,
-                                   inspect::Inspector& inspector);
+[[nodiscard]] DemoReadResult play_demo(const DemoHead& demo, const std::string& name,
+                                       inspect::Inspector& inspector);
 
 } // namespace tw::capture

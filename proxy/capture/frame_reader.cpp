@@ -15,18 +15,18 @@
 
 namespace tw::capture {
 
-/// Returns the entry of the fragment's datagram, or a free entry. If none is free, the oldest complete
-/// datagram is replaced, or else the oldest one.
-Fragments::PartialDatagram& Fragments::find_entry(const Fragment& fragment) {
+/// Returns the entry of the fragment's datagram, or a free entry. If no entry is free, replaces the
+/// oldest complete datagram, or if none is complete, the oldest datagram.
+FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragment& fragment) {
     const auto worth = [](const PartialDatagram& partial) {
-        return std::tuple{partial.used, !partial.whole, partial.began};
+        return std::tuple{partial.used, !partial.is_complete, partial.began};
     };
     PartialDatagram* least = nullptr;
     for (PartialDatagram& partial : partials_) {
         const std::int64_t age = fragment.time - partial.began;
         // An entry from the future also expires. Otherwise it would stay for ever after the clock was set
         // back.
-        partial.used = partial.used && age <= kPatience && age >= -kPatience;
+        partial.used = partial.used && age <= kTimeout && age >= -kTimeout;
         if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
             return partial;
@@ -37,10 +37,10 @@ Fragments::PartialDatagram& Fragments::find_entry(const Fragment& fragment) {
     return *least;
 }
 
-void Fragments::begin(PartialDatagram& partial, const Fragment& fragment) {
+void FragmentReassembly::begin(PartialDatagram& partial, const Fragment& fragment) {
     partial.used = true;
-    partial.spoiled = false;
-    partial.whole = false;
+    partial.is_invalid = false;
+    partial.is_complete = false;
     partial.source = fragment.source;
     partial.destination = fragment.destination;
     partial.id = fragment.id;
@@ -52,51 +52,54 @@ void Fragments::begin(PartialDatagram& partial, const Fragment& fragment) {
 
 /// Whether a fragment repeats a part of a complete datagram. Compares the bytes, because a busy host
 /// soon uses an id for another datagram.
-bool Fragments::repeats_complete(const PartialDatagram& partial, const Fragment& fragment) {
+bool FragmentReassembly::repeats_complete(const PartialDatagram& partial,
+                                          const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
-    return compare_fragment(partial, fragment) == FragmentFit::again &&
+    return compare_fragment(partial, fragment) == FragmentFit::repeats &&
            std::ranges::equal(fragment.bytes,
                               bytes.subspan(fragment.offset, fragment.bytes.size()));
 }
 
-Fragments::FragmentFit Fragments::compare_fragment(const PartialDatagram& partial,
-                                                   const Fragment& fragment) {
+FragmentReassembly::FragmentFit FragmentReassembly::compare_fragment(const PartialDatagram& partial,
+                                                                     const Fragment& fragment) {
     const std::size_t begin = fragment.offset;
     const std::size_t end = begin + fragment.bytes.size();
-    constexpr std::size_t kUnit = 8; // every fragment except the last ends at a multiple of this
+    constexpr std::size_t kUnit = 8; // every fragment except the last ends at a multiple of 8 bytes
     if (fragment.bytes.empty() || end > kMaxBytes || (fragment.more && end % kUnit != 0)) {
-        return FragmentFit::spoils;
+        return FragmentFit::contradicts;
     }
     const auto pieces = std::span{partial.pieces}.first(partial.num_pieces);
     for (const FragmentRange& piece : pieces) {
         if (piece.begin == begin && piece.end == end) {
-            return FragmentFit::again;
+            return FragmentFit::repeats;
         }
         if (piece.begin < end && begin < piece.end) {
-            return FragmentFit::spoils;
+            return FragmentFit::contradicts;
         }
         if (!fragment.more && piece.end > end) {
-            return FragmentFit::spoils;
+            return FragmentFit::contradicts;
         }
     }
     const bool behind_the_end = partial.size && end > *partial.size;
     const bool second_end = !fragment.more && partial.size && *partial.size != end;
-    return behind_the_end || second_end || partial.num_pieces == kMaxPieces ? FragmentFit::spoils
-                                                                            : FragmentFit::fits;
+    return behind_the_end || second_end || partial.num_pieces == kMaxPieces
+               ? FragmentFit::contradicts
+               : FragmentFit::is_new;
 }
 
-std::optional<Fragments::ReassembledDatagram> Fragments::add(const Fragment& fragment) {
+std::optional<FragmentReassembly::ReassembledDatagram>
+FragmentReassembly::add(const Fragment& fragment) {
     PartialDatagram& partial = find_entry(fragment);
-    if (partial.spoiled) {
+    if (partial.is_invalid) {
         return std::nullopt;
     }
-    if (partial.whole && !repeats_complete(partial, fragment)) {
+    if (partial.is_complete && !repeats_complete(partial, fragment)) {
         begin(partial, fragment);
     }
     const FragmentFit fit = compare_fragment(partial, fragment);
-    if (fit != FragmentFit::fits) {
-        partial.spoiled = fit == FragmentFit::spoils;
-        repeats_ += fit == FragmentFit::again ? 1 : 0;
+    if (fit != FragmentFit::is_new) {
+        partial.is_invalid = fit == FragmentFit::contradicts;
+        repeats_ += fit == FragmentFit::repeats ? 1 : 0;
         return std::nullopt;
     }
     const std::size_t end = fragment.offset + fragment.bytes.size();
@@ -113,7 +116,7 @@ std::optional<Fragments::ReassembledDatagram> Fragments::add(const Fragment& fra
     if (!partial.size || partial.have != *partial.size) {
         return std::nullopt;
     }
-    partial.whole = true;
+    partial.is_complete = true;
     return ReassembledDatagram{.bytes =
                                    std::span<const std::byte>{partial.bytes}.first(*partial.size),
                                .pieces = partial.num_pieces};
@@ -129,7 +132,7 @@ struct Flow {
     std::uint16_t ack = 0;
 };
 
-/// The largest difference of acknowledgements between datagrams that were merged.
+/// The largest difference of acknowledgements between merged datagrams.
 constexpr unsigned kMaxAckSteps = 32;
 
 std::uint16_t ack_at(Bytes payload, std::size_t at) {
@@ -138,11 +141,11 @@ std::uint16_t ack_at(Bytes payload, std::size_t at) {
                                       std::to_integer<unsigned>(payload[at + 1]));
 }
 
-/// A cheap check: false if no packet of the same flow starts at `at`. True may be wrong.
+/// A cheap check: returns false only if no packet of the same flow starts at `at`. True is no proof.
 bool may_begin_at(Bytes payload, std::size_t at) {
     constexpr std::byte kSixKind{
-        0x3c}; // the bits that do not vary: all except resend, compression and acknowledgement
-    constexpr std::byte kSevenKind{0xe4}; // the same for 0.7
+        0x3c}; // the bits that are equal in a flow: not resend, compression and acknowledgement
+    constexpr std::byte kSevenKind{0xe4}; // the bits that are equal in a flow of 0.7
     constexpr unsigned kManyChunks = 32;
     if (std::to_integer<unsigned>(payload[at + 2]) > kManyChunks ||
         wire::sequence_steps(ack_at(payload, 0), ack_at(payload, at)) > kMaxAckSteps) {
@@ -166,7 +169,7 @@ bool may_be_merged(Bytes payload) {
     return false;
 }
 
-/// Compresses a payload in both ways in which its sender may have compressed it.
+/// Compresses a payload in each way in which the sender may have compressed it.
 std::array<std::vector<std::byte>, 2> compressed_again(Bytes payload) {
     return {wire::huffman_compress(payload, wire::HuffmanEnding::without_zero_byte),
             wire::huffman_compress(payload, wire::HuffmanEnding::with_zero_byte)};
@@ -183,7 +186,7 @@ std::optional<Bytes> find_rest(const wire::Packet& packet) {
     return reader.error() ? std::nullopt : std::optional{reader.rest()};
 }
 
-/// True if after the last chunk there is nothing, or DDNet's token.
+/// True if nothing follows the last chunk, or only DDNet's token.
 bool is_complete(const wire::Packet& packet, Bytes rest) {
     return packet.num_chunks != 0
                ? rest.empty() ||
@@ -213,7 +216,7 @@ std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::Packe
     return flow;
 }
 
-/// Returns the positions at which the first packet of a payload may end, judged by its content.
+/// Returns the positions at which the first packet of a payload may end according to its content.
 std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
                                        wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(
@@ -273,7 +276,7 @@ std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& 
     return found;
 }
 
-/// Where the IP packet starts in the frames of a link type.
+/// The position of the IP packet in the frames of a link type.
 struct LinkForm {
     int link;
     std::size_t header;      ///< bytes before the IP packet
@@ -311,7 +314,7 @@ std::uint32_t be32(Bytes bytes, std::size_t at) {
     return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
 }
 
-/// Returns the sum of 16-bit words that UDP's checksum is made from.
+/// Returns the sum of the 16-bit words that UDP's checksum covers.
 std::uint32_t sum_of(Bytes bytes) {
     std::uint32_t sum = 0;
     for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
@@ -375,17 +378,17 @@ std::string to_string(const CaptureEndpoint& endpoint) {
 
 FrameReader::FrameReader(int link) : form_{form_of(link)} {}
 
-bool FrameReader::knows(int link) {
+bool FrameReader::supports(int link) {
     return form_of(link) != kLinks.end();
 }
 
-std::string FrameReader::unknown_link(int link) {
+std::string FrameReader::describe_unsupported_link(int link) {
     const char* const name = pcap_datalink_val_to_name(link);
     return "link type " + (name != nullptr ? name : std::to_string(link)) +
            " is not supported (Ethernet, loopback, raw IP and Linux cooked are)";
 }
 
-std::int64_t FrameReader::time_of(std::int64_t seconds, std::int64_t nanoseconds) {
+std::int64_t FrameReader::limited_time(std::int64_t seconds, std::int64_t nanoseconds) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     // The largest time accepted. Inspection adds to times, and a damaged file may contain any value.
     constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
@@ -583,13 +586,13 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     }
     datagram.payload = segment.subspan(kHeader, length - kHeader);
     sees_checksums_ = sees_checksums_ || be16(segment, kChecksumAt) != 0;
-    split(segment.first(length), datagram);
+    pass_on_datagrams(segment.first(length), datagram);
     return true;
 }
 
 /// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a single
 /// datagram, because merged segments have no correct checksum.
-void FrameReader::split(Bytes segment, CapturedDatagram& datagram) {
+void FrameReader::pass_on_datagrams(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);
     const bool without = size && be16(segment, kChecksumAt) == 0;

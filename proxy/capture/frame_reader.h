@@ -88,17 +88,17 @@ struct Fragment {
 
 /// Reassembles IP fragments that arrive in any order, as a receiving host does.
 ///
-/// Memory is bounded: the number of datagrams at a time is limited (a new one replaces the oldest), and
-/// so are their age and the number of fragments of each. Complete datagrams are remembered while there is
-/// room, because a datagram that was captured in two places appears twice.
+/// Memory is bounded by limits for the number of incomplete datagrams, for their age, and for the
+/// fragments of each; a new datagram replaces the oldest one. Complete datagrams are remembered while
+/// there is room, because a datagram that was captured in two places appears twice.
 /// Source: RFC 791, RFC 8200 section 4.5; RFC 5722: overlapping fragments invalidate the datagram.
-class Fragments {
+class FragmentReassembly {
   public:
     static constexpr std::size_t kMaxDatagrams = 64;
-    /// The most fragments of a datagram: more than 64 KiB need in IPv6's smallest fragments.
+    /// The most fragments of a datagram. Even 64 KiB in IPv6's smallest fragments need fewer.
     static constexpr std::size_t kMaxPieces = 64;
     /// Time in nanoseconds to wait for missing fragments, as in Linux (ipfrag_time).
-    static constexpr std::int64_t kPatience = 30'000'000'000;
+    static constexpr std::int64_t kTimeout = 30'000'000'000;
     /// The most bytes of a datagram, because a UDP length has 16 bits.
     static constexpr std::size_t kMaxBytes = 65535;
 
@@ -108,7 +108,7 @@ class Fragments {
         std::size_t pieces = 0;           ///< number of fragments of the datagram
     };
 
-    /// Adds a fragment. Returns its datagram if that is complete now.
+    /// Adds a fragment. Returns the fragment's datagram if it is now complete.
     [[nodiscard]] std::optional<ReassembledDatagram> add(const Fragment& fragment);
 
     /// The number of fragments that were captured twice.
@@ -122,8 +122,8 @@ class Fragments {
 
     struct PartialDatagram {
         bool used = false;
-        bool spoiled = false; ///< invalid: further fragments are dropped until kPatience is over
-        bool whole = false;   ///< complete; kept to recognise repeated fragments
+        bool is_invalid = false;  ///< further fragments are dropped until kTimeout is over
+        bool is_complete = false; ///< the entry is kept to recognise repeated fragments
         boost::asio::ip::address source{};
         boost::asio::ip::address destination{};
         std::uint32_t id = 0;
@@ -137,8 +137,8 @@ class Fragments {
         std::vector<std::byte> bytes{};
     };
 
-    /// How a fragment relates to those received before: it is new, repeats one, or contradicts them.
-    enum class FragmentFit : std::uint8_t { fits, again, spoils };
+    /// How a fragment relates to the datagram's earlier fragments.
+    enum class FragmentFit : std::uint8_t { is_new, repeats, contradicts };
 
     [[nodiscard]] PartialDatagram& find_entry(const Fragment& fragment);
     static void begin(PartialDatagram& partial, const Fragment& fragment);
@@ -155,10 +155,10 @@ class Fragments {
 inline constexpr std::size_t kMaxMerged = 128;
 
 /// Finds out whether the capturing host merged several datagrams of one flow into a frame (generic
-/// receive offload). Returns their size: all have this size except the last one, which may be shorter.
-/// Returns nullopt for a single datagram, or if the parts cannot be determined with certainty.
+/// receive offload). Returns the size of the merged datagrams; the last one may be shorter. Returns
+/// nullopt for a single datagram, or if the boundaries are uncertain.
 ///
-/// Each part must be a packet with chunks of one connection, complete to its last byte.
+/// Each merged datagram must be a complete packet with chunks, and all must be of one connection.
 /// Source: Linux udp_gro_receive_segment.
 [[nodiscard]] std::optional<std::size_t> find_merged_size(std::span<const std::byte> payload,
                                                           wire::PacketScratch& scratch);
@@ -170,26 +170,27 @@ struct LinkForm;
 class FrameReader {
   public:
     /// `link`: libpcap's number of the link type.
-    /// Precondition: knows(link).
+    /// Precondition: supports(link).
     explicit FrameReader(int link);
 
-    [[nodiscard]] static bool knows(int link);
+    [[nodiscard]] static bool supports(int link);
     /// Returns an error text: "link type X is not supported (…)".
-    [[nodiscard]] static std::string unknown_link(int link);
+    [[nodiscard]] static std::string describe_unsupported_link(int link);
 
     /// Returns the time in nanoseconds since 1970. The value is limited to a range that inspection can
     /// handle, because damaged files may contain any value.
-    [[nodiscard]] static std::int64_t time_of(std::int64_t seconds, std::int64_t nanoseconds);
+    [[nodiscard]] static std::int64_t limited_time(std::int64_t seconds, std::int64_t nanoseconds);
 
     /// Reads a frame into `datagram`, whose time must be set already. The payload is valid until the
     /// next call, but not longer than the frame. Returns false if the frame completes no datagram, or if
-    /// so little of it was recorded that its endpoints are unknown. `sent`: the size of the frame before
-    /// the recorder truncated it.
+    /// the recorder truncated the frame before its endpoints. `sent`: the size of the frame on the
+    /// network.
     [[nodiscard]] bool read(std::span<const std::byte> frame, std::size_t sent,
                             CapturedDatagram& datagram);
 
-    /// Returns true and the next datagram if the host merged several into the last frame (see
-    /// find_merged_size). To be called until it returns false, before the next frame is read.
+    /// Reads the next datagram of the last frame if the host merged several into it (see
+    /// find_merged_size). Returns false if there is no further one. Must be called until it returns
+    /// false, before the next frame is read.
     [[nodiscard]] bool next_merged(CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
@@ -203,17 +204,17 @@ class FrameReader {
                                            CapturedDatagram& datagram);
     [[nodiscard]] bool parse_udp(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool reassemble(const Fragment& fragment, CapturedDatagram& datagram);
-    void split(std::span<const std::byte> segment, CapturedDatagram& datagram);
+    void pass_on_datagrams(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool count_other();
     [[nodiscard]] bool count_truncated();
     [[nodiscard]] bool count_incomplete();
 
     const LinkForm* form_;
-    Fragments fragments_;
+    FragmentReassembly fragments_;
     wire::PacketScratch scratch_;
-    CapturedDatagram merged_;     ///< datagrams of the current frame that were not returned yet
+    CapturedDatagram merged_;     ///< the part of the current frame that was not returned yet
     std::size_t merged_size_ = 0; ///< size of each of these datagrams
-    /// A datagram with a checksum was seen; merged ones then have one, too.
+    /// A datagram with a checksum was seen, so merged datagrams have checksums, too.
     bool sees_checksums_ = false;
     bool short_ = false; ///< the recorder truncated the current frame
     CaptureCounts counts_;

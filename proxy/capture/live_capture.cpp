@@ -14,12 +14,12 @@ namespace tw::capture {
 
 namespace {
 
-/// The most bytes of a frame: enough for complete frames, also merged ones.
+/// The most bytes captured of a frame: enough even for merged frames.
 constexpr int kSnapLength = 262144;
-/// The kernel delivers frames together after this time.
+/// The time in ms for which the kernel collects frames before it delivers them together.
 constexpr int kGatherMs = 10;
 
-/// Parts of the names of libpcap's devices that are no networks.
+/// Parts of the names of libpcap's devices that are not network interfaces.
 constexpr std::array<std::string_view, 5> kNoNetworks{"bluetooth", "dbus-", "nflog", "nfqueue",
                                                       "usbmon"};
 
@@ -59,11 +59,12 @@ LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interf
     activate(options);
     pcap_set_datalink(handle_.get(), DLT_LINUX_SLL2); // has an effect on cooked links only
     const int link = pcap_datalink(handle_.get());
-    if (!FrameReader::knows(link)) {
-        throw CaptureError{fmt::format("{}: {}", interface_, FrameReader::unknown_link(link))};
+    if (!FrameReader::supports(link)) {
+        throw CaptureError{
+            fmt::format("{}: {}", interface_, FrameReader::describe_unsupported_link(link))};
     }
     reader_.emplace(link);
-    filter(options.ports);
+    set_filter(options.ports);
     if (pcap_setnonblock(handle_.get(), 1, error.data()) != 0) {
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
     }
@@ -75,7 +76,7 @@ void LiveCapture::activate(const LiveOptions& options) {
     pcap* const handle = handle_.get();
     constexpr std::size_t kMost = std::size_t{1} << 30U;
     pcap_set_snaplen(handle, kSnapLength);
-    pcap_set_promisc(handle, 1); // promiscuous, so that a mirrored port is captured, too
+    pcap_set_promisc(handle, 1); // promiscuous mode also captures traffic of a mirrored port
     pcap_set_timeout(handle, kGatherMs);
     pcap_set_buffer_size(handle, static_cast<int>(std::min(options.buffer_bytes, kMost)));
     pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO);
@@ -92,14 +93,14 @@ void LiveCapture::activate(const LiveOptions& options) {
         throw NoInterfaceError{fmt::format("the interface {} is not up", interface_)};
     case PCAP_ERROR_PERM_DENIED:
     case PCAP_ERROR_PROMISC_PERM_DENIED:
-        throw NoRightError{fmt::format("no permission to capture on {}", interface_)};
+        throw NoPermissionError{fmt::format("no permission to capture on {}", interface_)};
     default:
         throw CaptureError{
             fmt::format("{}: {}", interface_, *why != '\0' ? why : pcap_statustostr(status))};
     }
 }
 
-std::string live_filter(const std::vector<std::uint16_t>& ports) {
+std::string live_filter_expression(const std::vector<std::uint16_t>& ports) {
     std::string text = "not (tcp or arp or icmp or icmp6)";
     if (!ports.empty()) {
         std::vector<std::string> wanted;
@@ -115,9 +116,9 @@ std::string live_filter(const std::vector<std::uint16_t>& ports) {
     return text;
 }
 
-void LiveCapture::filter(const std::vector<std::uint16_t>& ports) {
+void LiveCapture::set_filter(const std::vector<std::uint16_t>& ports) {
     bpf_program program{};
-    if (pcap_compile(handle_.get(), &program, live_filter(ports).c_str(), 1,
+    if (pcap_compile(handle_.get(), &program, live_filter_expression(ports).c_str(), 1,
                      PCAP_NETMASK_UNKNOWN) != 0) {
         throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
     }
@@ -146,7 +147,7 @@ std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>
             const Reading& into = *reinterpret_cast<const Reading*>(user);
             CapturedDatagram datagram;
             // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
-            datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
+            datagram.time = FrameReader::limited_time(header->ts.tv_sec, header->ts.tv_usec);
             try { // no exception may pass through libpcap, which is written in C
                 if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), header->len,
                                       datagram)) {

@@ -14,7 +14,7 @@ struct pcap;
 
 namespace tw::capture {
 
-/// What to capture, and how.
+/// The settings of a live capture.
 struct LiveOptions {
     std::string interface;              ///< "any" for all interfaces
     std::vector<std::uint16_t> ports{}; ///< ports of the servers; empty to use every datagram
@@ -28,8 +28,8 @@ class NoInterfaceError : public CaptureError {
     using CaptureError::CaptureError;
 };
 
-/// Thrown if the process has no right to capture on an interface.
-class NoRightError : public CaptureError {
+/// Thrown if the process is not permitted to capture on an interface.
+class NoPermissionError : public CaptureError {
   public:
     using CaptureError::CaptureError;
 };
@@ -39,7 +39,7 @@ class NoRightError : public CaptureError {
 /// Only opening needs CAP_NET_RAW.
 class LiveCapture {
   public:
-    /// Opens the interface. Errors: NoInterfaceError, NoRightError, CaptureError.
+    /// Opens the interface. Errors: NoInterfaceError, NoPermissionError, CaptureError.
     explicit LiveCapture(const LiveOptions& options);
     ~LiveCapture();
     LiveCapture(const LiveCapture&) = delete;
@@ -66,7 +66,7 @@ class LiveCapture {
     };
 
     void activate(const LiveOptions& options);
-    void filter(const std::vector<std::uint16_t>& ports);
+    void set_filter(const std::vector<std::uint16_t>& ports);
 
     std::string interface_;
     std::unique_ptr<pcap, PcapCloser> handle_;
@@ -76,8 +76,8 @@ class LiveCapture {
 };
 
 /// Returns a filter for the kernel. It drops other protocols, and complete datagrams of other ports.
-/// Other frames are checked later, because only the first fragment contains a port, and a VLAN tag may
-/// precede the IP header.
-[[nodiscard]] std::string live_filter(const std::vector<std::uint16_t>& ports);
+/// It accepts fragments and frames with a VLAN tag, which are checked later: only the first fragment
+/// contains a port, and a tag moves the IP header.
+[[nodiscard]] std::string live_filter_expression(const std::vector<std::uint16_t>& ports);
 
 } // namespace tw::capture

@@ -80,15 +80,16 @@ process::ServerPages CollectPageFlags::pages() const {
     return pages;
 }
 
-int BatchesForPage::write(const std::string& batch, const std::vector<bus::Collected>& records) {
+int BatchesForPage::write(const std::string& batch,
+                          const std::vector<bus::CollectedRecord>& records) {
     const int error = to_->write(batch, records);
-    pending_ = error == 0 ? records : std::vector<bus::Collected>{};
+    pending_ = error == 0 ? records : std::vector<bus::CollectedRecord>{};
     return error;
 }
 
-void BatchesForPage::keep() {
-    to_->keep();
-    for (const bus::Collected& record : pending_) {
+void BatchesForPage::confirm_batch() {
+    to_->confirm_batch();
+    for (const bus::CollectedRecord& record : pending_) {
         // Publishers may use any server name; only valid names become record keys and addresses.
         const bool named = bus::is_subject_token(record.server);
         page_->add({.server = named ? std::string_view{record.server} : "other", .run = record.run},
@@ -98,8 +99,8 @@ void BatchesForPage::keep() {
     page_->flush_to_page();
 }
 
-int BatchesForPage::take_back() {
-    const int error = to_->take_back();
+int BatchesForPage::roll_back_batch() {
+    const int error = to_->roll_back_batch();
     if (error == 0) {
         pending_.clear();
     }
@@ -250,7 +251,7 @@ void CollectFlags::check() const {
 
 int run_collect(const CollectFlags& flags) {
     flags.check();
-    const bus::Access access = flags.access.access();
+    const bus::BusAccess access = flags.access.access();
     const std::string stream = flags.access.stream();
     open_log(flags.log_level);
     // Shared flags, checked as in other commands.

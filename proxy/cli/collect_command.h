@@ -38,17 +38,19 @@ class BatchesForPage final : public bus::BatchSink {
     /// `to`: the other sink. Both arguments must outlive the object.
     BatchesForPage(bus::BatchSink& to, process::FleetPage& page) : to_{&to}, page_{&page} {}
 
-    [[nodiscard]] std::string unfinished() const override { return to_->unfinished(); }
+    [[nodiscard]] std::string unconfirmed_batch() const override {
+        return to_->unconfirmed_batch();
+    }
 
     [[nodiscard]] int write(const std::string& batch,
-                            const std::vector<bus::Collected>& records) override;
-    void keep() override;
-    [[nodiscard]] int take_back() override;
+                            const std::vector<bus::CollectedRecord>& records) override;
+    void confirm_batch() override;
+    [[nodiscard]] int roll_back_batch() override;
 
   private:
     bus::BatchSink* to_;
     process::FleetPage* page_;
-    std::vector<bus::Collected> pending_; ///< records of the batch that is not confirmed yet
+    std::vector<bus::CollectedRecord> pending_; ///< records of the batch that is not confirmed yet
 };
 
 /// The collector's page, if the flags ask for one.

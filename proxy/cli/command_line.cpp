@@ -451,9 +451,9 @@ int report_result(const analyze::Outcome& outcome, std::optional<sink::FileOutpu
         file->write(file->path().ends_with(".xml") ? outcome_junit(outcome)
                                                    : outcome_text(outcome));
     }
-    for (const analyze::Check& check : outcome.checks) {
+    for (const analyze::OutcomeCheck& check : outcome.checks) {
         if (!check.passed) {
-            sink::print_error("{} {}: {}", check.asked_by, check.text, check.instead);
+            sink::print_error("{} {}: {}", check.flag, check.text, check.actual);
         }
     }
     if (file && file->failed()) {

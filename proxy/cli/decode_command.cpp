@@ -199,7 +199,7 @@ sink::Output* DecodeCommand::open_lines() {
         check_replaceable("--output", output);
         file_ = open_records_output("--output", output);
     }
-    bus_ = flags_->bus.open(name_on_bus(), bus::kFilePatience);
+    bus_ = flags_->bus.open(name_on_bus(), bus::kFileTimeouts);
     if (file_ != nullptr && bus_ != nullptr) {
         return &both_.emplace(*file_, *bus_);
     }
@@ -263,13 +263,13 @@ int DecodeCommand::print_reports() {
     if (!sizes_) {
         return 0;
     }
-    if (!sizes_->any_snapshot()) {
+    if (!sizes_->has_snapshots()) {
         sink::print_error("--sizes: no snapshot with known items");
         return captures_->damaged() ? kExitFailed : kExitUsage;
     }
     sink::say(people,
               reports.json ? analyze::json_text(sizes_->table_json()) + '\n' : sizes_->table());
-    if (!sizes_->any_differs() && !reports.json) {
+    if (!sizes_->has_differences() && !reports.json) {
         sink::say(people, "All sizes are as agreed in 0.6.\n");
     }
     return write_objects();
@@ -344,8 +344,8 @@ int DecodeCommand::run() {
     }
     auto checks = fail_on_.checks(result_.totals, "--fail-on");
     analyze::add_checks(checks, filter::Expectations{result_.expectations}.report(), "--expect");
-    const int code = report_result(analyze::outcome_of(std::move(checks), result_.totals,
-                                                       result_.sessions, running_.seconds()),
+    const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,
+                                                         result_.sessions, running_.seconds()),
                                    summary_);
     const bool whole = recorded && captured && filmed && !captures_->damaged();
     const int worst = code == 0 ? reported : code;

@@ -102,13 +102,13 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures] {
-            const capture::CaptureRun::Place& place = captures.place();
-            return analyze::SnapshotDatagrams::Place{
+            const capture::CaptureRun::DatagramPosition& place = captures.position();
+            return analyze::SnapshotDatagrams::DatagramPosition{
                 .file = place.path, .frame = place.frame, .time = place.time};
         },
         [&] {
             json.flush(); // the story learns of a finding in the datagram that caused it
-            if (story.found() && story.datagrams().empty()) {
+            if (story.has_finding() && story.datagrams().empty()) {
                 story.set_datagrams(datagrams.find(story.session(), story.tick()));
             }
         }};
@@ -199,8 +199,8 @@ int run_explain(const ExplainFlags& flags) {
     };
     const std::string text = flags.json
                                  ? analyze::json_text(analyze::explanation_json(story)) + '\n'
-                             : story.found() ? explanation_text(story, select)
-                                             : explainable_findings_text(story, select);
+                             : story.has_finding() ? explanation_text(story, select)
+                                                   : explainable_findings_text(story, select);
     fmt::print("{}", record::terminal_lines(text));
     return whole ? 0 : kExitFailed;
 }
@@ -282,7 +282,7 @@ class ComparedInput {
         if (visits.empty()) {
             const std::string nothing =
                 fmt::format("{}: contains no snapshot with known items{}", origin_.path,
-                            visits_.unusable() == 0 ? "" : " (recorded without items?)");
+                            visits_.unusable_snapshots() == 0 ? "" : " (recorded without items?)");
             if (whole_) {
                 throw UsageError{nothing};
             }
@@ -294,7 +294,7 @@ class ComparedInput {
             throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", flag,
                                          *session, origin_.path)};
         }
-        whole_ = report_invalid_lines(origin_.path, visits_.broken()) && whole_;
+        whole_ = report_invalid_lines(origin_.path, visits_.broken_lines()) && whole_;
         return true;
     }
 
@@ -381,7 +381,7 @@ analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
     std::array<bool, 2> done{};
     std::size_t turn = 0;
     while (!done[0] || !done[1]) {
-        turn = comparison.behind().value_or(1 - turn);
+        turn = comparison.view_to_feed_next().value_or(1 - turn);
         turn = done[turn] ? 1 - turn : turn;
         auto snapshot = inputs[turn]->next();
         if (!snapshot) {
@@ -425,7 +425,7 @@ int run_compare(const CompareFlags& flags) {
         .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .comparison = &comparison};
     fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
                                                        : comparison_text(report)));
-    if (!comparison.equal()) {
+    if (!comparison.are_equal()) {
         return kExitFinding;
     }
     return inputs[0]->whole() && inputs[1]->whole() ? 0 : kExitFailed;

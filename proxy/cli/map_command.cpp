@@ -144,8 +144,8 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     analyze::PathReader reader{crc};
     DrawnRecording drawn;
     drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
-    const auto found = reader.take();
-    if (found.paths.empty() && found.elsewhere != 0) {
+    const auto found = reader.finish();
+    if (found.paths.empty() && found.on_other_maps != 0) {
         throw UsageError{
             fmt::format("{} {}: all its positions are on other maps; this map's checksum is {}",
                         flags.recording_flag(), file, crc)};
@@ -155,13 +155,13 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
                                      "'twscope proxy -o FILE' and --items changed or all",
                                      flags.recording_flag(), file)};
     }
-    if (found.elsewhere != 0) {
+    if (found.on_other_maps != 0) {
         sink::print_error("{}: skipped {} on other maps", file,
-                          record::counted(found.elsewhere, "position[s]"));
+                          record::counted(found.on_other_maps, "position[s]"));
     }
-    if (found.assumed != 0) {
+    if (found.on_unknown_maps != 0) {
         sink::print_error("{}: {} no map record; taken to be of this map", file,
-                          record::counted(found.assumed, "position[s] [has|have]"));
+                          record::counted(found.on_unknown_maps, "position[s] [has|have]"));
     }
     if (found.left_out != 0) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
@@ -266,10 +266,10 @@ int run_map(const MapFlags& flags) {
     if (flags.json) {
         print_json(description, name);
     } else {
-        fmt::print("{}", record::terminal_lines(analyze::map_page(description, name)));
+        fmt::print("{}", record::terminal_lines(analyze::map_text(description, name)));
         const auto physics = file->physics();
         for (std::size_t i = 0; i < points.size() && physics; ++i) {
-            fmt::print("{}\n", analyze::place_line(*physics, points[i].x, points[i].y));
+            fmt::print("{}\n", analyze::describe_position(*physics, points[i].x, points[i].y));
         }
     }
     if (const auto physics = file->physics(); !physics) {

@@ -198,14 +198,14 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
     const std::chrono::duration<double> seconds = result.duration;
     if (after_loss && (summary || !checks.empty())) {
         checks.push_back(
-            {.asked_by = "run",
+            {.flag = "run",
              .text = "checked as a whole",
              .passed = false,
-             .instead = fmt::format("an observer was lost: only the last {:.1f} s were checked",
-                                    seconds.count())});
+             .actual = fmt::format("an observer was lost: only the last {:.1f} s were checked",
+                                   seconds.count())});
     }
-    const int code = report_result(analyze::outcome_of(std::move(checks), result.seen.totals,
-                                                       result.seen.sessions, seconds.count()),
+    const int code = report_result(analyze::make_outcome(std::move(checks), result.seen.totals,
+                                                         result.seen.sessions, seconds.count()),
                                    summary);
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
@@ -317,7 +317,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     sink::PromptStream console{console_of(flags)};
     console.set_colors(log_stream().colors());
     const auto bus =
-        flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
+        flags.bus.open(flags.server_name(), bus::kLiveTimeouts, !flags.servers().empty());
     process::ObserverOptions options = observer_options(flags, *mod);
     options.file = file.get();
     if (bus != nullptr) {
@@ -326,7 +326,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     options.console = flags.quiet ? nullptr : &console;
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();
-    const auto page = [&flags, &greeting](std::vector<web::Listening> listening) {
+    const auto page = [&flags, &greeting](std::vector<web::ListeningSocket> listening) {
         return process::PageOptions{.listening = std::move(listening),
                                     .admin = flags.http.admin,
                                     .token = greeting->token,

@@ -307,7 +307,7 @@ analyze::Outcome LineChecks::outcome(const analyze::FailOn& fail_on, double seco
                            .instead = expectation.instead()});
     }
     analyze::add_checks(checks, std::move(results), "--expect");
-    return analyze::outcome_of(std::move(checks), totals_, sessions_, seconds);
+    return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);
 }
 
 namespace {
@@ -331,7 +331,7 @@ std::string compress(std::string_view text) {
 
 } // namespace
 
-std::string collected_file_name(const bus::Collected& record) {
+std::string collected_file_name(const bus::CollectedRecord& record) {
     const auto head = filter::read_head(record.line);
     const std::string_view hour = head ? head->time.substr(0, kHour.size()) : std::string_view{};
     return fmt::format("{}/{}.jsonl.zst",
@@ -373,19 +373,19 @@ BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter
     }
 }
 
-std::string BatchOutput::unfinished() const {
-    return batch_.empty() && files_ ? files_->unfinished() : batch_;
+std::string BatchOutput::unconfirmed_batch() const {
+    return batch_.empty() && files_ ? files_->unconfirmed_batch() : batch_;
 }
 
-std::string BatchOutput::file_name_of(const bus::Collected& record) const {
+std::string BatchOutput::file_name_of(const bus::CollectedRecord& record) const {
     return folder_ ? collected_file_name(record) : file_;
 }
 
-int BatchOutput::write(const std::string& batch, const std::vector<bus::Collected>& records) {
+int BatchOutput::write(const std::string& batch, const std::vector<bus::CollectedRecord>& records) {
     pending_.clear();
     std::map<std::string, std::string> texts;
     invalid_lines_ = 0;
-    for (const bus::Collected& collected : records) {
+    for (const bus::CollectedRecord& collected : records) {
         if (!filter::is_sound_record(collected.line)) {
             ++invalid_lines_;
             continue;
@@ -418,9 +418,9 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
 
 /// Confirms the batch. Text on standard output cannot be taken back, so only confirmed batches are
 /// written to it.
-void BatchOutput::keep() {
+void BatchOutput::confirm_batch() {
     if (files_) {
-        files_->keep();
+        files_->confirm_batch();
     }
     std::string block;
     for (const std::string& line : pending_) {
@@ -441,8 +441,8 @@ void BatchOutput::keep() {
     }
 }
 
-int BatchOutput::take_back() {
-    const int error = files_ ? files_->take_back() : 0;
+int BatchOutput::roll_back_batch() {
+    const int error = files_ ? files_->roll_back_batch() : 0;
     if (error == 0) {
         pending_.clear();
         batch_.clear();

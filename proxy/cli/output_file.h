@@ -109,11 +109,11 @@ class BatchOutput final : public bus::BatchSink {
     BatchOutput(const std::string& output, std::optional<filter::Filter> filter,
                 LineChecks& checks);
 
-    [[nodiscard]] std::string unfinished() const override;
+    [[nodiscard]] std::string unconfirmed_batch() const override;
     [[nodiscard]] int write(const std::string& batch,
-                            const std::vector<bus::Collected>& records) override;
-    void keep() override;
-    [[nodiscard]] int take_back() override;
+                            const std::vector<bus::CollectedRecord>& records) override;
+    void confirm_batch() override;
+    [[nodiscard]] int roll_back_batch() override;
 
     /// True if the reader of standard output is gone.
     [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
@@ -123,7 +123,7 @@ class BatchOutput final : public bus::BatchSink {
     [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
 
   private:
-    [[nodiscard]] std::string file_name_of(const bus::Collected& record) const;
+    [[nodiscard]] std::string file_name_of(const bus::CollectedRecord& record) const;
 
     std::optional<filter::Filter> filter_;
     LineChecks* checks_;
@@ -139,6 +139,6 @@ class BatchOutput final : public bus::BatchSink {
 
 /// Returns the file name of a record: SERVER/2026-11-22T18Z.jsonl.zst, by its time. A missing
 /// server or time becomes "other".
-[[nodiscard]] std::string collected_file_name(const bus::Collected& record);
+[[nodiscard]] std::string collected_file_name(const bus::CollectedRecord& record);
 
 } // namespace tw::cli

@@ -255,7 +255,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     } catch (const capture::NoInterfaceError& error) {
         sink::print_error("{}", error.what());
         return kExitNotYet;
-    } catch (const capture::NoRightError& error) {
+    } catch (const capture::NoPermissionError& error) {
         throw UsageError{fmt::format(
             "{}: this needs CAP_NET_RAW: run 'sudo setcap cap_net_raw=ep TWSCOPE' with this "
             "program's path, set AmbientCapabilities=CAP_NET_RAW in its systemd unit, or use sudo",

@@ -489,7 +489,7 @@ std::filesystem::path TapFlags::state_folder() const {
 
 capture::ServerGuess TapFlags::guess() const {
     capture::ServerGuess guess;
-    guess.take(capture::ServerGuess::Taken::recognised);
+    guess.select_traffic(capture::ServerGuess::TrafficSelection::recognised);
     for (const std::string& server : servers) {
         add_server(guess, server);
     }

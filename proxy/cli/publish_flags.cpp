@@ -63,7 +63,7 @@ BusUrl parse_bus_url(const std::string& url) {
     if (!good) {
         throw UsageError{fmt::format("--bus {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
                                      "example nats://127.0.0.1:4222",
-                                     bus::shown_url(url))};
+                                     bus::url_without_password(url))};
     }
     return parsed;
 }
@@ -135,7 +135,7 @@ std::string BusAccessFlags::stream() const {
     return name.empty() ? bus::kStream : name;
 }
 
-bus::Access BusAccessFlags::access() const {
+bus::BusAccess BusAccessFlags::access() const {
     if (!url.empty() && !urls.empty()) {
         throw UsageError{"--bus and --nats name one thing; give --bus alone"};
     }
@@ -245,7 +245,7 @@ bus::PublishOptions BusFlags::options(const std::string& server, bool many) cons
     const std::uint64_t spool_bytes = check_spool();
     return {.access = access.access(),
             .stream = access.stream(),
-            .server = many ? bus::many_servers(own) : own,
+            .server = many ? bus::multi_server_name(own) : own,
             .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
                        .bytes = kept.bytes,
                        .replicas = replicas},
@@ -253,13 +253,13 @@ bus::PublishOptions BusFlags::options(const std::string& server, bool many) cons
             .spool_bytes = spool_bytes};
 }
 
-std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::Patience patience,
+std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::BusTimeouts timeouts,
                                                bool many) const {
     if (!on()) {
         return nullptr;
     }
     try {
-        return std::make_unique<bus::BusOutput>(options(server, many), patience);
+        return std::make_unique<bus::BusOutput>(options(server, many), timeouts);
     } catch (const std::system_error& error) {
         throw UsageError{fmt::format("--spool {}: {}; name a writable folder whose parent exists",
                                      spool, error.code().message())};
@@ -372,8 +372,8 @@ std::vector<web::HttpAddress> HttpFlags::where() const {
     return all;
 }
 
-std::vector<web::Listening> HttpFlags::listen() const {
-    std::vector<web::Listening> listening;
+std::vector<web::ListeningSocket> HttpFlags::listen() const {
+    std::vector<web::ListeningSocket> listening;
     try {
         for (const web::HttpAddress& each : where()) {
             listening.emplace_back(each);

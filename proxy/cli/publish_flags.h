@@ -37,7 +37,7 @@ struct BusAccessFlags {
     [[nodiscard]] bool on() const { return !url.empty() || !urls.empty(); }
 
     /// How to connect to the bus. Errors: UsageError, also for files that cannot be read.
-    [[nodiscard]] bus::Access access() const;
+    [[nodiscard]] bus::BusAccess access() const;
     /// The stream's name. Errors: UsageError.
     [[nodiscard]] std::string stream() const;
 
@@ -74,7 +74,7 @@ struct BusFlags {
     /// Opens the bus output; returns null if nothing is published.
     /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<bus::BusOutput>
-    open(const std::string& server, bus::Patience patience, bool many = false) const;
+    open(const std::string& server, bus::BusTimeouts timeouts, bool many = false) const;
 };
 
 /// Waits for acknowledgements and prints on standard error how many records were not published.
@@ -94,7 +94,7 @@ struct HttpFlags {
     std::vector<std::string> addresses; ///< empty if there is no page
     web::AdminOptions admin{
         .unknown_host_hint = "start twscope with --http-host NAME",
-        .access = {.how = "twscope logs where to find it at start (see --http-token-file)"}};
+        .access = {.token_hint = "twscope logs where to find it at start (see --http-token-file)"}};
     std::string token_file; ///< empty for the file in the state folder
     std::string recordings; ///< folder; empty if the page cannot record
 
@@ -110,7 +110,7 @@ struct HttpFlags {
 
     /// Binds the page's addresses.
     /// Errors: relay::NotYetError for an address that may become available; UsageError.
-    [[nodiscard]] std::vector<web::Listening> listen() const;
+    [[nodiscard]] std::vector<web::ListeningSocket> listen() const;
 
     /// How the page may record; nullopt if it may not.
     /// Errors: UsageError without a page, or for a folder that cannot be written to.

@@ -271,8 +271,8 @@ int verify(RecordsFiles& files) {
          .line = [&](std::string_view line) { check.on_line(line, filter::read_head(line)); },
          .end = [&](const sink::LineReader& reader) { check.end_file(reader); },
          .pause = [] {}});
-    fmt::print("{}", record::terminal_lines(check.text()));
-    return check.whole() ? 0 : kExitFailed;
+    fmt::print("{}", record::terminal_lines(check.report_text()));
+    return check.is_whole() ? 0 : kExitFailed;
 }
 
 /// Checks that all files are recordings, before anything is written. Errors: UsageError for a file

@@ -48,7 +48,7 @@ std::string clients_text(const replay::ReplayResult& result) {
     std::string text =
         fmt::format("clients: {}, {} entered the game", result.clients, result.entered);
     for (const auto& [ending, what] : kEndings) {
-        if (const std::size_t count = result.ended(ending); count != 0) {
+        if (const std::size_t count = result.num_ended(ending); count != 0) {
             text += fmt::format(", {} {}", count, what);
         }
     }
@@ -57,14 +57,14 @@ std::string clients_text(const replay::ReplayResult& result) {
 
 /// Describes what a replay did. `withheld`: messages of its scripts that were not sent.
 std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld) {
-    const replay::ClientTally& tally = result.tally;
+    const replay::ClientCounts& counts = result.counts;
     const auto& totals = result.totals;
     std::string text = clients_text(result);
     text += fmt::format(
         "sent: {}, {} in {:.1f} s; {} resent, {} skipped, {} withheld\n",
-        record::counted(tally.inputs, "input[s]"), record::counted(tally.messages, "message[s]"),
+        record::counted(counts.inputs, "input[s]"), record::counted(counts.messages, "message[s]"),
         result.seconds, record::counted(result.resent, "chunk[s]"),
-        record::counted(tally.skipped, "input[s]"), record::counted(withheld, "message[s]"));
+        record::counted(counts.skipped, "input[s]"), record::counted(withheld, "message[s]"));
     text +=
         fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
                     "an unknown base\n",
@@ -72,13 +72,13 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
                     totals.mismatched, totals.undecodable, totals.unknown_base);
     text += fmt::format("lost: {} missing, {} incomplete, {} of {} pings\n",
                         record::counted(totals.missed, "snapshot[s]"), totals.incomplete,
-                        tally.pings - tally.round_trip_us.count, tally.pings);
-    if (tally.round_trip_us.count != 0) {
+                        counts.pings - counts.round_trip_us.count, counts.pings);
+    if (counts.round_trip_us.count != 0) {
         constexpr double kThousand = 1000;
         text += fmt::format("round trip: {:.2f} ms on average, {:.2f} to {:.2f}\n",
-                            tally.round_trip_us.mean() / kThousand,
-                            static_cast<double>(tally.round_trip_us.min) / kThousand,
-                            static_cast<double>(tally.round_trip_us.max) / kThousand);
+                            counts.round_trip_us.mean() / kThousand,
+                            static_cast<double>(counts.round_trip_us.min) / kThousand,
+                            static_cast<double>(counts.round_trip_us.max) / kThousand);
     }
     return text;
 }
@@ -163,11 +163,11 @@ void ReplayCommand::read_scripts() {
     capture::CaptureRun captured{named.files(), capture::ServerGuess{}};
     captured.read(inspector);
     damaged_ = captured.damaged();
-    if (reader.cut()) {
+    if (reader.is_truncated()) {
         sink::print_error("{}: does not fit in memory; only its beginning is played",
                           flags_->capture);
     }
-    scripts_ = reader.take();
+    scripts_ = reader.take_scripts();
     if (flags_->session != 0) {
         std::erase_if(scripts_, [this](const replay::ClientScript& script) {
             return script.session != flags_->session;
@@ -224,16 +224,16 @@ int ReplayCommand::report_run(const replay::ReplayResult& result) {
     auto checks = fail_on_.checks(result.totals, "--fail-on");
     analyze::add_checks(checks, written_->expectations().report(), "--expect");
     const int code = report_result(
-        analyze::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
+        analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
-    if (result.ended(Ending::unanswered) == result.clients) {
+    if (result.num_ended(Ending::unanswered) == result.clients) {
         sink::print_error("no answer from {}; is the server running?", flags_->server);
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
         sink::print_error("the server said: {}", record::terminal_text(result.reason));
     }
-    if (result.ended(Ending::refused) == result.clients) {
+    if (result.num_ended(Ending::refused) == result.clients) {
         sink::print_error("{} let no client in; if it needs a password, give --password",
                           flags_->server);
         return kExitUsage;
@@ -241,7 +241,8 @@ int ReplayCommand::report_run(const replay::ReplayResult& result) {
     if (code != 0) {
         return code;
     }
-    const std::size_t fine = result.ended(Ending::finished) + result.ended(Ending::interrupted);
+    const std::size_t fine =
+        result.num_ended(Ending::finished) + result.num_ended(Ending::interrupted);
     return fine == result.clients && result.send_errors == 0 ? 0 : kExitFailed;
 }
 

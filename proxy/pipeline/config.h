@@ -79,7 +79,7 @@ struct Outputs {
     record::RecordSink* findings = nullptr; ///< findings of sessions and worlds as text
     record::RecordSink* sessions = nullptr; ///< gets all records of sessions, whatever `views` is
     web::StatusBoard* board = nullptr;      ///< state for the live page
-    web::Feed* feed = nullptr;              ///< data for the page's viewers
+    web::PageFeed* feed = nullptr;          ///< data for the page's viewers
     WorldRun* worlds = nullptr;             ///< makes merged worlds
     /// Requests a full snapshot for a session; returns false on failure.
     std::function<bool(std::uint32_t session)> resync{};

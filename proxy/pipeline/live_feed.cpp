@@ -43,7 +43,7 @@ constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 void LedgerWhileViewed::on_datagram(const record::RecordHead& head,
                                     std::span<const std::byte> datagram) {
-    counting_ = watch_->bytes();
+    counting_ = interest_->wants_bytes();
     if (counting_) [[unlikely]] {
         attribution_.on_datagram(head, datagram);
     }
@@ -99,29 +99,29 @@ void LedgerWhileViewed::on_datagram_end() {
 }
 
 void LiveFeed::Lines::write(std::string_view block) {
-    if (batch_->lines.size() + block.size() > web::Batch::kMaxLineBytes) {
+    if (batch_->lines.size() + block.size() > web::ViewerBatch::kMaxLineBytes) {
         batch_->lost_lines += sink::lines_in(block);
         return;
     }
     batch_->lines += block;
 }
 
-LiveFeed::LiveFeed(web::Feed& feed, std::size_t worker, const snapshot::ObjectSet& objects)
+LiveFeed::LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects)
     : feed_{&feed}, worker_{worker}, json_{{.items = sink::ItemChoice::none, .objects = &objects},
                                            lines_},
-      ledger_{feed.watch}, items_{objects} {}
+      ledger_{feed.interest}, items_{objects} {}
 
 void LiveFeed::on_record(const record::Record& record) {
-    const web::Watch& watch = feed_->watch;
-    if (!watch.any()) [[likely]] {
+    const web::ViewerInterest& interest = feed_->interest;
+    if (!interest.wants_any()) [[likely]] {
         return;
     }
-    if (watch.log()) {
+    if (interest.wants_log()) {
         json_.on_record(record);
         has_lines_ = true;
     }
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record);
-        snapshot != nullptr && watch.session((*snapshot)->head.session)) {
+        snapshot != nullptr && interest.wants_session((*snapshot)->head.session)) {
         add_snapshot(**snapshot);
     }
 }
@@ -140,7 +140,7 @@ void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
 }
 
 void LiveFeed::add_ledger(Clock::time_point now) {
-    if (!feed_->watch.bytes() || now - ledger_sent_at_ < kLedgerInterval) {
+    if (!feed_->interest.wants_bytes() || now - ledger_sent_at_ < kLedgerInterval) {
         return;
     }
     ledger_sent_at_ = now;
@@ -165,7 +165,7 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
         return;
     }
     // try_put() exchanges the batch for one that the page has read.
-    if (!feed_->watch.any() || feed_->try_put(worker_, batch_)) {
+    if (!feed_->interest.wants_any() || feed_->try_put(worker_, batch_)) {
         batch_.clear();
     }
 }
@@ -211,7 +211,7 @@ bool PageWorld::select_server(const record::WorldRecord& world) {
 
 void PageWorld::on_record(const record::Record& record) {
     const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
-    if (found == nullptr || !feed_->watch.world() || !select_server(**found)) {
+    if (found == nullptr || !feed_->interest.wants_world() || !select_server(**found)) {
         return;
     }
     const record::WorldRecord& world = **found;
@@ -225,7 +225,7 @@ void PageWorld::on_record(const record::Record& record) {
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
     const record::Timestamp since = world.head.time - line_written_at_;
-    if (feed_->watch.world_line() && (since >= kLineInterval || since < 0)) {
+    if (feed_->interest.wants_world_line() && (since >= kLineInterval || since < 0)) {
         line_written_at_ = world.head.time;
         write_line(world);
     }
@@ -243,10 +243,10 @@ void PageWorld::flush_to_page() {
     if (batch_.empty()) {
         return;
     }
-    if (!feed_->watch.world()) {
+    if (!feed_->interest.wants_world()) {
         batch_.clear();
         tick_ = snapshot::kNoBase;
-    } else if (feed_->try_put(feed_->world_box(), batch_)) {
+    } else if (feed_->try_put(feed_->world_mailbox_index(), batch_)) {
         batch_.clear(); // try_put() exchanged it for one that the page has read
     }
 }
@@ -387,7 +387,7 @@ void FindingContexts::finish_context(std::uint32_t session, SessionState& state)
     state.open.reset();
 }
 
-void FindingContexts::fill(web::View& view) const {
+void FindingContexts::fill(web::StatusView& view) const {
     view.finding_contexts.assign(contexts_.begin(), contexts_.end());
     for (const auto& [number, state] : sessions_) {
         if (state.open) {

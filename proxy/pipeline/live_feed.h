@@ -47,8 +47,8 @@ class PageItemConverter {
 /// these counts.
 class LedgerWhileViewed final : public inspect::Observer {
   public:
-    /// `watch` must outlive it.
-    explicit LedgerWhileViewed(const web::Watch& watch) : watch_{&watch} {}
+    /// `interest` must outlive this object.
+    explicit LedgerWhileViewed(const web::ViewerInterest& interest) : interest_{&interest} {}
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
     void on_packet(const wire::Packet& packet) override;
@@ -64,7 +64,7 @@ class LedgerWhileViewed final : public inspect::Observer {
     [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
 
   private:
-    const web::Watch* watch_;
+    const web::ViewerInterest* interest_;
     bool counting_ = false; ///< the current datagram is counted
     record::Ledger ledger_;
     inspect::Attribution attribution_{ledger_};
@@ -78,7 +78,7 @@ class LiveFeed final : public record::RecordSink {
 
     /// `feed` and `objects` must outlive it. `worker`: the index of the worker's mailbox in the
     /// feed.
-    LiveFeed(web::Feed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
+    LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 
@@ -96,20 +96,20 @@ class LiveFeed final : public record::RecordSink {
     /// Appends JSON lines to a batch.
     class Lines final : public sink::Output {
       public:
-        explicit Lines(web::Batch& batch) : batch_{&batch} {}
+        explicit Lines(web::ViewerBatch& batch) : batch_{&batch} {}
 
         void write(std::string_view block) override;
 
       private:
-        web::Batch* batch_;
+        web::ViewerBatch* batch_;
     };
 
     void add_snapshot(const record::SnapshotRecord& record);
     void add_ledger(Clock::time_point now);
 
-    web::Feed* feed_;
+    web::PageFeed* feed_;
     std::size_t worker_;
-    web::Batch batch_;
+    web::ViewerBatch batch_;
     Lines lines_{batch_};
     sink::JsonLines json_;
     bool has_lines_ = false; ///< lines in json_ that are not yet in batch_
@@ -123,16 +123,17 @@ class LiveFeed final : public record::RecordSink {
 class InputsWhileViewed final : public world::InputSink {
   public:
     /// Both must outlive it.
-    InputsWhileViewed(const web::Watch& watch, world::InputSink& to) : watch_{&watch}, to_{&to} {}
+    InputsWhileViewed(const web::ViewerInterest& interest, world::InputSink& to)
+        : interest_{&interest}, to_{&to} {}
 
     void on_input(const world::Input& input) override {
-        if (input.kind != world::Input::Kind::snapshot || watch_->world()) {
+        if (input.kind != world::Input::Kind::snapshot || interest_->wants_world()) {
             to_->on_input(input);
         }
     }
 
   private:
-    const web::Watch* watch_;
+    const web::ViewerInterest* interest_;
     world::InputSink* to_;
 };
 
@@ -141,7 +142,7 @@ class InputsWhileViewed final : public world::InputSink {
 class PageWorld final : public record::RecordSink {
   public:
     /// Both must outlive it.
-    PageWorld(web::Feed& feed, const snapshot::ObjectSet& objects)
+    PageWorld(web::PageFeed& feed, const snapshot::ObjectSet& objects)
         : feed_{&feed}, objects_{&objects}, items_{objects} {}
 
     void on_record(const record::Record& record) override;
@@ -154,10 +155,10 @@ class PageWorld final : public record::RecordSink {
     [[nodiscard]] bool select_server(const record::WorldRecord& world);
     void write_line(const record::WorldRecord& world);
 
-    web::Feed* feed_;
+    web::PageFeed* feed_;
     const snapshot::ObjectSet* objects_;
     PageItemConverter items_;
-    web::Batch batch_;
+    web::ViewerBatch batch_;
     std::string server_; ///< the server whose world is shown
     std::uint32_t views_ = 0;
     record::Timestamp shown_at_ = 0; ///< time of the last shown world
@@ -188,7 +189,7 @@ class FindingContexts final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
     /// Copies all contexts, also unfinished ones, into the view.
-    void fill(web::View& view) const;
+    void fill(web::StatusView& view) const;
 
   private:
     /// A session's last valid snapshot.

@@ -379,16 +379,16 @@ json::object keys_json(filter::KeyScope scope, filter::Described described) {
 
 } // namespace
 
-tl::expected<web::LineFilter, web::Complaint> make_line_filter(const std::string& text,
-                                                               const wire::ModDescription& mod) {
+tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::string& text,
+                                                                const wire::ModDescription& mod) {
     auto filter = filter::Filter::parse(text, {.described = filter::described_in(mod)});
     if (!filter) {
-        return tl::unexpected{web::Complaint{.message = std::move(filter.error().message),
-                                             .offset = filter.error().offset}};
+        return tl::unexpected{web::InputError{.message = std::move(filter.error().message),
+                                              .offset = filter.error().offset}};
     }
     if (const std::string_view key = filter::find_impossible_key(*filter); !key.empty()) {
         return tl::unexpected{
-            web::Complaint{.message = fmt::format("'{}' is not in the lines of the log", key)}};
+            web::InputError{.message = fmt::format("'{}' is not in the lines of the log", key)}};
     }
     return [filter = *std::move(filter)](std::string_view line) {
         return filter::matches_line(filter, line);
@@ -409,7 +409,7 @@ std::string filter_keys_json(const wire::ModDescription& mod) {
            '\n';
 }
 
-std::string snapshot_line(const web::SeenSnapshot& seen, const snapshot::SnapshotView& items,
+std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::SnapshotView& items,
                           std::shared_ptr<const map::Physics> physics,
                           const snapshot::ObjectSet& objects) {
     record::TypeNames types{objects};

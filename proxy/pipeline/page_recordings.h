@@ -174,7 +174,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
 /// Compiles a filter for record lines.
 /// Errors: those of the filter language, or that no line of the page's log has a key of the filter.
-[[nodiscard]] tl::expected<web::LineFilter, web::Complaint>
+[[nodiscard]] tl::expected<web::LineFilter, web::InputError>
 make_line_filter(const std::string& text, const wire::ModDescription& mod);
 
 /// The names that filters can use, for completion: keys of records and items, item types, and the
@@ -182,7 +182,7 @@ make_line_filter(const std::string& text, const wire::ModDescription& mod);
 [[nodiscard]] std::string filter_keys_json(const wire::ModDescription& mod);
 
 /// A snapshot as a record line with all its items; `physics` may be null.
-[[nodiscard]] std::string snapshot_line(const web::SeenSnapshot& seen,
+[[nodiscard]] std::string snapshot_line(const web::InspectedSnapshot& seen,
                                         const snapshot::SnapshotView& items,
                                         std::shared_ptr<const map::Physics> physics,
                                         const snapshot::ObjectSet& objects);

@@ -113,8 +113,8 @@ void Pipeline::add_datagram_sink(Sink& sink) {
     sinks_.add(sink);
 }
 
-void Pipeline::fill(web::View& view) {
-    live_->fill(view, inspector_);
+void Pipeline::fill(web::StatusView& view) {
+    live_->fill_view(view, inspector_);
     contexts_->fill(view);
 }
 

@@ -114,7 +114,7 @@ class Pipeline {
     [[nodiscard]] LiveFeed* feed() { return feed_ ? &*feed_ : nullptr; }
 
     /// Fills in the state that the live page shows. Precondition: there is a page.
-    void fill(web::View& view);
+    void fill(web::StatusView& view);
     /// Passes collected data to the outputs. Call it several times a second.
     void flush(record::Timestamp now);
     /// Finishes the outputs. No datagram may follow.

@@ -95,7 +95,7 @@ class Worker {
     std::unordered_set<std::uint32_t> restored_;
     web::StatusBoard* board_;
     unsigned index_;
-    web::View view_; ///< member only to reuse its memory
+    web::StatusView view_; ///< member only to reuse its memory
     base::Clock::time_point flushed_;
     base::Clock::time_point published_;
     bool needs_flush_ = false;  ///< events were read since the last flush

@@ -145,7 +145,7 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     if (config.makes_worlds()) {
         sinks_.add(written_);
     } else {
-        page_watch_ = &outputs.feed->watch;
+        page_interest_ = &outputs.feed->interest;
     }
     if (config.makes_worlds() && config.demos) {
         sinks_.add(demos_.emplace(*config.demos, *outputs.files));
@@ -155,8 +155,8 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
         sources_.push_back(std::make_unique<Source>());
-        if (page_watch_ != nullptr) {
-            sources_.back()->watched.emplace(*page_watch_, *sources_.back()->queue);
+        if (page_interest_ != nullptr) {
+            sources_.back()->watched.emplace(*page_interest_, *sources_.back()->queue);
         }
     }
     thread_ = std::thread{[this] { run(); }};
@@ -219,7 +219,7 @@ void WorldRun::run() {
     while (true) {
         const bool ending = ending_.load(std::memory_order_acquire);
         const bool any = fetch_inputs();
-        merge_inputs(page_watch_ != nullptr); // for the page, inputs need not be ordered
+        merge_inputs(page_interest_ != nullptr); // for the page, inputs need not be ordered
         if (page_) {
             page_->flush_to_page();
         }
@@ -243,24 +243,25 @@ void WorldRun::run() {
 }
 
 void WorldRun::pause() {
-    if (page_watch_ != nullptr && !page_watch_->world()) {
-        page_watch_->await_world(kIdleInterval);
+    if (page_interest_ != nullptr && !page_interest_->wants_world()) {
+        page_interest_->wait_for_world_viewer(kIdleInterval);
     } else {
-        std::this_thread::sleep_for(page_watch_ != nullptr ? kPagePause : kRoundPause);
+        std::this_thread::sleep_for(page_interest_ != nullptr ? kPagePause : kRoundPause);
     }
 }
 
 void WorldRun::finish() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
-        if (page_watch_ != nullptr) {
-            page_watch_->stop_waiting();
+        if (page_interest_ != nullptr) {
+            page_interest_->stop_waiting();
         }
         thread_.join();
         if (demos_) {
             log_demo_losses();
         }
-        if (const auto dropped = totals().worlds.dropped; dropped != 0 && page_watch_ == nullptr) {
+        if (const auto dropped = totals().worlds.dropped;
+            dropped != 0 && page_interest_ == nullptr) {
             spdlog::warn("{} in no world: too many servers at once, or more snapshots than could "
                          "be merged",
                          record::counted(dropped, "snapshot[s] [is|are]"));
@@ -279,7 +280,7 @@ void WorldRun::log_demo_losses() {
 
 WorkerResult WorldRun::take_result() const {
     WorkerResult result{.expectations = written_.expectations().list()};
-    if (page_watch_ == nullptr) {
+    if (page_interest_ == nullptr) {
         merger_.totals().add_findings_to(result.totals);
     }
     if (demos_) {

@@ -167,7 +167,7 @@ class WorldRun {
     std::optional<sink::WorldDemo> demos_;
     std::optional<PageWorld> page_;
     /// Wakes the thread when a viewer appears; null unless only the page shows worlds.
-    web::Watch* page_watch_ = nullptr;
+    web::ViewerInterest* page_interest_ = nullptr;
     Fanout sinks_;
     world::Merger merger_;
     Inputs inputs_{*this}; ///< passes the inputs of all workers to merger_

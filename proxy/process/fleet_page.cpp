@@ -296,7 +296,8 @@ void FleetBoard::add_finding(const Sender& from, Server& server, const filter::L
         findings_[static_cast<std::size_t>(*id)] += count;
     }
     if (*id == record::FindingId::snapshot_explained) {
-        web::explain_line(recent_findings_, with_server(record::describe_explained(finding)));
+        web::replace_finding_line(recent_findings_,
+                                  with_server(record::describe_explained(finding)));
         return;
     }
     if (severity == record::Severity::info) {
@@ -306,7 +307,7 @@ void FleetBoard::add_finding(const Sender& from, Server& server, const filter::L
     if (session != nullptr) {
         session->view.findings += count;
     }
-    if (recent_findings_.size() == web::View::kMaxFindings) {
+    if (recent_findings_.size() == web::StatusView::kMaxFindings) {
         recent_findings_.pop_front();
     }
     recent_findings_.push_back({.time_ms = unix_ms(head.time),
@@ -326,7 +327,7 @@ void FleetBoard::update_silence(Server& server, const filter::LineHead& head,
     }
 }
 
-void FleetBoard::show(const std::string& name, const Server& server, web::State& state) {
+void FleetBoard::show(const std::string& name, const Server& server, web::RunState& state) {
     const auto is_connected = [](const auto& each) { return each.second.view.connected; };
     web::ServerState& shown = state.servers.emplace_back();
     shown.name = name;
@@ -343,7 +344,7 @@ void FleetBoard::show(const std::string& name, const Server& server, web::State&
 
 /// Adds up to `most` sessions to the view, those of players first.
 void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                               web::View& view) {
+                               web::StatusView& view) {
     view.sessions_open = open.size();
     std::stable_partition(open.begin(), open.end(),
                           [](const auto* each) { return each->connected; });
@@ -352,7 +353,8 @@ void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::s
                            [](const auto* each) { return *each; });
 }
 
-void FleetBoard::show(web::State& state, const ServerPages& pages, std::string_view chosen) const {
+void FleetBoard::show(web::RunState& state, const ServerPages& pages,
+                      std::string_view chosen) const {
     std::vector<const web::SessionView*> open;
     for (const auto& [name, server] : servers_) {
         show(name, server, state);
@@ -364,7 +366,7 @@ void FleetBoard::show(web::State& state, const ServerPages& pages, std::string_v
             }
         }
     }
-    fill_sessions(std::move(open), chosen.empty() ? web::View::kMaxSessions : kMaxSessions,
+    fill_sessions(std::move(open), chosen.empty() ? web::StatusView::kMaxSessions : kMaxSessions,
                   state.view);
     state.view.findings = recent_findings_;
     state.view.totals.findings = findings_;
@@ -400,7 +402,7 @@ FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescript
 
 void FleetPage::start() {
     admin_.start();
-    for (const web::HttpAddress& where : admin_.server().where()) {
+    for (const web::HttpAddress& where : admin_.server().addresses()) {
         log_address(where);
     }
 }
@@ -428,11 +430,11 @@ void FleetPage::add(const Sender& from, std::string_view line) {
         const std::scoped_lock lock{mutex_};
         board_.add(from, line, now_ms());
     }
-    if (!feed_.watch.log()) {
+    if (!feed_.interest.wants_log()) {
         return;
     }
     const std::string text = to_log_line(from.server, line);
-    if (batch_.lines.size() + text.size() < web::Batch::kMaxLineBytes) {
+    if (batch_.lines.size() + text.size() < web::ViewerBatch::kMaxLineBytes) {
         batch_.lines.append(text).push_back('\n');
     } else {
         ++batch_.lost_lines;
@@ -450,8 +452,8 @@ void FleetPage::set_delay_reason(std::string reason) {
     delay_reason_ = std::move(reason);
 }
 
-web::State FleetPage::state(std::string_view server) const {
-    web::State state;
+web::RunState FleetPage::state(std::string_view server) const {
+    web::RunState state;
     state.version = TWSCOPE_VERSION;
     state.now_ms = now_ms();
     state.started_ms = started_ms_;
@@ -459,7 +461,7 @@ web::State FleetPage::state(std::string_view server) const {
     const std::scoped_lock lock{mutex_};
     state.stream = web::StreamState{.name = stream_.name, .trouble = delay_reason_};
     board_.show(state, stream_.pages, server);
-    state.http_turned_away = admin_.server().turned_away();
+    state.http_connections_rejected = admin_.server().rejected_connections();
     return state;
 }
 
@@ -471,7 +473,7 @@ web::Health FleetPage::ready() const {
                         : fmt::format("no records from the bus: {}", delay_reason_)};
 }
 
-web::Sources FleetPage::sources() {
+web::PageSources FleetPage::sources() {
     return {
         .state = [this] { return state(); },
         .state_of = [this](const std::string& server) { return state(server); },
@@ -490,7 +492,7 @@ web::Sources FleetPage::sources() {
                     }},
         .view = {.feed = &feed_,
                  .objects = &mod_->objects,
-                 .snapshot_line = [](const web::SeenSnapshot& /*seen*/,
+                 .snapshot_line = [](const web::InspectedSnapshot& /*seen*/,
                                      const snapshot::SnapshotView& /*items*/) {
                      return std::string{};
                  }}};

@@ -56,8 +56,8 @@ class FleetBoard {
     void add(const Sender& from, std::string_view line, std::int64_t now_ms);
 
     /// Fills in servers, findings, the record count, and sessions. `chosen`: the server whose
-    /// sessions are included; empty: those of all servers, up to web::View::kMaxSessions.
-    void show(web::State& state, const ServerPages& pages, std::string_view chosen = {}) const;
+    /// sessions are included; empty: those of all servers, up to web::StatusView::kMaxSessions.
+    void show(web::RunState& state, const ServerPages& pages, std::string_view chosen = {}) const;
 
   private:
     struct Session {
@@ -81,9 +81,9 @@ class FleetBoard {
 
     using Object = boost::json::object;
 
-    static void show(const std::string& name, const Server& server, web::State& state);
+    static void show(const std::string& name, const Server& server, web::RunState& state);
     static void fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                              web::View& view);
+                              web::StatusView& view);
     [[nodiscard]] Server* find_or_add_server(std::string_view name, const filter::LineHead& head);
     static void note_run(Server& server, std::string_view run);
     void add_record(const Sender& from, Server& server, const filter::LineHead& head,
@@ -139,9 +139,9 @@ class FleetPage {
   private:
     void log_address(const web::HttpAddress& where) const;
     /// `server`: the server whose sessions are included; empty: all.
-    [[nodiscard]] web::State state(std::string_view server = {}) const;
+    [[nodiscard]] web::RunState state(std::string_view server = {}) const;
     [[nodiscard]] web::Health ready() const;
-    [[nodiscard]] web::Sources sources();
+    [[nodiscard]] web::PageSources sources();
 
     Stream stream_;
     PageToken token_;
@@ -153,9 +153,9 @@ class FleetPage {
     mutable std::mutex mutex_; ///< guards board_ and delay_reason_
     FleetBoard board_;
     std::string delay_reason_ = "not reached yet";
-    web::Batch batch_; ///< used by the adding thread
-    web::Feed feed_{1};
-    web::Admin admin_; ///< last member, because its thread uses the others
+    web::ViewerBatch batch_; ///< used by the adding thread
+    web::PageFeed feed_{1};
+    web::AdminServer admin_; ///< last member, because its thread uses the others
 };
 
 } // namespace tw::process

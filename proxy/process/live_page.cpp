@@ -197,7 +197,7 @@ LivePage::~LivePage() {
 void LivePage::start() {
     check_relay();
     admin_.start();
-    for (const web::HttpAddress& where : admin_.server().where()) {
+    for (const web::HttpAddress& where : admin_.server().addresses()) {
         log_address(where);
     }
 }
@@ -239,7 +239,7 @@ void LivePage::set_silence(relay::ServerIndex server,
     }
 }
 
-web::Sources LivePage::sources() {
+web::PageSources LivePage::sources() {
     std::function<bool(std::uint32_t)> flight;
     if (parts_.write_flight) {
         flight = [this](std::uint32_t session) { return write_flight(session); };
@@ -263,7 +263,7 @@ web::Sources LivePage::sources() {
                     }},
         .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
                  .objects = &parts_.mod->objects,
-                 .snapshot_line = [this](const web::SeenSnapshot& seen,
+                 .snapshot_line = [this](const web::InspectedSnapshot& seen,
                                          const snapshot::SnapshotView& items) {
                      return pipeline::snapshot_line(seen, items, map_of_session(seen.session),
                                                     parts_.mod->objects);
@@ -310,27 +310,27 @@ std::optional<std::string> LivePage::explain(std::uint32_t session, std::int64_t
                : std::optional{explain_finding_(*found->lines, session, tick)};
 }
 
-web::State LivePage::state() const {
-    web::State state{.version = TWSCOPE_VERSION,
-                     .now_ms = in_ms(base::now_utc()),
-                     .started_ms = in_ms(parts_.relay->started()),
-                     .listen = {},
-                     .server = parts_.relay->server(),
-                     .impairment = parts_.impairment->settings(),
-                     .observer = parts_.observer,
-                     .inspecting = parts_.inspecting,
-                     .relay = relay_state(parts_.relay->counters()),
-                     .recording = {},
-                     .view = parts_.board->read()};
+web::RunState LivePage::state() const {
+    web::RunState state{.version = TWSCOPE_VERSION,
+                        .now_ms = in_ms(base::now_utc()),
+                        .started_ms = in_ms(parts_.relay->started()),
+                        .listen = {},
+                        .server = parts_.relay->server(),
+                        .impairment = parts_.impairment->settings(),
+                        .observer = parts_.observer,
+                        .inspecting = parts_.inspecting,
+                        .relay = relay_state(parts_.relay->counters()),
+                        .recording = {},
+                        .view = parts_.board->read()};
     add_servers(state);
-    web::leave_out_closed_sessions(state);
+    web::subtract_closed_sessions(state);
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
         parts_.recordings->stop_failed();
         state.recording.page = parts_.recordings->state();
     }
     state.recording.bus = parts_.outputs->bus_totals();
-    state.http_turned_away = admin_.server().turned_away();
+    state.http_connections_rejected = admin_.server().rejected_connections();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();
@@ -339,7 +339,7 @@ web::State LivePage::state() const {
     return state;
 }
 
-void LivePage::add_servers(web::State& state) const {
+void LivePage::add_servers(web::RunState& state) const {
     const channel::RelayWindow& relay = *parts_.relay;
     const std::scoped_lock lock{mutex_};
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {

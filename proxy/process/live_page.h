@@ -99,7 +99,7 @@ class RelayLiveness {
 
 /// The settings of a run's live page.
 struct PageOptions {
-    std::vector<web::Listening> listening{};
+    std::vector<web::ListeningSocket> listening{};
     web::AdminOptions admin{};
     PageToken token{};
     bool log_is_private = false; ///< only people read the log, so it may contain the token
@@ -120,7 +120,7 @@ class LivePage {
         const channel::RelayWindow* relay;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
-        web::Feed* feed;
+        web::PageFeed* feed;
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
         std::uint32_t observer; ///< this observer's number within the run
@@ -156,19 +156,19 @@ class LivePage {
 
   private:
     void log_address(const web::HttpAddress& where) const;
-    [[nodiscard]] web::State state() const;
+    [[nodiscard]] web::RunState state() const;
     [[nodiscard]] web::Health relay_health() const;
     void check_ready(std::function<void(web::Health)> done);
     void probe_servers();
     void finish_probe(bool answered, std::uint64_t datagrams_before);
     void answer_waiters();
-    void add_servers(web::State& state) const;
+    void add_servers(web::RunState& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
     /// Makes the flight recorder write a session's data, or that of all with 0. Returns false if no
     /// such session is open.
     [[nodiscard]] bool write_flight(std::uint32_t session) const;
-    [[nodiscard]] web::Sources sources();
+    [[nodiscard]] web::PageSources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
     [[nodiscard]] std::shared_ptr<const map::Physics> map_of_session(std::uint32_t session) const;
 
@@ -195,7 +195,7 @@ class LivePage {
     std::map<relay::ServerIndex, ServerProbe> probes_;
     web::Health probe_result_; ///< the last probe's result; used on the io_context's thread
     std::chrono::steady_clock::time_point probed_at_;
-    web::Admin admin_;
+    web::AdminServer admin_;
 };
 
 /// The settings of a live page that is opened during the run, because another process, such as the
@@ -203,7 +203,7 @@ class LivePage {
 struct LatePageOptions {
     std::vector<web::HttpAddress> where{};
     /// Returns the page's options for these listening sockets. May throw.
-    std::function<PageOptions(std::vector<web::Listening> listening)> page{};
+    std::function<PageOptions(std::vector<web::ListeningSocket> listening)> page{};
 };
 
 /// Asks the relay's process for the page's listening sockets until they are available. The observer
@@ -233,7 +233,7 @@ class LatePage {
     LatePageOptions options_;
     std::function<void(PageOptions)> open_;
     boost::asio::steady_timer timer_;
-    std::vector<web::Listening> sockets_;
+    std::vector<web::ListeningSocket> sockets_;
     std::string reported_error_; ///< the last logged reason why the page is not open
     bool stopped_ = false;
 };

@@ -134,7 +134,7 @@ class ObserverRun {
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
     std::optional<web::StatusBoard> board_;
-    std::optional<web::Feed> feed_;
+    std::optional<web::PageFeed> feed_;
     boost::asio::io_context io_{1};
     std::optional<LivePage> page_;
     /// The latest token, if it differs from the page's initial one.

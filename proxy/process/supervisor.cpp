@@ -195,7 +195,7 @@ void Supervisor::open_page() {
         return;
     }
     try {
-        for (const web::Listening& each : options_.open_page()) {
+        for (const web::ListeningSocket& each : options_.open_page()) {
             send(channel::ControlMessage::page, {}, each.descriptor());
         }
     } catch (const std::exception& error) {

@@ -78,7 +78,7 @@ struct SupervisorOptions {
     std::vector<ReopenedOutput> outputs{};
     /// Opens the sockets of the live page for an observer that is confined. An exception is
     /// reported to the observer. Empty: no page.
-    std::function<std::vector<web::Listening>()> open_page{};
+    std::function<std::vector<web::ListeningSocket>()> open_page{};
     Terminal terminal{};
 };
 

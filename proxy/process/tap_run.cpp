@@ -83,8 +83,8 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     counters_->turns.add(1);
     counters_->kernel_dropped.add(kernel_dropped - dropped_);
     dropped_ = kernel_dropped;
-    counters_->sessions_refused.add(sessions_.refused() - refused_);
-    refused_ = sessions_.refused();
+    counters_->sessions_refused.add(sessions_.refused_datagrams() - refused_);
+    refused_ = sessions_.refused_datagrams();
     drops_.on_drop_count(now, kernel_dropped);
     if (idle) {
         sessions_.on_time(now);
@@ -143,11 +143,11 @@ void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction 
     counters.copies_lost.add(tap_.lost() - lost);
 }
 
-void TapFeed::on_end(std::uint64_t key, std::int64_t time, capture::Ended why) {
+void TapFeed::on_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) {
     close(key, time,
-          why == capture::Ended::idle        ? relay::CloseReason::idle
-          : why == capture::Ended::displaced ? relay::CloseReason::displaced
-                                             : relay::CloseReason::turned);
+          why == capture::SessionEnd::idle      ? relay::CloseReason::idle
+          : why == capture::SessionEnd::evicted ? relay::CloseReason::displaced
+                                                : relay::CloseReason::turned);
 }
 
 void TapFeed::close(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {

@@ -81,7 +81,7 @@ class TapFeed final : public capture::SessionReceiver {
                  const capture::CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
-    void on_end(std::uint64_t key, std::int64_t time, capture::Ended why) override;
+    void on_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) override;
 
   private:
     void close(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);

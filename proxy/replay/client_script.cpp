@@ -16,8 +16,8 @@ namespace {
 constexpr std::int32_t kMaxLead = 50;
 constexpr std::int32_t kUsualLead = 5;
 
-/// Returns by how many ticks an input is ahead of the newest snapshot; kUsualLead before the
-/// first snapshot.
+/// Returns the number of ticks by which an input is ahead of the newest snapshot; kUsualLead before
+/// the first snapshot.
 std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
         return kUsualLead;
@@ -55,7 +55,7 @@ ScriptReader::ScriptInProgress* ScriptReader::find_script() {
         return &found->second;
     }
     if (readings_.size() >= kMaxScripts) {
-        cut_ = true;
+        is_truncated_ = true;
         return nullptr;
     }
     return &readings_
@@ -136,7 +136,7 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
         ++script.withheld; // such messages are meant for the captured server only
         break;
     default:
-        break; // such messages belong to the connection
+        break; // the replaying client makes these messages itself
     }
 }
 
@@ -163,22 +163,22 @@ void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
     ClientScript& script = reading.script;
     const std::size_t size = bytes.size() + sizeof step;
     if (size > options_.max_bytes - bytes_) {
-        cut_ = true;
+        is_truncated_ = true;
         return;
     }
     bytes_ += size;
     // Nothing showed that the client entered the game, so the capture begins in the game.
     reading.entered = reading.entered.value_or(head_.time);
     const std::int64_t since = head_.time - *reading.entered;
-    // never decreases, although the clock may have been set back
-    step.at = std::max<std::int64_t>(since, script.length());
+    // The times of steps never decrease, even if the capture's clock was set back.
+    step.at = std::max<std::int64_t>(since, script.duration());
     step.offset = script.bytes.size();
     step.size = bytes.size();
     script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());
     script.steps.push_back(step);
 }
 
-std::vector<ClientScript> ScriptReader::take() {
+std::vector<ClientScript> ScriptReader::take_scripts() {
     std::vector<ClientScript> scripts;
     for (auto& [key, reading] : std::exchange(readings_, {})) {
         if (!reading.script.steps.empty()) {
@@ -278,7 +278,7 @@ Bytes start_info_message(const ClientScript& script) {
     return bytes;
 }
 
-Bytes nothing_pressed() {
+Bytes idle_input() {
     Bytes bytes;
     snapshot::encode_varint(kInputInts * 4, bytes);
     for (int each = 0; each < kInputInts; ++each) {

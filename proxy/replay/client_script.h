@@ -52,7 +52,7 @@ struct ClientScript {
         return std::span{bytes}.subspan(step.offset, step.size);
     }
 
-    [[nodiscard]] std::int64_t length() const { return steps.empty() ? 0 : steps.back().at; }
+    [[nodiscard]] std::int64_t duration() const { return steps.empty() ? 0 : steps.back().at; }
 };
 
 /// Extracts the scripts of captured clients from inspected traffic. Uses only messages that the
@@ -76,10 +76,10 @@ class ScriptReader final : public inspect::Observer {
 
     /// Returns the scripts that have a step, in order of appearance. Afterwards the reader has no
     /// scripts.
-    [[nodiscard]] std::vector<ClientScript> take();
+    [[nodiscard]] std::vector<ClientScript> take_scripts();
 
     /// True if the scripts were truncated at Options::max_bytes or kMaxScripts.
-    [[nodiscard]] bool cut() const { return cut_; }
+    [[nodiscard]] bool is_truncated() const { return is_truncated_; }
 
   private:
     static constexpr std::size_t kMaxScripts = 4096;
@@ -106,7 +106,7 @@ class ScriptReader final : public inspect::Observer {
     std::map<std::pair<std::uint32_t, wire::Dialect>, ScriptInProgress> readings_;
     wire::DecodedFields fields_;
     std::size_t bytes_ = 0;
-    bool cut_ = false;
+    bool is_truncated_ = false;
 };
 
 // Messages that a client makes itself, because the captured ones were made for another server.
@@ -122,7 +122,7 @@ using Bytes = std::vector<std::byte>;
 [[nodiscard]] Bytes start_info_message(const ClientScript& script);
 
 /// Returns an input with no key pressed: its size and ints.
-[[nodiscard]] Bytes nothing_pressed();
+[[nodiscard]] Bytes idle_input();
 
 [[nodiscard]] Bytes ping_message(wire::Dialect dialect);
 [[nodiscard]] Bytes ping_reply_message(wire::Dialect dialect);

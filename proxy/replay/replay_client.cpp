@@ -16,7 +16,7 @@ namespace tw::replay {
 namespace {
 
 constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
-/// The interval of keepalives. It is that of DDNet's clients.
+/// The interval of keepalives, as in DDNet's clients.
 constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
 constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
 /// The shortest time between two resends on request. Repeated requests therefore cause no flood.
@@ -119,11 +119,11 @@ void PacketSender::on_time(record::Timestamp now) {
 }
 
 void PacketSender::pack_chunks() {
-    if (num_chunks_ == 0 && !ask_resend_) {
+    if (num_chunks_ == 0 && !resend_requested_) {
         return;
     }
     wire::PacketSpec spec{.ack = ack_,
-                          .resend = std::exchange(ask_resend_, false),
+                          .resend = std::exchange(resend_requested_, false),
                           .num_chunks = std::exchange(num_chunks_, 0),
                           .chunks = chunks_,
                           .compression = wire::Compression::if_shorter,
@@ -158,7 +158,7 @@ constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
 /// Steps that are late by more than this, as after a map change, are skipped instead of sent in a burst.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// A server that answers but does not let the client into the game is given this many timeouts.
+/// The number of timeouts to wait for a server that answers but does not let the client into the game.
 constexpr int kPatience = 3;
 /// After more wrong snapshots than this, a DDNet client requests a full snapshot.
 constexpr int kMaxBad = 10;
@@ -175,22 +175,22 @@ std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
 } // namespace
 
 ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start)
-    : script_{&script}, options_{std::move(options)}, outbox_{script.dialect}, now_{start},
-      start_{start}, heard_{start}, pressed_{nothing_pressed()} {
-    outbox_.set_own_token(options_.token);
+    : script_{&script}, options_{std::move(options)}, sender_{script.dialect}, now_{start},
+      start_{start}, heard_{start}, pressed_{idle_input()} {
+    sender_.set_own_token(options_.token);
 }
 
 void ReplayClient::on_time(Timestamp now) {
     now_ = now;
-    if (over() || now < start_) {
+    if (has_ended() || now < start_) {
         return;
     }
     if (phase_ == Phase::waiting) {
         phase_ = Phase::connecting;
         heard_ = now;
     }
-    check_time();
-    if (over()) {
+    check_timeouts();
+    if (has_ended()) {
         return;
     }
     if (phase_ == Phase::connecting) {
@@ -202,11 +202,11 @@ void ReplayClient::on_time(Timestamp now) {
         keep_acknowledging();
         ping();
     }
-    outbox_.on_time(now_);
+    sender_.on_time(now_);
 }
 
-void ReplayClient::check_time() {
-    const auto waiting = outbox_.waiting_since();
+void ReplayClient::check_timeouts() {
+    const auto waiting = sender_.waiting_since();
     if (options_.duration != 0 && now_ - start_ >= options_.duration) {
         close_connection(entered_    ? Ending::finished
                          : answered_ ? Ending::refused
@@ -224,12 +224,12 @@ void ReplayClient::check_time() {
 void ReplayClient::connect() {
     if (connected_ == 0 || now_ - connected_ >= kConnectEvery) {
         connected_ = now_;
-        const bool asks = script_->dialect == Dialect::seven && !outbox_.token();
-        outbox_.add_control(asks ? ControlKind::token : ControlKind::connect, now_);
+        const bool asks = script_->dialect == Dialect::seven && !sender_.token();
+        sender_.add_control(asks ? ControlKind::token : ControlKind::connect, now_);
     }
 }
 
-/// Notes the time at which the server sent something.
+/// Notes that the server has sent a packet now.
 void ReplayClient::note_answer() {
     heard_ = now_;
     answered_ = true;
@@ -247,14 +247,14 @@ void ReplayClient::on_control(const wire::Packet& packet, const wire::Control& c
 }
 
 void ReplayClient::on_control_of_six(const wire::Control& control) {
-    const bool ours = !outbox_.token() || control.token == outbox_.token();
+    const bool ours = !sender_.token() || control.token == sender_.token();
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
         note_answer();
         if (control.has_token_magic) {
-            outbox_.set_token(control.token);
+            sender_.set_token(control.token);
         }
-        outbox_.add_control(ControlKind::accept, now_);
+        sender_.add_control(ControlKind::accept, now_);
         send_info();
     } else if (control.kind == ControlKind::keepalive && ours) {
         note_answer();
@@ -270,10 +270,10 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
         note_answer();
-        outbox_.set_token(control.token);
+        sender_.set_token(control.token);
         connected_ = 0; // so that the client reconnects at once
         connect();
-    } else if (connecting && control.kind == ControlKind::accept && outbox_.token()) {
+    } else if (connecting && control.kind == ControlKind::accept && sender_.token()) {
         note_answer();
         send_info();
     } else if (control.kind == ControlKind::keepalive) {
@@ -294,9 +294,9 @@ void ReplayClient::send_info() {
         Bytes version = script_->version;
         std::copy(options_.connection_id.begin(), options_.connection_id.end(),
                   version.begin() + 1 + kUuid);
-        outbox_.add_vital(version, now_);
+        sender_.add_vital(version, now_);
     }
-    outbox_.add_vital(info_message(*script_, options_.password), now_);
+    sender_.add_vital(info_message(*script_, options_.password), now_);
 }
 
 void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
@@ -304,9 +304,9 @@ void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
         return;
     }
     note_answer();
-    outbox_.on_ack(ack);
+    sender_.on_ack(ack);
     if (resend) {
-        outbox_.on_resend_request(now_);
+        sender_.on_resend_request(now_);
     }
 }
 
@@ -316,14 +316,14 @@ void ReplayClient::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
         return;
     }
     if (taken == wire::VitalClass::gap) {
-        outbox_.ask_resend();
+        sender_.request_resend();
         return;
     }
     if (taken != wire::VitalClass::next) {
         return;
     }
     if (chunk.vital) {
-        outbox_.accept(chunk.sequence);
+        sender_.acknowledge(chunk.sequence);
     }
     if (head != nullptr && head->spec != nullptr && head->system == head->spec->system) {
         on_message(*head, chunk.vital);
@@ -335,10 +335,10 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
     case MessageId::map_change:
         phase_ = Phase::joining;
         newest_.reset();
-        outbox_.add_vital(begin_message(MessageId::ready, script_->dialect), now_);
+        sender_.add_vital(begin_message(MessageId::ready, script_->dialect), now_);
         break;
     case MessageId::con_ready:
-        outbox_.add_vital(start_info_message(*script_), now_);
+        sender_.add_vital(start_info_message(*script_), now_);
         break;
     case MessageId::sv_ready_to_enter:
         enter_game();
@@ -346,19 +346,19 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
     case MessageId::snap_empty:
         if (const auto body = wire::decode_snapshot(head.spec->id, head.body);
             body && phase_ == Phase::joining && !entered_ && head.dialect == Dialect::six) {
-            prove_address(body->tick);
+            acknowledge_secret_tick(body->tick);
         }
         break;
     default:
         if (is_ping(head)) {
             const Bytes reply = ping_reply_message(head.dialect);
             if (vital) {
-                outbox_.add_vital(reply, now_);
+                sender_.add_vital(reply, now_);
             } else {
-                outbox_.add_nonvital(reply);
+                sender_.add_nonvital(reply);
             }
         } else if (is_ping_reply(head) && std::exchange(ping_open_, false)) {
-            tally_.round_trip_us.add((now_ - pinged_) / 1000);
+            counts_.round_trip_us.add((now_ - pinged_) / 1000);
         }
     }
 }
@@ -369,15 +369,15 @@ void ReplayClient::enter_game() {
     }
     phase_ = Phase::playing;
     entered_ = entered_.value_or(now_);
-    outbox_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
+    sender_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
 /// Acknowledges the secret tick by which a server without tokens verifies the client's address.
-void ReplayClient::prove_address(snapshot::Tick secret) {
+void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
-        outbox_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
+        sender_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
     }
-    send_input(secret, secret, nothing_pressed());
+    send_input(secret, secret, idle_input());
 }
 
 void ReplayClient::on_snapshot(snapshot::Tick tick) {
@@ -409,15 +409,15 @@ void ReplayClient::play_steps() {
             pressed_.assign(bytes.begin(), bytes.end());
             if (newest_ && now_ - due_time(step) <= kTooLate) {
                 send_input(*newest_, ahead(*newest_, step.lead), bytes);
-                ++tally_.inputs;
+                ++counts_.inputs;
             } else {
-                ++tally_.skipped;
+                ++counts_.skipped;
             }
         } else if (!step.vital) {
-            outbox_.add_nonvital(bytes);
-            ++tally_.messages;
-        } else if (outbox_.add_vital(bytes, now_)) {
-            ++tally_.messages;
+            sender_.add_nonvital(bytes);
+            ++counts_.messages;
+        } else if (sender_.add_vital(bytes, now_)) {
+            ++counts_.messages;
         } else {
             return; // continues once the server has acknowledged some chunks
         }
@@ -434,42 +434,42 @@ void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
     if (message.size() <= kMaxChunk) {
-        outbox_.add_nonvital(message);
+        sender_.add_nonvital(message);
     }
     input_sent_ = now_;
 }
 
 void ReplayClient::keep_acknowledging() {
-    if (!over() && now_ - input_sent_ >= kIdleInputEvery) {
+    if (!has_ended() && now_ - input_sent_ >= kIdleInputEvery) {
         const std::int32_t ack = newest_.value_or(kNoSnapshot);
         send_input(ack, ahead(ack, 1), pressed_);
     }
 }
 
 void ReplayClient::ping() {
-    if (!over() && now_ - pinged_ >= kPingEvery) {
+    if (!has_ended() && now_ - pinged_ >= kPingEvery) {
         pinged_ = now_;
         ping_open_ = true;
-        ++tally_.pings;
-        outbox_.add_nonvital(ping_message(script_->dialect));
+        ++counts_.pings;
+        sender_.add_nonvital(ping_message(script_->dialect));
     }
 }
 
 void ReplayClient::close_connection(Ending ending) {
-    if (over()) {
+    if (has_ended()) {
         return;
     }
     if (phase_ == Phase::joining || phase_ == Phase::playing) {
-        outbox_.add_control(ControlKind::close, now_);
+        sender_.add_control(ControlKind::close, now_);
     }
     end(ending);
 }
 
-std::vector<Bytes> ReplayClient::take() {
-    if (!over()) {
-        outbox_.flush(now_);
+std::vector<Bytes> ReplayClient::take_datagrams() {
+    if (!has_ended()) {
+        sender_.flush(now_);
     }
-    return outbox_.take_packets();
+    return sender_.take_packets();
 }
 
 ReplayClient::Timestamp ReplayClient::next_due() const {

@@ -42,15 +42,15 @@ class PacketSender {
                      std::optional<std::string_view> reason = std::nullopt);
 
     /// Sets the sequence to acknowledge: that of the peer's last vital chunk received in order.
-    void accept(std::uint16_t sequence) { ack_ = sequence; }
+    void acknowledge(std::uint16_t sequence) { ack_ = sequence; }
 
-    /// Makes the next packet request a resend, because a chunk of the peer is missing.
-    void ask_resend() { ask_resend_ = true; }
+    /// Makes the next packet request a resend. Called if a chunk of the peer is missing.
+    void request_resend() { resend_requested_ = true; }
 
     void on_ack(std::uint16_t ack);
     /// Handles the peer's resend request: resends all unacknowledged chunks.
     void on_resend_request(record::Timestamp now);
-    /// Resends chunks that are unacknowledged for long. Sends a keepalive if nothing else was sent.
+    /// Resends chunks that were not acknowledged in time. Sends a keepalive if nothing else was sent.
     void on_time(record::Timestamp now);
     /// Makes packets from the collected messages.
     void flush(record::Timestamp now);
@@ -85,7 +85,7 @@ class PacketSender {
     wire::Token own_token_ = wire::kTokenUnknown;
     std::uint16_t sequence_ = 0; ///< sequence of the last vital chunk sent
     std::uint16_t ack_ = 0;
-    bool ask_resend_ = false;
+    bool resend_requested_ = false;
     std::deque<UnackedChunk> unacked_;
     Bytes chunks_; ///< the chunks collected for the next packet
     std::uint8_t num_chunks_ = 0;
@@ -108,7 +108,7 @@ enum class Ending : std::uint8_t {
 };
 
 /// Counts of a client, apart from those of the inspector.
-struct ClientTally {
+struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
     std::uint64_t skipped = 0; ///< inputs not sent because there was no snapshot to refer to
@@ -116,8 +116,8 @@ struct ClientTally {
     record::Spread round_trip_us{};
 };
 
-/// A client that plays a script: its part of the protocol, without sockets and clocks. The inspector
-/// of the connection passes it what the server sends. So the client accepts what a real one accepts.
+/// A client that plays a script: the protocol without sockets and clocks. The connection's inspector
+/// passes on only those messages of the server that a real client would accept.
 ///
 /// Source: DDNet's CNetConnection (handshake, tokens, resends) and CClient (join, acknowledgements,
 /// inputs).
@@ -139,11 +139,11 @@ class ReplayClient {
     /// `start`: the time at which the client connects. `script` must outlive this object.
     ReplayClient(const ClientScript& script, Options options, Timestamp start);
 
-    /// Does everything that is due at this time.
+    /// Sends all messages that are due at this time, and checks timeouts.
     void on_time(Timestamp now);
 
-    // Functions for what the server sends: on_packet() comes first, then its chunks. The time is that of
-    // the last on_time().
+    // These functions receive the server's packets: first on_packet(), then on_chunk() for each chunk. The
+    // current time is the argument of the last on_time().
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken, const wire::MessageHead* head);
@@ -157,23 +157,23 @@ class ReplayClient {
     void close_connection(Ending ending);
 
     /// Returns the datagrams to send now.
-    [[nodiscard]] std::vector<PacketSender::Bytes> take();
+    [[nodiscard]] std::vector<PacketSender::Bytes> take_datagrams();
     /// The time at which on_time() must be called next, even if nothing arrives.
     [[nodiscard]] Timestamp next_due() const;
 
     [[nodiscard]] Ending ending() const { return ending_; }
 
-    [[nodiscard]] bool over() const { return ending_ != Ending::none; }
+    [[nodiscard]] bool has_ended() const { return ending_ != Ending::none; }
 
     /// True if the client has been in the game.
-    [[nodiscard]] bool entered() const { return entered_.has_value(); }
+    [[nodiscard]] bool was_in_game() const { return entered_.has_value(); }
 
     /// The server's reason for closing the connection.
-    [[nodiscard]] const std::string& reason() const { return reason_; }
+    [[nodiscard]] const std::string& close_reason() const { return reason_; }
 
-    [[nodiscard]] const ClientTally& tally() const { return tally_; }
+    [[nodiscard]] const ClientCounts& counts() const { return counts_; }
 
-    [[nodiscard]] std::uint64_t resent() const { return outbox_.resent(); }
+    [[nodiscard]] std::uint64_t resent() const { return sender_.resent(); }
 
   private:
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
@@ -186,19 +186,19 @@ class ReplayClient {
     void send_info();
     void on_message(const wire::MessageHead& head, bool vital);
     void enter_game();
-    void prove_address(snapshot::Tick secret);
-    void check_time();
+    void acknowledge_secret_tick(snapshot::Tick secret);
+    void check_timeouts();
     void play_steps();
     void send_input(std::int32_t ack, std::int32_t intended, std::span<const std::byte> pressed);
     void keep_acknowledging();
     void ping();
     [[nodiscard]] Timestamp due_time(const ScriptStep& step) const;
 
-    void end(Ending ending) { ending_ = over() ? ending_ : ending; }
+    void end(Ending ending) { ending_ = has_ended() ? ending_ : ending; }
 
     const ClientScript* script_;
     Options options_;
-    PacketSender outbox_;
+    PacketSender sender_;
     Phase phase_ = Phase::waiting;
     Ending ending_ = Ending::none;
     std::string reason_;
@@ -213,10 +213,10 @@ class ReplayClient {
     int bad_ = 0;          ///< number of wrong snapshots minus number of correct ones; not below 0
     std::size_t next_ = 0; ///< index of the next step
     Timestamp input_sent_ = 0;
-    std::vector<std::byte> pressed_; ///< what the last input pressed, as ints
+    std::vector<std::byte> pressed_; ///< the ints of the last input
     Timestamp pinged_ = 0;
     bool ping_open_ = false;
-    ClientTally tally_;
+    ClientCounts counts_;
 };
 
 } // namespace tw::replay

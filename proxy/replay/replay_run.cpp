@@ -29,8 +29,8 @@ using record::Timestamp;
 /// The time in nanoseconds between the starts of two clients, because servers accept only a few new
 /// connections at a time.
 constexpr Timestamp kStagger = 50'000'000;
-/// The size of the receive buffer. It is larger than any datagram of the game, so that too long
-/// ones are detected.
+/// The size of the receive buffer. It is larger than any datagram of the game, so that longer datagrams
+/// are detected.
 constexpr std::size_t kReceiveBytes = 2048;
 
 template <typename Id>
@@ -48,8 +48,8 @@ class Receiver final : public inspect::Observer, public record::RecordSink {
   public:
     explicit Receiver(record::RecordSink& next) : next_{&next} {}
 
-    /// Sets the client that receives the results; null for none.
-    void tell(ReplayClient* client) { client_ = client; }
+    /// Sets the client that receives the results. If it is null, results are dropped.
+    void set_client(ReplayClient* client) { client_ = client; }
 
     void on_packet(const wire::Packet& packet) override { packet_ = packet; }
 
@@ -162,35 +162,34 @@ class Run {
     }
 
     void receive(Peer& peer) {
-        peer.socket.async_receive(asio::buffer(peer.room), [this,
-                                                            &peer](const boost::system::error_code&
-                                                                       error,
-                                                                   std::size_t size) {
-            if (error == asio::error::operation_aborted) {
-                return;
-            }
-            if (!error) {
-                on_datagram(peer, std::span{peer.room}.first(size));
-            } // an error means that the server does not answer; the client's timeout handles this
-            receive(peer);
-        });
+        peer.socket.async_receive(
+            asio::buffer(peer.room),
+            [this, &peer](const boost::system::error_code& error, std::size_t size) {
+                if (error == asio::error::operation_aborted) {
+                    return;
+                }
+                if (!error) {
+                    on_datagram(peer, std::span{peer.room}.first(size));
+                } // on an error, the server does not answer; the client's timeout handles this
+                receive(peer);
+            });
     }
 
     void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
         if (!peer.opened) {
-            return; // there is nothing to answer, because the client has not sent anything yet
+            return; // the client has not sent anything yet, so the server cannot have answered
         }
         const Timestamp time = now();
         peer.client.on_time(time);
         send(peer);
-        receiver_.tell(peer.client.over() ? nullptr : &peer.client);
+        receiver_.set_client(peer.client.has_ended() ? nullptr : &peer.client);
         inspector_.on_datagram(peer.key, time, wire::Direction::s2c, datagram);
-        receiver_.tell(nullptr);
+        receiver_.set_client(nullptr);
         send(peer);
     }
 
     void send(Peer& peer) {
-        for (const auto& datagram : peer.client.take()) {
+        for (const auto& datagram : peer.client.take_datagrams()) {
             const Timestamp time = now();
             if (!std::exchange(peer.opened, true)) {
                 inspector_.on_open(peer.key, time, base::to_string(peer.socket.local_endpoint()),
@@ -210,7 +209,7 @@ class Run {
         for (const auto& peer : peers_) {
             peer->client.on_time(time);
             send(*peer);
-            if (!peer->client.over()) {
+            if (!peer->client.has_ended()) {
                 playing = true;
                 next = std::min(next, peer->client.next_due());
             }
@@ -243,16 +242,16 @@ class Run {
                             .sessions = inspector_.sessions_seen()};
         for (const auto& peer : peers_) {
             const ReplayClient& client = peer->client;
-            const ClientTally& tally = client.tally();
+            const ClientCounts& counts = client.counts();
             ++result.endings[static_cast<std::size_t>(client.ending())];
-            result.entered += static_cast<std::size_t>(client.entered());
-            result.reason = result.reason.empty() ? client.reason() : result.reason;
+            result.entered += static_cast<std::size_t>(client.was_in_game());
+            result.reason = result.reason.empty() ? client.close_reason() : result.reason;
             result.resent += client.resent();
-            result.tally.inputs += tally.inputs;
-            result.tally.messages += tally.messages;
-            result.tally.skipped += tally.skipped;
-            result.tally.pings += tally.pings;
-            result.tally.round_trip_us.merge(tally.round_trip_us);
+            result.counts.inputs += counts.inputs;
+            result.counts.messages += counts.messages;
+            result.counts.skipped += counts.skipped;
+            result.counts.pings += counts.pings;
+            result.counts.round_trip_us.merge(counts.round_trip_us);
         }
         return result;
     }

@@ -32,14 +32,14 @@ struct ReplayResult {
     std::array<std::size_t, 7> endings{}; ///< number of clients with each Ending
     /// The server's reason for the first connection that it closed.
     std::string reason{};
-    ClientTally tally{}; ///< totals of all clients
+    ClientCounts counts{}; ///< totals of all clients
     std::uint64_t resent = 0;
     std::uint64_t send_errors = 0;
     double seconds = 0;
     record::SessionStats totals{};
     std::uint32_t sessions = 0;
 
-    [[nodiscard]] std::size_t ended(Ending ending) const {
+    [[nodiscard]] std::size_t num_ended(Ending ending) const {
         return endings[static_cast<std::size_t>(ending)];
     }
 };

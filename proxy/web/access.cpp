@@ -46,27 +46,29 @@ bool has_token(std::string_view authorization, std::string_view token) {
            CRYPTO_memcmp(digest_of(shown).data(), digest_of(token).data(), sizeof(Digest)) == 0;
 }
 
-std::optional<Response> refuse_access(const Request& request, AccessLevel right,
+std::optional<Response> refuse_access(const Request& request, AccessLevel level,
                                       const AccessOptions& options) {
-    if (request.spare && right != AccessLevel::health) {
+    if (request.is_reserved && level != AccessLevel::health) {
         return Response{.status = 503, .body = "too many connections; try again\n"};
     }
-    const bool open = right == AccessLevel::health || right == AccessLevel::page ||
-                      (right == AccessLevel::read &&
-                       (options.open_reading || request.way == ConnectionOrigin::loopback));
-    if (open || request.way == ConnectionOrigin::owner ||
+    const bool open =
+        level == AccessLevel::health || level == AccessLevel::page ||
+        (level == AccessLevel::read &&
+         (options.open_reading || request.connection_origin == ConnectionOrigin::loopback));
+    if (open || request.connection_origin == ConnectionOrigin::owner ||
         has_token(request.authorization, options.token)) {
         return std::nullopt;
     }
-    return Response{.status = 401,
-                    .body = "this requires the token, as 'Authorization: Bearer TOKEN'" +
-                            (options.how.empty() ? std::string{} : "; " + options.how) + '\n',
-                    .challenge = "Bearer realm=\"twscope\""};
+    return Response{
+        .status = 401,
+        .body = "this requires the token, as 'Authorization: Bearer TOKEN'" +
+                (options.token_hint.empty() ? std::string{} : "; " + options.token_hint) + '\n',
+        .challenge = "Bearer realm=\"twscope\""};
 }
 
 namespace {
 
-bool same_letters(std::string_view a, std::string_view b) {
+bool equals_ignoring_case(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char left, char right) {
         return std::tolower(static_cast<unsigned char>(left)) ==
                std::tolower(static_cast<unsigned char>(right));
@@ -96,25 +98,27 @@ std::string_view host_name(std::string_view host) {
     return good_port ? name : std::string_view{};
 }
 
-bool right_host(const Request& request, const OriginOptions& options) {
+bool is_allowed_host(const Request& request, const OriginOptions& options) {
     const std::string_view name = host_name(request.host);
     if (name.empty()) {
         return false;
     }
     boost::system::error_code error;
     std::ignore = boost::asio::ip::make_address(std::string{name}, error);
-    if (!error || same_letters(name, "localhost")) {
+    if (!error || equals_ignoring_case(name, "localhost")) {
         return true;
     }
-    if (request.way == ConnectionOrigin::network && name.find('.') == std::string_view::npos) {
+    if (request.connection_origin == ConnectionOrigin::network &&
+        name.find('.') == std::string_view::npos) {
         return true;
     }
-    return std::any_of(options.hosts.begin(), options.hosts.end(),
-                       [name](const std::string& known) { return same_letters(name, known); });
+    return std::any_of(
+        options.hosts.begin(), options.hosts.end(),
+        [name](const std::string& known) { return equals_ignoring_case(name, known); });
 }
 
 /// True if our own page caused the request, or no page.
-bool same_origin(const Request& request) {
+bool is_same_origin(const Request& request) {
     if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
         request.fetch_site != "none") {
         return false;
@@ -125,25 +129,26 @@ bool same_origin(const Request& request) {
     constexpr std::string_view kSchemeEnd = "://";
     const auto scheme = request.origin.find(kSchemeEnd);
     return scheme != std::string_view::npos &&
-           same_letters(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
+           equals_ignoring_case(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
 }
 
-bool good_content_type(std::string_view type) {
+bool is_allowed_content_type(std::string_view type) {
     const std::string_view bare = type.substr(0, type.find_first_of("; "));
-    return same_letters(bare, "text/plain") || same_letters(bare, "application/json");
+    return equals_ignoring_case(bare, "text/plain") ||
+           equals_ignoring_case(bare, "application/json");
 }
 
 } // namespace
 
 std::optional<Response> refuse_foreign_origin(const Request& request,
                                               const OriginOptions& options) {
-    if (request.way == ConnectionOrigin::owner) {
+    if (request.connection_origin == ConnectionOrigin::owner) {
         return std::nullopt;
     }
     if (request.host.empty()) {
         return Response{.status = 400, .body = "exactly one Host header is required\n"};
     }
-    if (!right_host(request, options)) {
+    if (!is_allowed_host(request, options)) {
         return Response{.status = 421,
                         .body = "unknown host name; use the address" +
                                 (options.unknown_host_hint.empty()
@@ -154,10 +159,10 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
     if (request.method == "GET" || request.method == "HEAD") {
         return std::nullopt;
     }
-    if (!same_origin(request)) {
+    if (!is_same_origin(request)) {
         return Response{.status = 403, .body = "cross-origin request\n"};
     }
-    if (!request.body.empty() && !good_content_type(request.content_type)) {
+    if (!request.body.empty() && !is_allowed_content_type(request.content_type)) {
         return Response{.status = 415, .body = "send text/plain or application/json\n"};
     }
     return std::nullopt;
@@ -168,7 +173,7 @@ std::optional<Response> refuse_foreign_socket(const Request& request,
     if (auto refusal = refuse_foreign_origin(request, options)) {
         return refusal;
     }
-    if (request.way != ConnectionOrigin::owner && !same_origin(request)) {
+    if (request.connection_origin != ConnectionOrigin::owner && !is_same_origin(request)) {
         return Response{.status = 403, .body = "cross-origin request\n"};
     }
     return std::nullopt;

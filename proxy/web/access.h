@@ -24,11 +24,11 @@ struct AccessOptions {
     std::string token{}; ///< empty if there is no token
     /// Clients in the network may read without the token; clients on loopback always may.
     bool open_reading = false;
-    std::string how{}; ///< how to get the token; a part of the refusal's text
+    std::string token_hint{}; ///< how to get the token; appended to the refusal
 };
 
 /// Returns the refusal for a request that lacks the access level; nullopt if the request is allowed.
-[[nodiscard]] std::optional<Response> refuse_access(const Request& request, AccessLevel right,
+[[nodiscard]] std::optional<Response> refuse_access(const Request& request, AccessLevel level,
                                                     const AccessOptions& options);
 
 /// True if the value of an Authorization header is `Bearer` and this token. The comparison takes the

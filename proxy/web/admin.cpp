@@ -58,15 +58,15 @@ void show_keys(RequestContext& context, const Request& /*request*/, const Respon
     respond({.content_type = kJsonType, .body = context.sources.api.keys_json()});
 }
 
-void map(RequestContext& context, const Request& request, const Respond& respond) {
+void answer_map(RequestContext& context, const Request& request, const Respond& respond) {
     show_map(context.sources.api, context.maps, request, respond);
 }
 
-void world(RequestContext& context, const Request& request, const Respond& respond) {
+void answer_world(RequestContext& context, const Request& request, const Respond& respond) {
     show_world(context.viewers, request, respond);
 }
 
-void records(RequestContext& context, const Request& request, const Respond& respond) {
+void answer_records(RequestContext& context, const Request& request, const Respond& respond) {
     show_records(context.sources.api, context.viewers, request, respond);
 }
 
@@ -81,17 +81,18 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
 /// Answers /readyz. On a connection reserved for health checks, the answer is the last known result and
 /// comes at once.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
-    if (request.spare) {
+    if (request.is_reserved) {
         const auto last = context.readiness->get();
         respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
     }
-    context.sources.ready([told = context.readiness,
-                           respond = request.spare ? Respond{} : respond](const Health& health) {
-        told->set(health);
-        if (respond) {
-            respond(response_of(health));
-        }
-    });
+    context.sources.ready(
+        [told = context.readiness,
+         respond = request.is_reserved ? Respond{} : respond](const Health& health) {
+            told->set(health);
+            if (respond) {
+                respond(response_of(health));
+            }
+        });
 }
 
 void show_impairment(RequestContext& context, const Request& /*request*/, const Respond& respond) {
@@ -111,13 +112,13 @@ void set_impairment(RequestContext& context, const Request& request, const Respo
     if (const auto done = context.sources.set_impairment(std::string{text}); !done) {
         return respond({.status = 400, .body = done.error() + '\n'});
     }
-    const State state = context.sources.state();
+    const RunState state = context.sources.state();
     context.impaired = ImpairmentChange{
         .time_ms = state.now_ms, .from = request.from, .settings = state.impairment};
     show_impairment(context, request, respond);
 }
 
-void explain(RequestContext& context, const Request& request, const Respond& respond) {
+void answer_explain(RequestContext& context, const Request& request, const Respond& respond) {
     const auto session = query_number<std::uint32_t>(request.query, "session");
     const auto tick = query_number<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
@@ -132,7 +133,7 @@ void explain(RequestContext& context, const Request& request, const Respond& res
                      "'twscope explain' reads the records\n"});
 }
 
-void write_flight(RequestContext& context, const Request& request, const Respond& respond) {
+void answer_flight(RequestContext& context, const Request& request, const Respond& respond) {
     constexpr unsigned kConflict = 409;
     const auto session = request.query.empty()
                              ? std::optional<std::uint32_t>{0}
@@ -154,14 +155,14 @@ void write_flight(RequestContext& context, const Request& request, const Respond
 }
 
 template <void (*Answer)(const RecordingSources&, const Request&, const Respond&)>
-void recordings(RequestContext& context, const Request& request, const Respond& respond) {
+void answer_recordings(RequestContext& context, const Request& request, const Respond& respond) {
     Answer(context.sources.recordings, request, respond);
 }
 
 struct Route {
     std::string_view method;
     std::string_view path;
-    AccessLevel right;
+    AccessLevel level;
     void (*answer)(RequestContext&, const Request&, const Respond&);
 };
 
@@ -175,22 +176,22 @@ constexpr std::array<Route, 21> kRoutes{
      {"GET", "/api/state", AccessLevel::read, show_state},
      {"GET", "/api/sessions", AccessLevel::read, show_sessions},
      {"GET", "/api/findings", AccessLevel::read, show_findings},
-     {"GET", "/api/explain", AccessLevel::read, explain},
-     {"GET", "/api/world", AccessLevel::read, world},
-     {"GET", "/api/records", AccessLevel::read, records},
-     {"GET", "/api/map", AccessLevel::read, map},
+     {"GET", "/api/explain", AccessLevel::read, answer_explain},
+     {"GET", "/api/world", AccessLevel::read, answer_world},
+     {"GET", "/api/records", AccessLevel::read, answer_records},
+     {"GET", "/api/map", AccessLevel::read, answer_map},
      {"GET", "/api/objects", AccessLevel::read, show_objects},
      {"GET", "/api/keys", AccessLevel::read, show_keys},
      {"GET", "/api/impairment", AccessLevel::read, show_impairment},
      {"PUT", "/api/impairment", AccessLevel::change, set_impairment},
-     {"GET", "/api/recordings", AccessLevel::read, recordings<show_recordings>},
-     {"POST", "/api/recordings", AccessLevel::change, recordings<switch_recordings>},
-     {"GET", "/api/recording", AccessLevel::change, recordings<send_recording>},
-     {"POST", "/api/flight", AccessLevel::change, write_flight}}};
+     {"GET", "/api/recordings", AccessLevel::read, answer_recordings<show_recordings>},
+     {"POST", "/api/recordings", AccessLevel::change, answer_recordings<switch_recordings>},
+     {"GET", "/api/recording", AccessLevel::change, answer_recordings<send_recording>},
+     {"POST", "/api/flight", AccessLevel::change, answer_flight}}};
 
 } // namespace
 
-RequestContext::RequestContext(Sources from)
+RequestContext::RequestContext(PageSources from)
     : sources{std::move(from)}, viewers{[this] {
           ViewSources view = sources.view;
           view.make_filter = sources.api.make_filter;
@@ -198,8 +199,8 @@ RequestContext::RequestContext(Sources from)
           return view;
       }()} {}
 
-State RequestContext::state() const {
-    State state = sources.state();
+RunState RequestContext::state() const {
+    RunState state = sources.state();
     state.view.limit_sessions();
     state.impaired = impaired;
     state.viewers = viewers.size();
@@ -207,11 +208,11 @@ State RequestContext::state() const {
     return state;
 }
 
-State RequestContext::state_of(const std::string& server) const {
+RunState RequestContext::state_of(const std::string& server) const {
     if (sources.state_of) {
         return sources.state_of(server);
     }
-    State state = sources.state();
+    RunState state = sources.state();
     std::erase_if(state.view.sessions,
                   [&](const SessionView& session) { return session.server_name != server; });
     const auto seen = state.view.servers.find(server);
@@ -219,7 +220,8 @@ State RequestContext::state_of(const std::string& server) const {
     return state;
 }
 
-Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources)
+AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
+                         PageSources sources)
     : context_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
                                             .unknown_host_hint =
                                                 std::move(options.unknown_host_hint)},
@@ -229,22 +231,22 @@ Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sour
                   .handler = [this](const Request& request,
                                     const Respond& respond) { answer_request(request, respond); },
                   .upgrade = [this](const Request& request) { return answer_upgrade(request); },
-                  .turn =
+                  .update =
                       [this] {
                           context_.viewers.disconnect_other_tokens(token_number_);
-                          return context_.viewers.turn();
+                          return context_.viewers.update();
                       }}} {}
 
 /// Answers a request for a WebSocket. Only our own page may open one: browsers let pages of other
 /// origins open WebSockets to us and read the answers.
-Upgrade Admin::answer_upgrade(const Request& request) {
+WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_socket(request, origin_)) {
         return {.refusal = std::move(refusal)};
     }
     if (request.path != "/api/live") {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
-    // read before the check, so that a change of the token in between ends this viewer
+    // Read before the check, so that this viewer is disconnected if the token changes meanwhile.
     std::uint32_t token = token_number_;
     if (auto refusal = refuse_request(request, AccessLevel::read)) {
         return {.refusal = std::move(refusal)};
@@ -267,22 +269,22 @@ Upgrade Admin::answer_upgrade(const Request& request) {
         }};
 }
 
-void Admin::set_token(const std::string& token) {
+void AdminServer::set_token(const std::string& token) {
     const std::scoped_lock lock{access_mutex_};
     token_number_ += access_.token == token ? 0 : 1;
     access_.token = token;
 }
 
-std::optional<Response> Admin::refuse_request(const Request& request, AccessLevel right) {
+std::optional<Response> AdminServer::refuse_request(const Request& request, AccessLevel level) {
     const std::scoped_lock lock{access_mutex_};
-    return refuse_access(request, right, access_);
+    return refuse_access(request, level, access_);
 }
 
-void Admin::answer_request(const Request& request, const Respond& respond) {
+void AdminServer::answer_request(const Request& request, const Respond& respond) {
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
     // A load balancer checks health over HTTP/1.0 without a Host header, or with a name of its own.
     const bool is_health_check = std::ranges::any_of(kRoutes, [&](const Route& route) {
-        return route.right == AccessLevel::health && route.method == method &&
+        return route.level == AccessLevel::health && route.method == method &&
                route.path == request.path;
     });
     if (auto refusal = refuse_foreign_origin(request, origin_); refusal && !is_health_check) {
@@ -294,7 +296,7 @@ void Admin::answer_request(const Request& request, const Respond& respond) {
             continue;
         }
         if (route.method == method) {
-            if (auto refusal = refuse_request(request, route.right)) {
+            if (auto refusal = refuse_request(request, route.level)) {
                 return respond(*std::move(refusal));
             }
             return route.answer(context_, request, respond);

@@ -46,11 +46,11 @@ class LastHealth {
 
 /// The functions from which the page gets its data. They are called on the server's thread. Only
 /// `ready` may answer from another thread.
-struct Sources {
-    std::function<State()> state;
-    /// Like `state`, with the sessions of this server only, and more of them. The function is empty
-    /// if `state` has a table for each server.
-    std::function<State(const std::string& server)> state_of{};
+struct PageSources {
+    std::function<RunState()> state;
+    /// Returns the state of one server, with more of its sessions than `state` lists. The function is
+    /// empty if `state` lists every server's sessions.
+    std::function<RunState(const std::string& server)> state_of{};
     /// Checks whether the processes work. A failure means that only a restart helps. Answers at once.
     std::function<Health()> live;
     /// Tests whether players can play. The answer comes later, from any thread.
@@ -66,7 +66,7 @@ struct Sources {
     /// there is none.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};
-    /// The members `make_filter` and `state_json` are set by Admin.
+    /// The members `make_filter` and `state_json` are set by AdminServer.
     ViewSources view{};
 };
 
@@ -78,15 +78,15 @@ struct AdminOptions {
 
 /// The data from which requests are answered. Used on the server's thread only.
 struct RequestContext {
-    explicit RequestContext(Sources from);
+    explicit RequestContext(PageSources from);
 
-    /// Returns the state, with the fields that only this class knows.
-    [[nodiscard]] State state() const;
+    /// Returns `sources.state()` and fills in the viewers and the last change of the impairment.
+    [[nodiscard]] RunState state() const;
 
     /// Returns the state with the sessions of this server only.
-    [[nodiscard]] State state_of(const std::string& server) const;
+    [[nodiscard]] RunState state_of(const std::string& server) const;
 
-    Sources sources;
+    PageSources sources;
     /// The last change of the impairment that was made from the page.
     std::optional<ImpairmentChange> impaired{};
     PackedMaps maps;
@@ -95,26 +95,27 @@ struct RequestContext {
 };
 
 /// Answers twscope's HTTP requests: the page, health checks, `/metrics`, and `/api` (docs/api.md).
-class Admin {
+class AdminServer {
   public:
-    Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources);
+    AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
+                PageSources sources);
 
     void start() {
-        listen([this] { server_.wake(); });
+        set_feed_listener([this] { server_.wake(); });
         server_.start();
     }
 
-    ~Admin() { stop(); }
+    ~AdminServer() { stop(); }
 
-    Admin(const Admin&) = delete;
-    Admin& operator=(const Admin&) = delete;
-    Admin(Admin&&) = delete;
-    Admin& operator=(Admin&&) = delete;
+    AdminServer(const AdminServer&) = delete;
+    AdminServer& operator=(const AdminServer&) = delete;
+    AdminServer(AdminServer&&) = delete;
+    AdminServer& operator=(AdminServer&&) = delete;
 
     void stop() {
-        listen(nullptr);
+        set_feed_listener(nullptr);
         server_.stop();
-        // before the server ends, because requests of some viewers still wait for a response
+        // Removes the requests that still wait, because no Respond may outlive the server.
         context_.viewers.clear();
     }
 
@@ -126,16 +127,16 @@ class Admin {
 
   private:
     /// Sets the function that workers call if there is something new to show.
-    void listen(std::function<void()> listener) const {
-        if (Feed* const feed = context_.sources.view.feed; feed != nullptr) {
+    void set_feed_listener(std::function<void()> listener) const {
+        if (PageFeed* const feed = context_.sources.view.feed; feed != nullptr) {
             feed->notifier.set_listener(std::move(listener));
         }
     }
 
     void answer_request(const Request& request, const Respond& respond);
-    [[nodiscard]] Upgrade answer_upgrade(const Request& request);
+    [[nodiscard]] WebSocketAnswer answer_upgrade(const Request& request);
 
-    [[nodiscard]] std::optional<Response> refuse_request(const Request& request, AccessLevel right);
+    [[nodiscard]] std::optional<Response> refuse_request(const Request& request, AccessLevel level);
 
     RequestContext context_;
     OriginOptions origin_;

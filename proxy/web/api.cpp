@@ -21,23 +21,23 @@ constexpr unsigned kConflict = 409;
 constexpr std::string_view kNoFolder =
     "there is no folder for recordings; twscope is given one at start\n";
 
-struct Switch {
+struct RecordingSwitch {
     std::string_view name;
     RecordingKind kind;
 };
 
-constexpr std::array<Switch, 2> kSwitches{
+constexpr std::array<RecordingSwitch, 2> kSwitches{
     {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
 
-struct Wanted {
+struct SwitchRequest {
     std::string_view name;
     RecordingKind kind;
     bool on;
 };
 
 /// Returns which recording the query starts or stops; nullopt if it does not name exactly one.
-std::optional<Wanted> switch_in(std::string_view query) {
-    std::optional<Wanted> wanted;
+std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
+    std::optional<SwitchRequest> wanted;
     for (const auto& [name, kind] : kSwitches) {
         const auto value = query_value(query, name);
         if (!value) {
@@ -46,7 +46,7 @@ std::optional<Wanted> switch_in(std::string_view query) {
         if (wanted || (*value != "on" && *value != "off")) {
             return std::nullopt;
         }
-        wanted = Wanted{.name = name, .kind = kind, .on = *value == "on"};
+        wanted = SwitchRequest{.name = name, .kind = kind, .on = *value == "on"};
     }
     return wanted;
 }
@@ -77,7 +77,7 @@ void switch_recordings(const RecordingSources& sources, const Request& request,
     if (!sources.set) {
         return respond(no_folder());
     }
-    const auto wanted = switch_in(request.query);
+    const auto wanted = parse_switch_request(request.query);
     if (!wanted) {
         return respond({.status = 400,
                         .body = "expected one of capture or demos, on or off, for example "
@@ -109,7 +109,7 @@ constexpr const char* kJson = "application/json";
 /// takes too much memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
 /// The longest wait in seconds that a request may ask for. Its connection must not time out before
-/// the response (see Deadlines).
+/// the response (see HttpTimeouts).
 constexpr double kMaxWait = 4;
 constexpr std::size_t kUsualLimit = 1000;
 constexpr std::size_t kMaxLimit = 10000;
@@ -135,7 +135,7 @@ void show_map(const ApiSources& sources, PackedMaps& packed, const Request& requ
 void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
     constexpr std::uint32_t kAll = 0;
     if (!query_value(request.query, "session")) {
-        return viewers.ask_snapshot(kAll, request.peer, respond);
+        return viewers.request_snapshot(kAll, request.peer, respond);
     }
     const auto session = query_number<std::uint32_t>(request.query, "session");
     if (!session || *session == kAll) {
@@ -143,7 +143,7 @@ void show_world(Viewers& viewers, const Request& request, const Respond& respond
                         .body = "name a session, for example /api/world?session=1, or leave "
                                 "session out for the merged world\n"});
     }
-    viewers.ask_snapshot(*session, request.peer, respond);
+    viewers.request_snapshot(*session, request.peer, respond);
 }
 
 void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
@@ -173,9 +173,9 @@ void show_records(const ApiSources& sources, Viewers& viewers, const Request& re
                                             kMaxWait, kMaxLimit)});
     }
     constexpr double kMs = 1000;
-    viewers.ask_records(std::move(filter),
-                        std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
-                        limit.value_or(kUsualLimit), request.peer, respond);
+    viewers.request_records(std::move(filter),
+                            std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
+                            limit.value_or(kUsualLimit), request.peer, respond);
 }
 
 } // namespace tw::web

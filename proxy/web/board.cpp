@@ -22,28 +22,28 @@ void order_by_use(std::vector<SessionView>& sessions) {
 
 } // namespace
 
-void explain_line(std::deque<FindingLine>& lines, std::string told) {
+void replace_finding_line(std::deque<FindingLine>& lines, std::string longer) {
     constexpr std::string_view kTick = ", tick ";
-    const std::size_t tick = told.find(kTick);
+    const std::size_t tick = longer.find(kTick);
     if (tick == std::string::npos) {
         return;
     }
-    const std::size_t end = told.find_first_of(",.", tick + kTick.size());
-    const std::string begin = told.substr(0, end);
+    const std::size_t end = longer.find_first_of(",.", tick + kTick.size());
+    const std::string begin = longer.substr(0, end);
     const auto line = std::find_if(lines.rbegin(), lines.rend(), [&](const FindingLine& each) {
         return each.text.starts_with(begin) &&
                (each.text.size() == begin.size() || each.text[begin.size()] == ',' ||
                 each.text[begin.size()] == '.');
     });
     if (line != lines.rend()) {
-        line->text = std::move(told);
+        line->text = std::move(longer);
     }
 }
 
-void View::merge(const View& other) {
+void StatusView::merge_with(const StatusView& other) {
     totals.merge(other.totals);
     sessions_open += other.sessions_open;
-    sessions_left += other.sessions_left;
+    sessions_closed += other.sessions_closed;
     sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
     limit_sessions_per_server();
     maps.insert(other.maps.begin(), other.maps.end());
@@ -59,7 +59,7 @@ void View::merge(const View& other) {
     for (const auto& [name, seen] : other.servers) {
         servers[name].sessions += seen.sessions;
         servers[name].players += seen.players;
-        servers[name].left += seen.left;
+        servers[name].closed += seen.closed;
         servers[name].findings += seen.findings;
     }
     for (const auto& [type, count] : other.items) {
@@ -67,7 +67,7 @@ void View::merge(const View& other) {
     }
 }
 
-void View::limit_sessions_per_server() {
+void StatusView::limit_sessions_per_server() {
     order_by_use(sessions);
     std::map<std::string, std::size_t> found; // number of sessions so far, by server name
     std::erase_if(sessions, [&](const SessionView& session) {
@@ -76,13 +76,13 @@ void View::limit_sessions_per_server() {
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
-void View::limit_sessions() {
+void StatusView::limit_sessions() {
     order_by_use(sessions);
     sessions.resize(std::min(sessions.size(), kMaxSessions));
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
-bool StatusBoard::try_publish(std::size_t worker, View& view) {
+bool StatusBoard::try_publish(std::size_t worker, StatusView& view) {
     const std::unique_lock lock{mutex_, std::try_to_lock};
     if (!lock.owns_lock()) {
         return false;
@@ -91,11 +91,11 @@ bool StatusBoard::try_publish(std::size_t worker, View& view) {
     return true;
 }
 
-View StatusBoard::read() const {
+StatusView StatusBoard::read() const {
     const std::lock_guard lock{mutex_};
-    View all;
-    for (const View& view : views_) {
-        all.merge(view);
+    StatusView all;
+    for (const StatusView& view : views_) {
+        all.merge_with(view);
     }
     return all;
 }
@@ -169,7 +169,7 @@ void LiveSink::on_snapshot(const record::SnapshotRecord& record) {
     if (found == sessions_.end()) {
         return;
     }
-    record::Timestamp& looked = found->second.looked;
+    record::Timestamp& looked = found->second.last_lookup;
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
         return; // an earlier time means that the clock was set back
     }
@@ -203,7 +203,7 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
 
 void LiveSink::on_finding(const record::FindingRecord& record) {
     if (record.id == record::FindingId::snapshot_explained) {
-        explain_line(findings_, record::describe_explained(record));
+        replace_finding_line(findings_, record::describe_explained(record));
         return;
     }
     const record::Severity severity = record::severity_of(record);
@@ -213,7 +213,7 @@ void LiveSink::on_finding(const record::FindingRecord& record) {
     if (!record.head.server_name.empty()) {
         ++server_findings_[std::string{record.head.server_name}];
     }
-    if (findings_.size() == View::kMaxFindings) {
+    if (findings_.size() == StatusView::kMaxFindings) {
         findings_.pop_front();
     }
     findings_.push_back({.time_ms = record.head.time / kNanosecondsInMs,
@@ -223,7 +223,7 @@ void LiveSink::on_finding(const record::FindingRecord& record) {
                          .text = record::describe(record)});
 }
 
-void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
+void LiveSink::fill_view(StatusView& view, const inspect::Inspector& inspector) {
     view = {};
     view.totals = inspector.totals();
     view.findings = findings_;
@@ -245,13 +245,13 @@ void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
     }
 }
 
-void LiveSink::count_players(View& view) const {
+void LiveSink::count_players(StatusView& view) const {
     for (const auto& [unused, known] : sessions_) {
         if (!known.view.server_name.empty()) {
             ServerView& server = view.servers[known.view.server_name];
             ++server.sessions;
             server.players += known.connected ? 1 : 0;
-            server.left += known.view.closed ? 1 : 0;
+            server.closed += known.view.closed ? 1 : 0;
         }
     }
     for (const auto& [name, count] : server_findings_) {
@@ -259,13 +259,13 @@ void LiveSink::count_players(View& view) const {
     }
 }
 
-void LiveSink::add_session(View& view, std::uint32_t number,
+void LiveSink::add_session(StatusView& view, std::uint32_t number,
                            const record::SessionStats& stats) const {
     ++view.sessions_open;
     const auto known = sessions_.find(number);
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
     session.number = number;
-    view.sessions_left += session.closed ? 1 : 0;
+    view.sessions_closed += session.closed ? 1 : 0;
     session.connected = known != sessions_.end() && known->second.connected;
     view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {

@@ -59,9 +59,9 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces the line about a snapshot by `told`, a longer line about the same snapshot. Both lines
-/// have the same text up to the tick.
-void explain_line(std::deque<FindingLine>& lines, std::string told);
+/// Replaces the line about a snapshot by `longer`, a longer line about the same snapshot. Both lines
+/// have the same text up to the tick. Does nothing if there is no such line.
+void replace_finding_line(std::deque<FindingLine>& lines, std::string longer);
 
 /// The records around a finding about one snapshot.
 struct FindingContext {
@@ -74,12 +74,12 @@ struct FindingContext {
 struct ServerView {
     std::uint64_t sessions = 0; ///< open sessions
     std::uint64_t players = 0;  ///< sessions that are connected
-    std::uint64_t left = 0;     ///< sessions that a peer has closed; they end when they time out
+    std::uint64_t closed = 0;   ///< sessions that a peer has closed; they end when they time out
     std::uint64_t findings = 0; ///< warnings and errors so far
 };
 
-/// What one worker has seen, or all workers together.
-struct View {
+/// The sessions, totals and findings that the page shows, of one worker or of all workers merged.
+struct StatusView {
     /// The most sessions of a server in the table. Further sessions are only counted. Connected
     /// sessions come first.
     static constexpr std::size_t kMaxSessions = 128;
@@ -89,7 +89,7 @@ struct View {
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
     /// Number of open sessions that a peer has closed; they end by a timeout.
-    std::size_t sessions_left = 0;
+    std::size_t sessions_closed = 0;
     std::vector<SessionView> sessions{}; ///< ordered by session number
     /// The map files' checksums of all open sessions, by session; nullopt if the file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
@@ -99,29 +99,29 @@ struct View {
     /// The number of items in rebuilt snapshots, by the name of the item type.
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
-    void merge(const View& other);
+    void merge_with(const StatusView& other);
     /// Keeps at most kMaxSessions sessions of each server, in order.
     void limit_sessions_per_server();
     /// Keeps at most kMaxSessions sessions in all.
     void limit_sessions();
 };
 
-/// Passes the workers' views to the page. A worker never waits: if the page is reading, the worker
-/// tries again later.
+/// Passes the StatusView of each worker to the page. A worker never waits: if the page is reading, the
+/// worker tries again later.
 class StatusBoard {
   public:
     explicit StatusBoard(std::size_t workers) : views_(workers) {}
 
     /// Publishes a worker's view. Returns false, and publishes nothing, while a reader holds the lock.
     /// `view` receives the previous view, so that its memory can be reused.
-    [[nodiscard]] bool try_publish(std::size_t worker, View& view);
+    [[nodiscard]] bool try_publish(std::size_t worker, StatusView& view);
 
     /// Returns the views of all workers merged.
-    [[nodiscard]] View read() const;
+    [[nodiscard]] StatusView read() const;
 
   private:
     mutable std::mutex mutex_;
-    std::vector<View> views_;
+    std::vector<StatusView> views_;
 };
 
 /// Collects from one worker's records what the page shows.
@@ -134,14 +134,14 @@ class LiveSink final : public record::RecordSink {
 
     /// Fills `view` with what was collected so far, and with the inspector's totals of each session.
     /// Forgets sessions that the inspector no longer has.
-    void fill(View& view, const inspect::Inspector& inspector);
+    void fill_view(StatusView& view, const inspect::Inspector& inspector);
 
   private:
-    /// What the records told about a session.
+    /// A session as its records describe it.
     struct KnownSession {
         SessionView view{};
-        bool connected = false;       ///< the session's last event was "connected"
-        record::Timestamp looked = 0; ///< time at which the tee's position was last looked up
+        bool connected = false;            ///< the session's last event was "connected"
+        record::Timestamp last_lookup = 0; ///< time at which the tee's position was last looked up
     };
 
     void on_session(const record::SessionRecord& record);
@@ -149,8 +149,9 @@ class LiveSink final : public record::RecordSink {
     void on_snapshot(const record::SnapshotRecord& record);
     void on_finding(const record::FindingRecord& record);
     void count_items(const record::SnapshotRecord& record);
-    void add_session(View& view, std::uint32_t number, const record::SessionStats& stats) const;
-    void count_players(View& view) const;
+    void add_session(StatusView& view, std::uint32_t number,
+                     const record::SessionStats& stats) const;
+    void count_players(StatusView& view) const;
 
     const snapshot::ObjectSet* objects_;
     std::unordered_map<std::uint32_t, KnownSession> sessions_;

@@ -8,26 +8,28 @@
 
 namespace tw::web {
 
-bool Watch::session(std::uint32_t number) const noexcept {
-    return any() && std::any_of(sessions_.begin(), sessions_.end(), [number](const auto& watched) {
+bool ViewerInterest::wants_session(std::uint32_t number) const noexcept {
+    return wants_any() &&
+           std::any_of(sessions_.begin(), sessions_.end(), [number](const auto& watched) {
                return watched.load(std::memory_order_relaxed) == number;
            });
 }
 
-void Watch::await_world(std::chrono::milliseconds most) {
+void ViewerInterest::wait_for_world_viewer(std::chrono::milliseconds most) {
     std::unique_lock lock{mutex_};
-    told_.wait_for(lock, most, [this] { return world() || hurried_; });
+    changed_.wait_for(lock, most, [this] { return wants_world() || is_stopped_; });
 }
 
-void Watch::stop_waiting() {
+void ViewerInterest::stop_waiting() {
     {
         const std::lock_guard lock{mutex_};
-        hurried_ = true;
+        is_stopped_ = true;
     }
-    told_.notify_all();
+    changed_.notify_all();
 }
 
-void Watch::set(std::span<const std::uint32_t> sessions, bool log, bool bytes, bool world_line) {
+void ViewerInterest::set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
+                         bool world_line) {
     const bool world = std::find(sessions.begin(), sessions.end(), 0U) != sessions.end();
     std::size_t i = 0;
     for (const std::uint32_t number : sessions) {
@@ -43,14 +45,14 @@ void Watch::set(std::span<const std::uint32_t> sessions, bool log, bool bytes, b
     if (world != world_.load(std::memory_order_relaxed)) {
         const std::lock_guard lock{mutex_};
         world_.store(world, std::memory_order_relaxed);
-        told_.notify_all();
+        changed_.notify_all();
     }
     log_.store(log, std::memory_order_relaxed);
     bytes_.store(bytes, std::memory_order_relaxed);
     any_.store(!sessions.empty() || log || bytes, std::memory_order_relaxed);
 }
 
-void Batch::clear() {
+void ViewerBatch::clear() {
     snapshots.clear();
     ints.clear();
     lines.clear();
@@ -61,28 +63,28 @@ void Batch::clear() {
     lost_lines = 0;
 }
 
-void Batch::add(SeenSnapshot seen, const snapshot::SnapshotView& items) {
+void ViewerBatch::add(InspectedSnapshot seen, const snapshot::SnapshotView& items) {
     const std::size_t size = items.block_ints();
-    if (ints.size() + size > kMaxInts || snapshots.size() > kMaxInts / sizeof(SeenSnapshot)) {
+    if (ints.size() + size > kMaxInts || snapshots.size() > kMaxInts / sizeof(InspectedSnapshot)) {
         ++lost_snapshots;
         return;
     }
-    seen.block = ints.size();
+    seen.first_int = ints.size();
     seen.num_items = items.size();
     seen.num_ints = items.data().size();
     ints.resize(ints.size() + size);
-    items.write_block(ints.data() + seen.block);
+    items.write_block(ints.data() + seen.first_int);
     snapshots.push_back(seen);
 }
 
-bool Batch::append(const Batch& later) {
+bool ViewerBatch::append(const ViewerBatch& later) {
     if (ints.size() + later.ints.size() > kMaxInts ||
         lines.size() + later.lines.size() > kMaxLineBytes ||
-        snapshots.size() + later.snapshots.size() > kMaxInts / sizeof(SeenSnapshot)) {
+        snapshots.size() + later.snapshots.size() > kMaxInts / sizeof(InspectedSnapshot)) {
         return false;
     }
-    for (SeenSnapshot seen : later.snapshots) {
-        seen.block += ints.size();
+    for (InspectedSnapshot seen : later.snapshots) {
+        seen.first_int += ints.size();
         snapshots.push_back(seen);
     }
     ints.insert(ints.end(), later.ints.begin(), later.ints.end());
@@ -101,12 +103,12 @@ bool Batch::append(const Batch& later) {
     return true;
 }
 
-snapshot::SnapshotView Batch::items(const SeenSnapshot& seen) const {
-    return snapshot::SnapshotView::of_block(std::span{ints}.subspan(seen.block), seen.num_items,
+snapshot::SnapshotView ViewerBatch::items_of(const InspectedSnapshot& seen) const {
+    return snapshot::SnapshotView::of_block(std::span{ints}.subspan(seen.first_int), seen.num_items,
                                             seen.num_ints);
 }
 
-bool Mailbox::try_put(Batch& batch) {
+bool Mailbox::try_put(ViewerBatch& batch) {
     const std::unique_lock lock{mutex_, std::try_to_lock};
     if (!lock.owns_lock()) {
         return false;
@@ -118,7 +120,7 @@ bool Mailbox::try_put(Batch& batch) {
     return true;
 }
 
-bool Mailbox::take(Batch& batch) {
+bool Mailbox::take(ViewerBatch& batch) {
     const std::lock_guard lock{mutex_};
     if (batch_.empty()) {
         return false;
@@ -141,9 +143,9 @@ void Notifier::notify() {
     }
 }
 
-bool Feed::try_put(std::size_t box, Batch& batch) {
+bool PageFeed::try_put(std::size_t box, ViewerBatch& batch) {
     const bool has_snapshots = !batch.snapshots.empty();
-    if (!boxes[box].try_put(batch)) {
+    if (!mailboxes[box].try_put(batch)) {
         return false;
     }
     if (has_snapshots) {
@@ -167,9 +169,9 @@ void put(Text& out, std::int64_t value) {
     out.append(text.data(), text.data() + text.size());
 }
 
-void put_item(Text& out, const snapshot::ItemView& item, const ObjectIndices& places) {
+void put_item(Text& out, const snapshot::ItemView& item, const ObjectIndices& indices) {
     put(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
-    put(out, std::int64_t{places.index_of(item.key.type)});
+    put(out, std::int64_t{indices.index_of(item.key.type)});
     put(out, ",");
     put(out, std::int64_t{item.key.id});
     for (const std::int32_t value : item.data) {
@@ -186,7 +188,7 @@ void put_bars(Text& out, std::span<const TimelineBar> bars) {
         fmt::format_to(std::back_inserter(out), "{}[{},{:.1f},{},{},{},{},{},{}]",
                        &bar == bars.data() ? "" : ",", bar.session,
                        static_cast<double>(bar.time) / kNanosecondsPerMs, bar.tick, bar.delta_tick,
-                       bar.bytes, bar.parts, bar.size, static_cast<int>(bar.fate));
+                       bar.bytes, bar.parts, bar.size, static_cast<int>(bar.outcome));
     }
     put(out, "]");
 }
@@ -199,7 +201,7 @@ bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
 /// are sorted by key.
 std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
                                            const snapshot::SnapshotView& before,
-                                           const ObjectIndices& places) {
+                                           const ObjectIndices& indices) {
     std::vector<snapshot::ItemKey> gone;
     std::size_t old = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -209,7 +211,7 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
         }
         const bool was = old < before.size() && before[old].key == item.key;
         if (item.key.type != snapshot::kDescriptorType && !(was && same(item, before[old]))) {
-            put_item(out, item, places);
+            put_item(out, item, indices);
         }
         old += was ? 1 : 0;
     }
@@ -221,7 +223,7 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
 
 } // namespace
 
-bool ObjectIndices::learn(const snapshot::SnapshotView& items) {
+bool ObjectIndices::read_uuid_types(const snapshot::SnapshotView& items) {
     bool other = false;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
@@ -259,16 +261,16 @@ std::int32_t ObjectIndices::index_of(std::uint16_t type) const {
 
 std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                        const std::optional<snapshot::SnapshotView>& before,
-                       std::span<const TimelineBar> bars, const ObjectIndices& places) {
+                       std::span<const TimelineBar> bars, const ObjectIndices& indices) {
     Text out;
     fmt::format_to(std::back_inserter(out),
                    R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
                    head.session, head.number, !before.has_value(),
                    static_cast<double>(head.time) / kNanosecondsPerMs, head.tick);
-    const auto gone = put_changes(out, now, before.value_or(snapshot::SnapshotView{}), places);
+    const auto gone = put_changes(out, now, before.value_or(snapshot::SnapshotView{}), indices);
     put(out, "],\"gone\":[");
     for (const snapshot::ItemKey& key : gone) {
-        put_item(out, {key, {}}, places);
+        put_item(out, {key, {}}, indices);
     }
     put(out, "]");
     put_bars(out, bars);
@@ -295,7 +297,7 @@ std::int64_t period_of(int pace) {
     return pace >= kEveryTick ? 0 : kSecond / std::max(pace, 1);
 }
 
-TimelineBar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items) {
+TimelineBar bar_of(const InspectedSnapshot& seen, const snapshot::SnapshotView& items) {
     const bool wrong = seen.crc_wanted && seen.crc_got && *seen.crc_wanted != *seen.crc_got;
     return {.session = seen.session,
             .time = seen.time,
@@ -304,9 +306,9 @@ TimelineBar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items
             .bytes = seen.bytes,
             .parts = seen.parts,
             .size = seen.rebuilt ? items.size_bytes() : 0,
-            .fate = seen.rebuilt ? TimelineBar::Outcome::verified
-                    : wrong      ? TimelineBar::Outcome::mismatched
-                                 : TimelineBar::Outcome::unverified};
+            .outcome = seen.rebuilt ? TimelineBar::Outcome::verified
+                       : wrong      ? TimelineBar::Outcome::mismatched
+                                    : TimelineBar::Outcome::unverified};
 }
 
 } // namespace
@@ -324,7 +326,7 @@ void Scene::set_paces(const std::vector<int>& paces) {
     }
 }
 
-void Scene::add_snapshot(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
+void Scene::add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
                          const std::function<void(const Frame&)>& show) {
     for (PaceChannel& channel : channels_) {
         if (channel.bars.size() < kMaxBars) {
@@ -339,7 +341,7 @@ void Scene::add_snapshot(const SeenSnapshot& seen, const snapshot::SnapshotView&
         }
         return;
     }
-    if (places_.learn(items)) {
+    if (object_indices_.read_uuid_types(items)) {
         for (PaceChannel& channel : channels_) {
             channel.sent.reset(); // the previous frames used the old meaning of the type numbers
         }
@@ -384,13 +386,14 @@ void Scene::show_frame(PaceChannel& channel, const std::function<void(const Fram
     Frame frame{.pace = channel.pace, .full = [&] {
                     if (full == nullptr) {
                         full = std::make_shared<const std::string>(
-                            frame_json(head, items(), std::nullopt, channel.bars, places_));
+                            frame_json(head, items(), std::nullopt, channel.bars, object_indices_));
                     }
                     return full;
                 }};
-    frame.delta = channel.sent ? std::make_shared<const std::string>(frame_json(
-                                     head, items(), view_of(*channel.sent), channel.bars, places_))
-                               : frame.full();
+    frame.delta = channel.sent
+                      ? std::make_shared<const std::string>(frame_json(
+                            head, items(), view_of(*channel.sent), channel.bars, object_indices_))
+                      : frame.full();
     show(frame);
     if (!channel.sent) {
         channel.sent.emplace();

@@ -23,35 +23,39 @@ namespace tw::web {
 
 /// What the page's viewers currently look at. The page's thread sets it. Workers query it for every
 /// record; while there is no viewer, a query costs one load.
-class Watch {
+class ViewerInterest {
   public:
     /// The most sessions that can be watched one by one.
     static constexpr std::size_t kMaxSessions = 48;
 
-    [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool wants_any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
     /// True if this session is watched. Precondition: `number` is not 0.
-    [[nodiscard]] bool session(std::uint32_t number) const noexcept;
+    [[nodiscard]] bool wants_session(std::uint32_t number) const noexcept;
 
     /// True if the merged snapshots of all sessions are watched.
-    [[nodiscard]] bool world() const noexcept { return world_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool wants_world() const noexcept {
+        return world_.load(std::memory_order_relaxed);
+    }
 
     /// True if the merged snapshots are wanted also as record lines.
-    [[nodiscard]] bool world_line() const noexcept {
+    [[nodiscard]] bool wants_world_line() const noexcept {
         return world_line_.load(std::memory_order_relaxed);
     }
 
     /// Waits until the merged snapshots are watched, stop_waiting() is called, or the time `most` has
     /// passed.
-    void await_world(std::chrono::milliseconds most);
+    void wait_for_world_viewer(std::chrono::milliseconds most);
 
-    /// Ends all present and future waits in await_world().
+    /// Ends all present and future waits in wait_for_world_viewer().
     void stop_waiting();
 
-    [[nodiscard]] bool log() const noexcept { return log_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool wants_log() const noexcept { return log_.load(std::memory_order_relaxed); }
 
     /// True if the totals by message and item type are wanted.
-    [[nodiscard]] bool bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool wants_bytes() const noexcept {
+        return bytes_.load(std::memory_order_relaxed);
+    }
 
     /// Sets what is watched. Must be called by one thread only. Session 0 stands for the merged
     /// snapshots of all sessions. Sessions beyond kMaxSessions are ignored.
@@ -64,16 +68,16 @@ class Watch {
     std::atomic<bool> bytes_{false};
     std::atomic<bool> world_{false};
     std::atomic<bool> world_line_{false};
-    std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0 marks an unused place
-    std::mutex mutex_;                                                ///< guards hurried_
-    std::condition_variable told_;                                    ///< signals await_world()
-    bool hurried_ = false;
+    std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0 in unused elements
+    std::mutex mutex_;                                                ///< guards is_stopped_
+    std::condition_variable changed_; ///< signals wait_for_world_viewer()
+    bool is_stopped_ = false;
 };
 
 /// A snapshot that a worker inspected: its values for the timeline, and the position of its items in
 /// a batch. In a merged snapshot of all sessions, `delta_tick` is the tick of the previous merged
 /// snapshot, `bytes` is the size, and `parts` is the number of merged sessions.
-struct SeenSnapshot {
+struct InspectedSnapshot {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
     std::int64_t time = 0;     ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
@@ -83,18 +87,19 @@ struct SeenSnapshot {
     std::size_t bytes = 0;
     std::int32_t parts = 0;
     bool rebuilt = false;
-    std::size_t block = 0; ///< index of the snapshot's items in Batch::ints
+    std::size_t first_int = 0; ///< index of the snapshot's items in ViewerBatch::ints
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
 };
 
 /// Data from one worker for the viewers. The object is reused to keep its memory.
-struct Batch {
-    /// Limits at which nothing more is added: 100 full snapshots, or some thousand lines.
+struct ViewerBatch {
+    /// A batch that reaches one of these limits is full: about 100 full snapshots, or some thousand
+    /// lines.
     static constexpr std::size_t kMaxInts = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
 
-    std::vector<SeenSnapshot> snapshots{};
+    std::vector<InspectedSnapshot> snapshots{};
     std::vector<std::int32_t> ints{}; ///< in the layout of SnapshotView::of_block
     std::string lines{};              ///< records as JSON, each followed by a newline
     /// The latest merged snapshot as a record line; empty if nobody asks for it.
@@ -115,32 +120,32 @@ struct Batch {
     void clear();
 
     /// Adds a snapshot and copies its items. If there is no room, counts the snapshot as lost.
-    void add(SeenSnapshot seen, const snapshot::SnapshotView& items);
+    void add(InspectedSnapshot seen, const snapshot::SnapshotView& items);
 
     /// Appends a later batch. Returns false and changes nothing if there is not enough room.
-    [[nodiscard]] bool append(const Batch& later);
+    [[nodiscard]] bool append(const ViewerBatch& later);
 
-    [[nodiscard]] snapshot::SnapshotView items(const SeenSnapshot& seen) const;
+    [[nodiscard]] snapshot::SnapshotView items_of(const InspectedSnapshot& seen) const;
 };
 
 /// Passes batches from one worker to the page. The worker never waits: if the page holds the lock, or
 /// if unread data fills the mailbox, the worker tries again later with a larger batch.
 class Mailbox {
   public:
-    /// Puts a batch into the mailbox. `batch` then holds the memory of an earlier batch, whose contents
-    /// are stale. Returns false if nothing was done.
-    [[nodiscard]] bool try_put(Batch& batch);
+    /// Puts a batch into the mailbox, and gives `batch` the memory of an earlier batch with stale
+    /// contents. Returns false, and changes nothing, if the mailbox is locked or full.
+    [[nodiscard]] bool try_put(ViewerBatch& batch);
 
     /// Takes the waiting batch out of the mailbox into `batch`, which must be empty. Returns false if
     /// no batch waits.
-    [[nodiscard]] bool take(Batch& batch);
+    [[nodiscard]] bool take(ViewerBatch& batch);
 
   private:
     std::mutex mutex_;
-    Batch batch_;
+    ViewerBatch batch_;
 };
 
-/// Wakes the page if there is something to show at once.
+/// Wakes the page when there is new data to show at once.
 class Notifier {
   public:
     /// Sets the function that notify() calls, on the thread that calls notify(). The function must not
@@ -160,21 +165,21 @@ class Notifier {
 };
 
 /// Connects the workers of a run with the page.
-class Feed {
+class PageFeed {
   public:
-    explicit Feed(std::size_t workers) : boxes(workers + 1) {}
+    explicit PageFeed(std::size_t workers) : mailboxes(workers + 1) {}
 
     /// Calls try_put() of the mailbox with this index. Snapshots wake the page; other data waits for the
     /// page's next round.
-    [[nodiscard]] bool try_put(std::size_t box, Batch& batch);
+    [[nodiscard]] bool try_put(std::size_t box, ViewerBatch& batch);
 
     /// The index of the mailbox for merged snapshots.
-    [[nodiscard]] std::size_t world_box() const { return boxes.size() - 1; }
+    [[nodiscard]] std::size_t world_mailbox_index() const { return mailboxes.size() - 1; }
 
-    [[nodiscard]] Mailbox& world() { return boxes[world_box()]; }
+    [[nodiscard]] Mailbox& world_mailbox() { return mailboxes[world_mailbox_index()]; }
 
-    Watch watch;
-    std::vector<Mailbox> boxes; ///< one for each worker; the last one is for merged snapshots
+    ViewerInterest interest;
+    std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
     Notifier notifier;
 };
 
@@ -187,7 +192,11 @@ struct TimelineBar {
     std::size_t bytes = 0; ///< size of the delta
     std::int32_t parts = 0;
     std::size_t size = 0; ///< size of the snapshot as the server counts it
-    enum class Outcome : std::uint8_t { verified, unverified, mismatched } fate = Outcome::verified;
+    enum class Outcome : std::uint8_t {
+        verified,
+        unverified,
+        mismatched
+    } outcome = Outcome::verified;
 };
 
 /// The head of a frame, which viewers receive. An item of a frame is [object, id, ints...]. The object
@@ -206,7 +215,7 @@ class ObjectIndices {
 
     /// Reads the descriptors of UUID types in a snapshot. Returns true if a type number has changed its
     /// meaning, as after a restart of the server.
-    [[nodiscard]] bool learn(const snapshot::SnapshotView& items);
+    [[nodiscard]] bool read_uuid_types(const snapshot::SnapshotView& items);
 
     [[nodiscard]] std::int32_t index_of(std::uint16_t type) const;
 
@@ -228,14 +237,13 @@ class ObjectIndices {
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
                                      std::span<const TimelineBar> bars,
-                                     const ObjectIndices& places);
+                                     const ObjectIndices& indices);
 
 /// Returns the bars of snapshots that could not be rebuilt, as JSON. They are sent while there is no
 /// new frame.
 [[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars);
 
-/// Numbers of frames a second that a viewer can ask for. From kEveryTick on, there is a frame for
-/// each snapshot.
+/// Paces in frames a second. A viewer that asks for kEveryTick or more gets a frame for each snapshot.
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
@@ -259,17 +267,17 @@ struct KeptSnapshot {
 class Scene {
   public:
     Scene(std::uint32_t session, const snapshot::ObjectSet& objects)
-        : session_{session}, places_{objects} {}
+        : session_{session}, object_indices_{objects} {}
 
     /// Sets the paces at which frames are made.
     void set_paces(const std::vector<int>& paces);
 
     /// Adds the next snapshot and passes each frame that is due to `show`.
-    void add_snapshot(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
+    void add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
                       const std::function<void(const Frame&)>& show);
 
     /// The latest snapshot that was rebuilt; nullopt before the first one.
-    [[nodiscard]] const std::optional<SeenSnapshot>& latest() const { return latest_; }
+    [[nodiscard]] const std::optional<InspectedSnapshot>& latest() const { return latest_; }
 
     [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
 
@@ -299,8 +307,8 @@ class Scene {
     void show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
-    ObjectIndices places_;
-    std::optional<SeenSnapshot> latest_;
+    ObjectIndices object_indices_;
+    std::optional<InspectedSnapshot> latest_;
     KeptSnapshot now_;
     std::uint64_t taken_ = 0;
     std::vector<PaceChannel> channels_;

@@ -25,7 +25,7 @@ std::string gzipped(std::string_view text) {
     stream.avail_out = static_cast<uInt>(out.size());
     deflate(&stream, Z_FINISH);
     out.resize(stream.total_out);
-    out.shrink_to_fit(); // some of these texts are kept for long
+    out.shrink_to_fit(); // some callers keep the text for a long time
     deflateEnd(&stream);
     return out;
 }

@@ -112,7 +112,7 @@ class FileSender : public std::enable_shared_from_this<FileSender> {
     }
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls it, once the previous piece is sent
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls next() after each piece
     void next(const Error& error) {
         const bool wants_more = !error || error == http::error::need_buffer;
         if (!wants_more || sent_ >= file_->bytes || !read()) {
@@ -165,8 +165,8 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
         return static_cast<std::size_t>(
             std::count_if(connections_.begin(), connections_.end(), rule));
     };
-    const auto usual = [](const Connection& connection) { return !connection.spare; };
-    const auto spare = [](const Connection& connection) { return connection.spare; };
+    const auto usual = [](const Connection& connection) { return !connection.is_reserved; };
+    const auto spare = [](const Connection& connection) { return connection.is_reserved; };
     const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
     if (count(usual) < kUsual && count([&](const Connection& connection) {
                                      return usual(connection) && of_peer(connection);
@@ -176,13 +176,14 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
     }
     const bool peer_full = count([&](const Connection& connection) {
                                return spare(connection) && of_peer(connection);
-                           }) >= kSpareOfPeer;
+                           }) >= kReservedOfPeer;
     std::optional<ConnectionNumber> evicted;
-    if (peer_full || count(spare) >= kSpare) {
-        const auto waiting = std::find_if(
-            connections_.begin(), connections_.end(), [&](const Connection& connection) {
-                return connection.spare && !connection.asked && (!peer_full || of_peer(connection));
-            });
+    if (peer_full || count(spare) >= kReserved) {
+        const auto waiting = std::find_if(connections_.begin(), connections_.end(),
+                                          [&](const Connection& connection) {
+                                              return connection.is_reserved && !connection.asked &&
+                                                     (!peer_full || of_peer(connection));
+                                          });
         if (waiting == connections_.end()) {
             return {};
         }
@@ -190,10 +191,10 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
         connections_.erase(waiting);
     }
     connections_.push_back({number, peer, true, false});
-    return {.is_admitted = true, .spare = true, .evicted = evicted};
+    return {.is_admitted = true, .is_reserved = true, .evicted = evicted};
 }
 
-void ConnectionLimiter::note_request(ConnectionNumber number) noexcept {
+void ConnectionLimiter::note_request_arrived(ConnectionNumber number) noexcept {
     for (Connection& connection : connections_) {
         connection.asked = connection.asked || connection.number == number;
     }
@@ -228,9 +229,9 @@ constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 
 
 /// The data of the server that its connections use.
 struct ServerContext {
-    HttpHandlers hosts;
-    Deadlines deadlines;
-    /// Called after a request; starts the regular calls of HttpHandlers::turn.
+    HttpHandlers handlers;
+    HttpTimeouts timeouts;
+    /// Called after a request; starts the regular calls of HttpHandlers::update.
     std::function<void()> wake{};
     ConnectionLimiter limiter{};
 };
@@ -239,11 +240,11 @@ struct ServerContext {
 /// while ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
-    HttpConnection(Socket socket, ConnectionOrigin way, bool spare,
+    HttpConnection(Socket socket, ConnectionOrigin origin, bool spare,
                    ConnectionLimiter::ConnectionNumber number, ServerContext& server_context)
-        : stream_{std::move(socket)}, server_{&server_context}, number_{number}, way_{way},
-          spare_{spare}, deadline_{spare ? server_context.deadlines.spare
-                                         : server_context.deadlines.usual} {
+        : stream_{std::move(socket)}, server_{&server_context}, number_{number}, origin_{origin},
+          spare_{spare}, deadline_{spare ? server_context.timeouts.reserved
+                                         : server_context.timeouts.usual} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
         parser_.body_limit(kMaxBodyBytes);
     }
@@ -295,19 +296,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
             }
             return;
         }
-        server_->limiter.note_request(number_);
+        server_->limiter.note_request_arrived(number_);
         head_only_ = parser_.get().method() == http::verb::head;
         gzip_ = accepts_gzip(http_text(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
-        request.way = way_;
-        request.spare = spare_;
-        request.from = peer_name(stream_.socket(), way_);
+        request.connection_origin = origin_;
+        request.is_reserved = spare_;
+        request.from = peer_name(stream_.socket(), origin_);
         request.peer = peer_of(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());
-        if (request.upgrade && server_->hosts.upgrade) {
+        if (request.upgrade && server_->handlers.upgrade) {
             return upgrade(request);
         }
-        server_->hosts.handler(request, [self = shared_from_this()](Response response) {
+        server_->handlers.handler(request, [self = shared_from_this()](Response response) {
             asio::post(self->stream_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write(std::move(response));
@@ -323,7 +324,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         if (request.authorization.empty() && !token.empty()) {
             request.authorization = authorization;
         }
-        Upgrade answer = server_->hosts.upgrade(request);
+        WebSocketAnswer answer = server_->handlers.upgrade(request);
         if (answer.refusal) {
             return write(*std::move(answer.refusal));
         }
@@ -389,7 +390,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     Stream stream_;
     ServerContext* server_;
     ConnectionLimiter::ConnectionNumber number_;
-    ConnectionOrigin way_;
+    ConnectionOrigin origin_;
     bool spare_;
     std::chrono::milliseconds deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
@@ -402,7 +403,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
 /// A listening socket with its acceptor.
 struct Acceptor {
-    ConnectionOrigin way;
+    ConnectionOrigin origin;
     asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type> acceptor;
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,
@@ -412,8 +413,8 @@ struct Acceptor {
 
 namespace {
 
-std::vector<Listening> one(const HttpAddress& where) {
-    std::vector<Listening> listening;
+std::vector<ListeningSocket> listen_on(const HttpAddress& where) {
+    std::vector<ListeningSocket> listening;
     listening.emplace_back(where);
     return listening;
 }
@@ -421,49 +422,50 @@ std::vector<Listening> one(const HttpAddress& where) {
 } // namespace
 
 struct HttpServer::Impl {
-    Impl(const std::vector<Listening>& listening, HttpHandlers hosts, const Deadlines& deadlines)
-        : server_context{std::move(hosts), deadlines, [this] { wake(); }} {
-        entrances.reserve(listening.size());
-        for (const Listening& each : listening) {
+    Impl(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
+         const HttpTimeouts& timeouts)
+        : server_context{std::move(handlers), timeouts, [this] { wake(); }} {
+        acceptors.reserve(listening.size());
+        for (const ListeningSocket& each : listening) {
             where.push_back(each.where());
-            Acceptor& entrance = entrances.emplace_back(
-                Acceptor{each.way(), decltype(Acceptor::acceptor){io.get_executor()},
+            Acceptor& acceptor = acceptors.emplace_back(
+                Acceptor{each.origin(), decltype(Acceptor::acceptor){io.get_executor()},
                          decltype(Acceptor::pause){io.get_executor()}});
-            entrance.acceptor.assign(Protocol{each.family(), 0}, ::dup(each.descriptor()));
+            acceptor.acceptor.assign(Protocol{each.family(), 0}, ::dup(each.descriptor()));
         }
     }
 
-    void accept(Acceptor& entrance) {
-        entrance.acceptor.async_accept([this, &entrance](const Error& error, Socket socket) {
+    void accept(Acceptor& acceptor) {
+        acceptor.acceptor.async_accept([this, &acceptor](const Error& error, Socket socket) {
             if (error == asio::error::operation_aborted) {
                 return;
             }
             if (error) {
-                entrance.pause.expires_after(kAcceptPause);
-                entrance.pause.async_wait([this, &entrance](const Error& cancelled) {
+                acceptor.pause.expires_after(kAcceptPause);
+                acceptor.pause.async_wait([this, &acceptor](const Error& cancelled) {
                     if (!cancelled) {
-                        accept(entrance);
+                        accept(acceptor);
                     }
                 });
                 return;
             }
-            add_viewer(std::move(socket), entrance.way);
-            accept(entrance);
+            add_viewer(std::move(socket), acceptor.origin);
+            accept(acceptor);
         });
     }
 
-    void add_viewer(Socket socket, ConnectionOrigin way) {
+    void add_viewer(Socket socket, ConnectionOrigin origin) {
         disable_nagle(socket);
         const ConnectionLimiter::ConnectionNumber number = ++last_number;
         const ConnectionLimiter::Admission place =
             server_context.limiter.admit(number, peer_of(socket));
         if (!place.is_admitted || place.evicted) {
-            turned_away.fetch_add(1, std::memory_order_relaxed);
+            rejected_connections.fetch_add(1, std::memory_order_relaxed);
         }
         if (!place.is_admitted) {
             return;
         }
-        if (place.spare) {
+        if (place.is_reserved) {
             std::erase_if(spare, [](const auto& entry) { return entry.second.expired(); });
         }
         if (place.evicted) {
@@ -472,53 +474,53 @@ struct HttpServer::Impl {
             }
         }
         const auto connection = std::make_shared<HttpConnection>(
-            std::move(socket), way, place.spare, number, server_context);
-        if (place.spare) {
+            std::move(socket), origin, place.is_reserved, number, server_context);
+        if (place.is_reserved) {
             spare[number] = connection;
         }
         connection->run();
     }
 
     void wake() {
-        if (server_context.hosts.turn && !std::exchange(turning, true)) {
-            turn_at.expires_after(kTurn);
-            turn();
+        if (server_context.handlers.update && !std::exchange(is_updating, true)) {
+            update_timer.expires_after(kUpdateInterval);
+            update();
         }
     }
 
-    void turn() {
-        turn_at.async_wait([this](const Error& error) {
-            turning = !error && server_context.hosts.turn();
-            if (turning) {
-                turn_at.expires_at(
-                    std::max(turn_at.expiry() + kTurn, std::chrono::steady_clock::now()));
-                turn();
+    void update() {
+        update_timer.async_wait([this](const Error& error) {
+            is_updating = !error && server_context.handlers.update();
+            if (is_updating) {
+                update_timer.expires_at(std::max(update_timer.expiry() + kUpdateInterval,
+                                                 std::chrono::steady_clock::now()));
+                update();
             }
         });
     }
 
     ServerContext server_context;
-    bool turning = false;
+    bool is_updating = false;
     std::vector<HttpAddress> where;
     ConnectionLimiter::ConnectionNumber last_number = 0;
-    std::atomic<std::uint64_t> turned_away{0};
+    std::atomic<std::uint64_t> rejected_connections{0};
     std::unordered_map<ConnectionLimiter::ConnectionNumber, std::weak_ptr<HttpConnection>> spare;
-    asio::io_context io{
-        1}; ///< declared before the members that use it, and after the members that its handlers use
+    /// Destroyed after the timer and the acceptors, and before the members that its handlers use.
+    asio::io_context io{1};
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,
                                asio::io_context::executor_type>
-        turn_at{io.get_executor()};
-    std::vector<Acceptor> entrances;
+        update_timer{io.get_executor()};
+    std::vector<Acceptor> acceptors;
     std::thread thread;
 };
 
-HttpServer::HttpServer(const std::vector<Listening>& listening, HttpHandlers hosts,
-                       const Deadlines& deadlines)
-    : impl_{std::make_unique<Impl>(listening, std::move(hosts), deadlines)} {}
+HttpServer::HttpServer(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
+                       const HttpTimeouts& timeouts)
+    : impl_{std::make_unique<Impl>(listening, std::move(handlers), timeouts)} {}
 
-HttpServer::HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines)
-    : HttpServer{one(where), HttpHandlers{.handler = std::move(handler)}, deadlines} {}
+HttpServer::HttpServer(const HttpAddress& where, Handler handler, const HttpTimeouts& timeouts)
+    : HttpServer{listen_on(where), HttpHandlers{.handler = std::move(handler)}, timeouts} {}
 
 HttpServer::~HttpServer() {
     stop();
@@ -526,8 +528,8 @@ HttpServer::~HttpServer() {
 
 void HttpServer::start() {
     impl_->thread = std::thread{[impl = impl_.get()] {
-        for (Acceptor& entrance : impl->entrances) {
-            impl->accept(entrance);
+        for (Acceptor& acceptor : impl->acceptors) {
+            impl->accept(acceptor);
         }
         impl->io.run();
     }};
@@ -535,9 +537,9 @@ void HttpServer::start() {
 
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
-        if (impl->turning) {
+        if (impl->is_updating) {
             // the result matters to the next regular call only
-            std::ignore = impl->server_context.hosts.turn();
+            std::ignore = impl->server_context.handlers.update();
         }
     });
 }
@@ -549,12 +551,12 @@ void HttpServer::stop() {
     }
 }
 
-const std::vector<HttpAddress>& HttpServer::where() const {
+const std::vector<HttpAddress>& HttpServer::addresses() const {
     return impl_->where;
 }
 
-std::uint64_t HttpServer::turned_away() const {
-    return impl_->turned_away.load(std::memory_order_relaxed);
+std::uint64_t HttpServer::rejected_connections() const {
+    return impl_->rejected_connections.load(std::memory_order_relaxed);
 }
 
 } // namespace tw::web

@@ -41,8 +41,6 @@ struct RequestTarget {
 /// Source: RFC 9112, 3.2.2.
 [[nodiscard]] RequestTarget read_request_target(std::string_view text);
 
-struct ServedFile;
-
 /// A request. Its views are valid only during the call that receives it.
 struct Request {
     std::string_view method{}; ///< "GET"
@@ -55,9 +53,10 @@ struct Request {
     /// Authorization header; empty if there is none or more than one.
     std::string_view authorization{};
     std::string_view body{};
-    ConnectionOrigin way = ConnectionOrigin::loopback; ///< where the connection comes from
+    ConnectionOrigin connection_origin =
+        ConnectionOrigin::loopback; ///< where the connection comes from
     /// The connection is one of those reserved for health checks (see ConnectionLimiter).
-    bool spare = false;
+    bool is_reserved = false;
     bool upgrade = false; ///< the request asks for a WebSocket
     std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
     base::Source peer{};  ///< the client's address; all clients on unix sockets count as one
@@ -70,8 +69,8 @@ struct Response {
     std::string allow{};          ///< the allowed methods, for status 405
     std::string challenge{};      ///< WWW-Authenticate, for status 401
     std::string content_policy{}; ///< Content-Security-Policy; if empty, the page may load nothing
-    /// `body` compressed with gzip, for clients that accept gzip. For other clients, an empty `body`
-    /// is made from it. If null, `body` is compressed when that is worthwhile.
+    /// `body` compressed with gzip. If `body` is empty, clients that do not accept gzip get this text
+    /// decompressed. If this is null, the server compresses long bodies itself.
     std::shared_ptr<const std::string> gzipped{};
     std::shared_ptr<const ServedFile> file{}; ///< sent instead of `body`
     std::string file_name{};                  ///< the name under which browsers save the file
@@ -119,13 +118,13 @@ class ConnectionLimiter {
     static constexpr std::size_t kUsual = 64;
     /// The most unreserved connections of one IPv4 address or IPv6 /64.
     static constexpr std::size_t kOfPeer = 16;
-    static constexpr std::size_t kSpare = 8;
-    static constexpr std::size_t kSpareOfPeer = 4;
+    static constexpr std::size_t kReserved = 8;
+    static constexpr std::size_t kReservedOfPeer = 4;
 
     /// The decision about a new connection.
     struct Admission {
         bool is_admitted = false;
-        bool spare = false; ///< the connection is reserved for health checks
+        bool is_reserved = false; ///< the connection is reserved for health checks
         /// A connection that the caller must close to make room.
         std::optional<ConnectionNumber> evicted{};
     };
@@ -135,7 +134,7 @@ class ConnectionLimiter {
     [[nodiscard]] Admission admit(ConnectionNumber number, const base::Source& peer);
 
     /// Notes that the connection's request has arrived. The connection is not evicted any more.
-    void note_request(ConnectionNumber number) noexcept;
+    void note_request_arrived(ConnectionNumber number) noexcept;
 
     /// Removes a closed connection. Does nothing if the connection was not admitted.
     void remove(ConnectionNumber number) noexcept;
@@ -146,7 +145,7 @@ class ConnectionLimiter {
     struct Connection {
         ConnectionNumber number;
         base::Source peer;
-        bool spare;
+        bool is_reserved;
         bool asked;
     };
 
@@ -166,7 +165,7 @@ using Handler = std::function<void(const Request&, Respond)>;
 
 /// The result of a request for a WebSocket: a refusal, or the function to call once the socket is
 /// open.
-struct Upgrade {
+struct WebSocketAnswer {
     std::optional<Response> refusal{};
     std::function<void(const std::shared_ptr<WebSocket>&)> on_open{};
 };
@@ -175,37 +174,37 @@ struct Upgrade {
 struct HttpHandlers {
     Handler handler{};
     /// Answers requests for a WebSocket. If this is empty, `handler` answers them.
-    std::function<Upgrade(const Request&)> upgrade{};
-    /// Called every kTurn after a request until it returns false, and also after wake().
-    std::function<bool()> turn{};
+    std::function<WebSocketAnswer(const Request&)> upgrade{};
+    /// Called every kUpdateInterval after a request until it returns false, and also after wake().
+    std::function<bool()> update{};
 };
 
-/// The interval of calls to HttpHandlers::turn. Data that does not wake the server waits so long.
-inline constexpr std::chrono::milliseconds kTurn{50};
+/// The interval of calls to HttpHandlers::update. Data that does not wake the server waits at most
+/// this long.
+inline constexpr std::chrono::milliseconds kUpdateInterval{50};
 
 /// The time that a client has to send its request, and again to receive the response.
-struct Deadlines {
+struct HttpTimeouts {
     std::chrono::milliseconds usual{5000};
-    std::chrono::milliseconds spare{1000}; ///< for connections reserved for health checks
+    std::chrono::milliseconds reserved{1000}; ///< for connections reserved for health checks
 };
 
-/// A small HTTP/1.1 server on its own thread, with one request for each connection. All its resources
-/// are limited (see ConnectionLimiter for connections). Connections beyond the limit are closed at once
-/// and counted. A connection that becomes a WebSocket no longer counts; the function that opens
-/// WebSockets limits their number.
+/// A small HTTP/1.1 server on its own thread. It answers one request for each connection. Connections
+/// beyond the limits of ConnectionLimiter are closed at once and counted. A connection that becomes a
+/// WebSocket no longer counts: HttpHandlers::upgrade must limit the number of WebSockets.
 class HttpServer {
   public:
     /// Serves sockets that already listen. Requests are answered only after start().
-    HttpServer(const std::vector<Listening>& listening, HttpHandlers hosts,
-               const Deadlines& deadlines = {});
+    HttpServer(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
+               const HttpTimeouts& timeouts = {});
 
-    HttpServer(const std::vector<Listening>& listening, Handler handler,
-               const Deadlines& deadlines = {})
-        : HttpServer{listening, HttpHandlers{.handler = std::move(handler)}, deadlines} {}
+    HttpServer(const std::vector<ListeningSocket>& listening, Handler handler,
+               const HttpTimeouts& timeouts = {})
+        : HttpServer{listening, HttpHandlers{.handler = std::move(handler)}, timeouts} {}
 
     /// Listens on the address, and answers all requests with `handler`.
     /// Errors: throws ListenError.
-    HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines = {});
+    HttpServer(const HttpAddress& where, Handler handler, const HttpTimeouts& timeouts = {});
     /// Calls stop().
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
@@ -215,7 +214,7 @@ class HttpServer {
 
     void start();
 
-    /// Makes the server call HttpHandlers::turn now, if the regular calls are active. May be called
+    /// Makes the server call HttpHandlers::update now, if the regular calls are active. May be called
     /// from any thread; does not wait.
     void wake();
 
@@ -223,13 +222,13 @@ class HttpServer {
     void stop();
 
     /// The addresses on which the server listens, with the ports that the system chose.
-    [[nodiscard]] const std::vector<HttpAddress>& where() const;
+    [[nodiscard]] const std::vector<HttpAddress>& addresses() const;
 
     /// The port of the first address.
-    [[nodiscard]] std::uint16_t port() const { return where().front().port; }
+    [[nodiscard]] std::uint16_t port() const { return addresses().front().port; }
 
     /// The number of connections closed because there were too many. From any thread.
-    [[nodiscard]] std::uint64_t turned_away() const;
+    [[nodiscard]] std::uint64_t rejected_connections() const;
 
   private:
     struct Impl;

@@ -36,10 +36,10 @@ base::UniqueFd open_socket(int family) {
     throw ListenError{"cannot listen on " + where + ": " + why};
 }
 
-/// Throws a ListenError for errno. `can_go`: the cause may disappear by itself.
-[[noreturn]] void throw_listen_error(const std::string& where, bool can_go = true) {
+/// Throws a ListenError for errno. `is_temporary`: the cause may disappear by itself.
+[[noreturn]] void throw_listen_error(const std::string& where, bool is_temporary = true) {
     const int error = errno;
-    if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
+    if (is_temporary && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
         throw ListenLaterError{"cannot listen on " + where + ": " +
                                std::generic_category().message(error) +
                                (error == EADDRINUSE && !where.starts_with("unix:")
@@ -56,7 +56,7 @@ bool is_socket(const std::string& path) {
 }
 
 /// Sets the socket's name to this path. Returns false if the path is too long.
-bool name_of(const std::string& path, sockaddr_un& name) {
+bool set_socket_path(const std::string& path, sockaddr_un& name) {
     name = {};
     name.sun_family = AF_UNIX;
     if (path.size() >= sizeof name.sun_path) {
@@ -67,7 +67,7 @@ bool name_of(const std::string& path, sockaddr_un& name) {
 }
 
 /// Removes a socket file that no process serves. Other files and served sockets stay.
-void make_room(const std::string& path, const sockaddr_un& name) {
+void remove_stale_socket(const std::string& path, const sockaddr_un& name) {
     if (!is_socket(path)) {
         return;
     }
@@ -80,7 +80,7 @@ void make_room(const std::string& path, const sockaddr_un& name) {
 
 } // namespace
 
-Listening::Listening(HttpAddress where) : where_{std::move(where)} {
+ListeningSocket::ListeningSocket(HttpAddress where) : where_{std::move(where)} {
     if (where_.path.empty()) {
         listen_on_port();
     } else {
@@ -89,47 +89,47 @@ Listening::Listening(HttpAddress where) : where_{std::move(where)} {
     read_socket_name();
 }
 
-Listening::Listening(HttpAddress where, base::UniqueFd bound)
+ListeningSocket::ListeningSocket(HttpAddress where, base::UniqueFd bound)
     : where_{std::move(where)}, socket_{std::move(bound)} {
     read_socket_name();
 }
 
-void Listening::read_socket_name() {
+void ListeningSocket::read_socket_name() {
     base::SocketAddress bound{};
     socklen_t length = sizeof bound;
     ::getsockname(socket_.get(), &bound.base, &length);
     family_ = bound.base.sa_family;
     if (family_ == AF_UNIX) {
-        way_ = ConnectionOrigin::owner;
+        origin_ = ConnectionOrigin::owner;
         return;
     }
     const auto name = base::to_asio(base::endpoint_from(&bound.base));
     where_.port = name.port();
-    way_ = name.address().is_loopback() ? ConnectionOrigin::loopback : ConnectionOrigin::network;
+    origin_ = name.address().is_loopback() ? ConnectionOrigin::loopback : ConnectionOrigin::network;
 }
 
-void Listening::listen_on_path() {
+void ListeningSocket::listen_on_path() {
     constexpr mode_t kOwnerOnly = 0600;
     const std::string shown = "unix:" + where_.path;
     sockaddr_un name{};
-    if (!name_of(where_.path, name)) {
+    if (!set_socket_path(where_.path, name)) {
         throw_listen_error(shown, "the path of a unix socket has at most " +
                                       std::to_string(sizeof name.sun_path - 1) + " characters");
     }
-    make_room(where_.path, name);
+    remove_stale_socket(where_.path, name);
     socket_ = open_socket(AF_UNIX);
     // bind() creates the file with the socket's mode, so the file never has another mode.
     if (::fchmod(socket_.get(), kOwnerOnly) != 0 ||
         ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
         const int error = errno;
-        const bool can_go = is_socket(where_.path);
+        const bool is_temporary = is_socket(where_.path);
         errno = error;
-        throw_listen_error(shown, can_go);
+        throw_listen_error(shown, is_temporary);
     }
 }
 
-void Listening::listen_on_port() {
+void ListeningSocket::listen_on_port() {
     boost::system::error_code unreadable;
     const auto address = boost::asio::ip::make_address(where_.address, unreadable);
     if (unreadable) {
@@ -159,10 +159,10 @@ base::Source peer_of(const Socket& socket) {
     return base::source_of(base::endpoint_from(peer.data()));
 }
 
-std::string peer_name(const Socket& socket, ConnectionOrigin way) {
+std::string peer_name(const Socket& socket, ConnectionOrigin origin) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
-    return way == ConnectionOrigin::owner || ignored
+    return origin == ConnectionOrigin::owner || ignored
                ? "the unix socket"
                : base::to_string(base::endpoint_from(peer.data()));
 }
@@ -180,7 +180,7 @@ namespace websocket = beast::websocket;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::seconds kHandshake{5};
-/// A peer that gives no sign of life for this time is dropped. A ping is sent after half of it.
+/// A peer that sends nothing for this time is disconnected. It gets a ping after half the time.
 constexpr std::chrono::seconds kIdle{60};
 /// The size in bytes of the system's buffer for a peer that does not read. Further data waits in our
 /// own queue, which is limited.
@@ -246,7 +246,7 @@ class AcceptedWebSocket final : public WebSocket,
     }
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function once the previous one is done
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous operation
     void read() {
         socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
             if (error || !self->open_) {

@@ -47,17 +47,17 @@ enum class ConnectionOrigin : std::uint8_t {
 };
 
 /// A listening socket.
-class Listening {
+class ListeningSocket {
   public:
     /// Listens on the address. A unix socket gets mode 0600. It replaces a socket file that no process
     /// serves. Its own file stays when the process ends.
     /// Errors: throws ListenError, or ListenLaterError if a later try may succeed.
-    explicit Listening(HttpAddress where);
+    explicit ListeningSocket(HttpAddress where);
     /// Takes over a socket that another process bound to this address.
-    Listening(HttpAddress where, base::UniqueFd bound);
+    ListeningSocket(HttpAddress where, base::UniqueFd bound);
 
     /// Where connections to this socket come from.
-    [[nodiscard]] ConnectionOrigin way() const noexcept { return way_; }
+    [[nodiscard]] ConnectionOrigin origin() const noexcept { return origin_; }
 
     /// The requested address, with the port on which the socket really listens.
     [[nodiscard]] const HttpAddress& where() const noexcept { return where_; }
@@ -75,7 +75,7 @@ class Listening {
     HttpAddress where_;
     base::UniqueFd socket_;
     int family_ = 0;
-    ConnectionOrigin way_ = ConnectionOrigin::network;
+    ConnectionOrigin origin_ = ConnectionOrigin::network;
 };
 
 /// The stream of a connection, for ports and unix sockets alike.
@@ -87,7 +87,7 @@ using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>
 [[nodiscard]] base::Source peer_of(const HttpStream::socket_type& socket);
 
 /// Returns the peer's name for log messages.
-[[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, ConnectionOrigin way);
+[[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, ConnectionOrigin origin);
 
 /// Turns off Nagle's algorithm, which delays data by 40 ms while the peer sends nothing itself.
 void disable_nagle(HttpStream::socket_type& socket);
@@ -96,7 +96,8 @@ void disable_nagle(HttpStream::socket_type& socket);
 class WebSocket {
   public:
     /// The most bytes that wait to be sent. If a client reads too slowly, further messages are lost. A
-    /// longer message, such as the state of thousands of servers, is sent only if nothing waits.
+    /// message above this limit, such as the state of thousands of servers, is sent only if no other
+    /// message waits.
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxQueued = 64;
     /// The most bytes of a message from the client, which holds a filter and a few words.
@@ -116,7 +117,7 @@ class WebSocket {
     /// Closes the socket with a reason of at most 123 bytes.
     virtual void close(std::string_view reason) = 0;
 
-    /// Called with every text received. To be set once.
+    /// Called with every text received. Set at most once.
     std::function<void(std::string_view)> on_text{};
 };
 

@@ -19,7 +19,7 @@ namespace tw::web {
 
 namespace {
 
-/// The number of rows sent; they are the most expensive ones.
+/// The most rows sent; cheaper rows are left out.
 constexpr std::size_t kMaxRows = 64;
 
 } // namespace

@@ -21,42 +21,42 @@ tl::unexpected<std::string> expected(std::string_view key, std::string_view what
     return tl::unexpected{fmt::format("\"{}\": expected {}", key, what)};
 }
 
-tl::expected<void, std::string> read_watch(const json::value& value, ViewerRequests& wishes) {
+tl::expected<void, std::string> read_watch(const json::value& value, ViewerRequests& requests) {
     if (value.is_null()) {
-        wishes.watch = ViewerRequests::kNothing;
+        requests.watch = ViewerRequests::kNothing;
     } else if (value.is_string() && value.get_string() == "all") {
-        wishes.watch = 0;
+        requests.watch = 0;
     } else if (value.is_int64() && value.get_int64() > 0 &&
                value.get_int64() < std::int64_t{ViewerRequests::kNothing}) {
-        wishes.watch = static_cast<std::uint32_t>(value.get_int64());
+        requests.watch = static_cast<std::uint32_t>(value.get_int64());
     } else {
         return expected("watch", "the number of a session, \"all\" or null");
     }
     return {};
 }
 
-tl::expected<void, std::string> read_log(const json::value& value, ViewerRequests& wishes) {
+tl::expected<void, std::string> read_log(const json::value& value, ViewerRequests& requests) {
     if (!value.is_null() && !value.is_string()) {
         return expected("log", "a filter or null");
     }
-    wishes.log_on = value.is_string();
-    wishes.log = value.is_string() ? std::string{value.get_string()} : std::string{};
+    requests.log_on = value.is_string();
+    requests.log = value.is_string() ? std::string{value.get_string()} : std::string{};
     return {};
 }
 
 tl::expected<void, std::string> read_key(std::string_view key, const json::value& value,
-                                         ViewerRequests& wishes) {
+                                         ViewerRequests& requests) {
     if (key == "watch") {
-        return read_watch(value, wishes);
+        return read_watch(value, requests);
     }
     if (key == "log") {
-        return read_log(value, wishes);
+        return read_log(value, requests);
     }
     if (key == "pace") {
         if (!value.is_int64() || value.get_int64() < 1 || value.get_int64() > kMaxPace) {
             return expected(key, "1 to 50 frames a second");
         }
-        wishes.pace = static_cast<int>(value.get_int64());
+        requests.pace = static_cast<int>(value.get_int64());
         return {};
     }
     if (key != "bytes" && key != "again") {
@@ -66,9 +66,9 @@ tl::expected<void, std::string> read_key(std::string_view key, const json::value
         return expected(key, "true or false");
     }
     if (key == "bytes") {
-        wishes.bytes = value.get_bool();
+        requests.bytes = value.get_bool();
     } else {
-        wishes.again = value.get_bool();
+        requests.again = value.get_bool();
     }
     return {};
 }
@@ -83,15 +83,15 @@ tl::expected<ViewerRequests, std::string> parse_viewer_requests(std::string_view
     if (error || !value.is_object()) {
         return tl::unexpected{std::string{"expected a JSON object"}};
     }
-    ViewerRequests wishes;
+    ViewerRequests requests;
     for (const auto& member : value.get_object()) {
         const auto read =
-            read_key({member.key().data(), member.key().size()}, member.value(), wishes);
+            read_key({member.key().data(), member.key().size()}, member.value(), requests);
         if (!read) {
             return tl::unexpected{read.error()};
         }
     }
-    return wishes;
+    return requests;
 }
 
 void LogRing::add(std::string_view lines) {
@@ -159,19 +159,20 @@ std::string body_of(const LogRing& found, std::size_t limit) {
 
 } // namespace
 
-void RecordRequests::add(RecordRequest wish) {
+void RecordRequests::add(RecordRequest request) {
     // In the ring, a line counts more bytes than its text has, but less than twice as many.
-    waiting_.push_back({.wish = std::move(wish), .found = LogRing{2 * kMaxAnswerBytes}});
+    waiting_.push_back({.request = std::move(request), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 
-std::size_t RecordRequests::of_peer(const base::Source& peer) const {
+std::size_t RecordRequests::count_of_peer(const base::Source& peer) const {
     return static_cast<std::size_t>(std::ranges::count_if(
-        waiting_, [&peer](const WaitingRequest& waiting) { return waiting.wish.peer == peer; }));
+        waiting_, [&peer](const WaitingRequest& waiting) { return waiting.request.peer == peer; }));
 }
 
 void RecordRequests::filter_lines(const LogRing& log, WaitingRequest& waiting) const {
     const auto until = Clock::now() + filter_time_share(waiting_.size());
-    for (const std::string_view line : log.find_lines(waiting.seen, waiting.wish.filter, until)) {
+    for (const std::string_view line :
+         log.find_lines(waiting.seen, waiting.request.filter, until)) {
         waiting.found.add(line);
     }
 }
@@ -182,23 +183,24 @@ void RecordRequests::filter_lines(const LogRing& log) {
     }
 }
 
-void RecordRequests::answer(const LogRing& log, Clock::time_point now) {
+void RecordRequests::answer_due_requests(const LogRing& log, Clock::time_point now) {
     std::erase_if(waiting_, [&](WaitingRequest& waiting) {
-        const RecordRequest& wish = waiting.wish;
-        if (now < wish.until) {
+        const RecordRequest& request = waiting.request;
+        if (now < request.until) {
             return false;
         }
         filter_lines(log, waiting);
         if (waiting.seen == log.last_number()) {
-            wish.respond({.content_type = "application/x-ndjson",
-                          .body = body_of(waiting.found, wish.limit)});
+            request.respond({.content_type = "application/x-ndjson",
+                             .body = body_of(waiting.found, request.limit)});
             return true;
         }
-        if (now < wish.until + kPatience) {
+        if (now < request.until + kPatience) {
             return false;
         }
-        wish.respond({.status = 503,
-                      .body = "the filter cannot keep up with the records; try a simpler one\n"});
+        request.respond(
+            {.status = 503,
+             .body = "the filter cannot keep up with the records; try a simpler one\n"});
         return true;
     });
 }

@@ -18,7 +18,7 @@
 namespace tw::web {
 
 /// An error in a text that a user typed.
-struct Complaint {
+struct InputError {
     std::string message;    ///< one line
     std::size_t offset = 0; ///< position in the text, in bytes
 };
@@ -26,9 +26,9 @@ struct Complaint {
 /// True if the filter accepts a record, given as its JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
 /// Compiles a filter expression.
-using MakeLineFilter = std::function<tl::expected<LineFilter, Complaint>(const std::string& text)>;
+using MakeLineFilter = std::function<tl::expected<LineFilter, InputError>(const std::string& text)>;
 
-/// What a viewer's message requests. A value stays as it was if the message lacks its key.
+/// What a viewer's message requests. A setting whose key is missing in the message does not change.
 struct ViewerRequests {
     /// The session to watch; 0 for the merged snapshots of all sessions; kNothing to watch nothing.
     std::optional<std::uint32_t> watch{};
@@ -85,8 +85,8 @@ class LogRing {
     std::uint64_t last_ = 0;
 };
 
-/// Removes all lines except the last `most` ones, and of these as many as needed to stay within
-/// `most_bytes`. Returns the number of removed lines.
+/// Removes the oldest lines until at most `most` lines and `most_bytes` bytes are left. Returns the
+/// number of removed lines.
 std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
                         std::size_t most_bytes);
 
@@ -99,7 +99,7 @@ inline constexpr std::chrono::milliseconds kFilterTime{5};
     return LogRing::Clock::duration{kFilterTime} / static_cast<std::int64_t>(many == 0 ? 1 : many);
 }
 
-/// The requests for the records of the next seconds.
+/// Collects records for requests that each ask for the records of the next seconds.
 class RecordRequests {
   public:
     using Clock = LogRing::Clock;
@@ -112,23 +112,23 @@ class RecordRequests {
         Respond respond;
     };
 
-    void add(RecordRequest wish);
+    void add(RecordRequest request);
 
     void clear() { waiting_.clear(); }
 
     [[nodiscard]] std::size_t size() const { return waiting_.size(); }
 
-    [[nodiscard]] std::size_t of_peer(const base::Source& peer) const;
+    [[nodiscard]] std::size_t count_of_peer(const base::Source& peer) const;
 
     /// Filters the new lines for all requests.
     void filter_lines(const LogRing& log);
     /// Answers the requests whose time has come, once all their lines are filtered. If filtering takes
     /// too long, the response says so.
-    void answer(const LogRing& log, Clock::time_point now);
+    void answer_due_requests(const LogRing& log, Clock::time_point now);
 
   private:
     struct WaitingRequest {
-        RecordRequest wish;
+        RecordRequest request;
         std::uint64_t seen = 0; ///< number of the last line filtered
         LogRing found;
     };

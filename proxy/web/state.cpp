@@ -62,7 +62,7 @@ json::value map_id(const SessionView& session) {
     return json::string(fmt::format("{:02x}", fmt::join(*session.map_sha256, "")));
 }
 
-json::array sessions_json(const View& view) {
+json::array sessions_json(const StatusView& view) {
     json::array sessions;
     for (const SessionView& session : view.sessions) {
         json::object told{
@@ -95,7 +95,7 @@ json::array sessions_json(const View& view) {
 }
 
 /// Returns the servers that have names, with their totals.
-json::array servers_json(const State& state) {
+json::array servers_json(const RunState& state) {
     json::array servers;
     for (const ServerState& server : state.servers) {
         const auto found = state.view.servers.find(server.name);
@@ -129,7 +129,7 @@ json::object snapshots_json(const record::SessionStats& totals) {
     return object;
 }
 
-json::array findings_json(const View& view) {
+json::array findings_json(const StatusView& view) {
     json::array findings;
     for (const record::FindingInfo& info : record::finding_table()) {
         const std::uint64_t count = view.totals.findings[static_cast<std::size_t>(info.id)];
@@ -144,14 +144,14 @@ json::array findings_json(const View& view) {
     return findings;
 }
 
-bool has_account(const View& view, const FindingLine& line) {
+bool has_explanation(const StatusView& view, const FindingLine& line) {
     return std::any_of(view.finding_contexts.begin(), view.finding_contexts.end(),
-                       [&](const FindingContext& account) {
-                           return account.session == line.session && account.tick == line.tick;
+                       [&](const FindingContext& context) {
+                           return context.session == line.session && context.tick == line.tick;
                        });
 }
 
-json::array recent_json(const View& view) {
+json::array recent_json(const StatusView& view) {
     json::array recent;
     for (const FindingLine& line : view.findings) {
         json::object told{{"time_ms", line.time_ms},
@@ -161,7 +161,7 @@ json::array recent_json(const View& view) {
         if (line.tick) {
             told["tick"] = *line.tick;
         }
-        if (has_account(view, line)) {
+        if (has_explanation(view, line)) {
             told["explained_at"] =
                 fmt::format("/api/explain?session={}&tick={}", line.session, *line.tick);
         }
@@ -216,7 +216,7 @@ json::value stream_json(const std::optional<StreamState>& stream) {
 }
 
 /// Returns who changed the impairment on the page; null if that change is no longer in force.
-json::value impaired_json(const State& state) {
+json::value impaired_json(const RunState& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
         return nullptr;
     }
@@ -225,18 +225,18 @@ json::value impaired_json(const State& state) {
 
 } // namespace
 
-void leave_out_closed_sessions(State& state) {
+void subtract_closed_sessions(RunState& state) {
     const auto leave_out = [](RelayState& relay, std::uint64_t left) {
         relay.sessions_open -= std::min(relay.sessions_open, left);
     };
-    leave_out(state.relay, state.view.sessions_left);
+    leave_out(state.relay, state.view.sessions_closed);
     for (ServerState& server : state.servers) {
         const auto seen = state.view.servers.find(server.name);
-        leave_out(server.relay, seen == state.view.servers.end() ? 0 : seen->second.left);
+        leave_out(server.relay, seen == state.view.servers.end() ? 0 : seen->second.closed);
     }
 }
 
-std::string sessions_json(const State& state) {
+std::string sessions_json(const RunState& state) {
     return record::json_text(json::object{{"v", 1},
                                           {"now_ms", state.now_ms},
                                           {"seen_by_inspection", state.view.sessions_open},
@@ -244,7 +244,7 @@ std::string sessions_json(const State& state) {
            '\n';
 }
 
-std::string findings_json(const State& state) {
+std::string findings_json(const RunState& state) {
     return record::json_text(json::object{{"v", 1},
                                           {"now_ms", state.now_ms},
                                           {"findings", findings_json(state.view)},
@@ -252,7 +252,7 @@ std::string findings_json(const State& state) {
            '\n';
 }
 
-std::string state_json(const State& state) {
+std::string state_json(const RunState& state) {
     json::object object{{"v", 1},
                         {"version", state.version},
                         {"now_ms", state.now_ms},
@@ -298,7 +298,7 @@ constexpr std::string_view kServerFindings =
     "Warnings and errors reported in the server's sessions.";
 
 /// Collects metric families and returns them as text.
-class Families {
+class MetricFamilies {
   public:
     MetricFamily& add(std::string_view name, MetricType type, std::string_view help) {
         return all_.emplace_back(MetricFamily{.name = "twscope_" + std::string{name},
@@ -307,13 +307,13 @@ class Families {
                                               .metric = {}});
     }
 
-    void gauge(std::string_view name, std::string_view help, double value) {
+    void add_gauge(std::string_view name, std::string_view help, double value) {
         ClientMetric metric;
         metric.gauge.value = value;
         add(name, MetricType::Gauge, help).metric.push_back(std::move(metric));
     }
 
-    void counter(std::string_view name, std::string_view help, std::uint64_t value) {
+    void add_counter(std::string_view name, std::string_view help, std::uint64_t value) {
         count(add(name, MetricType::Counter, help), {}, value);
     }
 
@@ -333,7 +333,7 @@ class Families {
 
     /// Adds count and sum, in base units, of each spread that has a metric.
     template <template <typename> class Totals>
-    void summaries(const Totals<record::Spread>& totals) {
+    void add_summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const record::SpreadRow& row = record::spreads_of<Totals>()[i];
@@ -365,7 +365,7 @@ ClientMetric::Label result_label(std::string_view result) {
 /// a label.
 class RelayFamilies {
   public:
-    RelayFamilies(Families& out, const State& state) : out_{&out} {
+    RelayFamilies(MetricFamilies& out, const RunState& state) : out_{&out} {
         for (const ServerState& server : state.servers) {
             parts_.push_back({{{.name = "server", .value = server.name}}, &server.relay});
         }
@@ -374,8 +374,8 @@ class RelayFamilies {
         }
     }
 
-    /// Adds a family of counters. Calls `each(count, relay)` for every server; in it, count(labels,
-    /// value) adds a line.
+    /// Adds a family of counters. Calls `each(count, relay)` for every server; `each` adds a line with
+    /// count(labels, value).
     template <typename Each>
     void add(std::string_view name, std::string_view help, Each&& each) {
         MetricFamily& family = out_->add(name, MetricType::Counter, help);
@@ -383,19 +383,20 @@ class RelayFamilies {
             each(
                 [&](Labels labels, std::uint64_t value) {
                     labels.insert(labels.begin(), part.labels.begin(), part.labels.end());
-                    Families::count(family, std::move(labels), value);
+                    MetricFamilies::count(family, std::move(labels), value);
                 },
                 *part.relay);
         }
     }
 
-    void counter(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
+    void add_counter(std::string_view name, std::string_view help,
+                     std::uint64_t RelayState::*value) {
         add(name, help,
             [value](const auto& count, const RelayState& relay) { count({}, relay.*value); });
     }
 
-    void directions(std::string_view name, std::string_view help,
-                    std::uint64_t DirectionState::*value) {
+    void add_directions(std::string_view name, std::string_view help,
+                        std::uint64_t DirectionState::*value) {
         add(name, help, [value](const auto& count, const RelayState& relay) {
             for (std::size_t i = 0; i < relay.directions.size(); ++i) {
                 count({direction_label(i)}, relay.directions[i].*value);
@@ -403,7 +404,7 @@ class RelayFamilies {
         });
     }
 
-    void admission(std::string_view name, std::string_view help, relay::AdmissionUnit unit) {
+    void add_admission(std::string_view name, std::string_view help, relay::AdmissionUnit unit) {
         add(name, help, [unit](const auto& count, const RelayState& relay) {
             for (const relay::AdmissionRow& row : relay::admission_rows()) {
                 if (row.unit == unit) {
@@ -413,10 +414,10 @@ class RelayFamilies {
         });
     }
 
-    void gauge(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
+    void add_gauge(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
         MetricFamily& family = out_->add(name, MetricType::Gauge, help);
         for (const Part& part : parts_) {
-            Families::measure(family, part.labels, static_cast<double>(part.relay->*value));
+            MetricFamilies::measure(family, part.labels, static_cast<double>(part.relay->*value));
         }
     }
 
@@ -426,12 +427,12 @@ class RelayFamilies {
         const RelayState* relay;
     };
 
-    Families* out_;
+    MetricFamilies* out_;
     std::vector<Part> parts_;
 };
 
 void add_sessions(RelayFamilies& out) {
-    out.gauge("sessions", "Open sessions.", &RelayState::sessions_open);
+    out.add_gauge("sessions", "Open sessions.", &RelayState::sessions_open);
     out.add("sessions_total",
             "Sessions that began and ended; datagrams of new clients that got none because the "
             "table was full (refused) or no socket could be opened (failed).",
@@ -441,16 +442,16 @@ void add_sessions(RelayFamilies& out) {
                 count({result_label("refused")}, relay.sessions_refused);
                 count({result_label("failed")}, relay.sessions_failed);
             });
-    out.admission("strangers_total", "Unknown clients, by what became of them.",
-                  relay::AdmissionUnit::sessions);
-    out.admission("turned_away_datagrams_total", "Clients' datagrams not forwarded, by reason.",
-                  relay::AdmissionUnit::datagrams);
-    out.counter("repeated_answers_total",
-                "Requests for server info answered with the server's last answer.",
-                &RelayState::repeated_answers);
+    out.add_admission("strangers_total", "Unknown clients, by what became of them.",
+                      relay::AdmissionUnit::sessions);
+    out.add_admission("turned_away_datagrams_total", "Clients' datagrams not forwarded, by reason.",
+                      relay::AdmissionUnit::datagrams);
+    out.add_counter("repeated_answers_total",
+                    "Requests for server info answered with the server's last answer.",
+                    &RelayState::repeated_answers);
 }
 
-void add_relay(Families& families, const State& state) {
+void add_relay(MetricFamilies& families, const RunState& state) {
     RelayFamilies out{families, state};
     out.add("datagrams_total", "Datagrams that arrived to be forwarded, by result.",
             [](const auto& count, const RelayState& relay) {
@@ -461,66 +462,68 @@ void add_relay(Families& families, const State& state) {
                     count({direction_label(i), result_label("refused")}, direction.refused);
                 }
             });
-    out.directions("forwarded_bytes_total", "Forwarded UDP payload.", &DirectionState::bytes);
-    out.directions("copies_lost_total",
-                   "Datagrams forwarded but not inspected: decoding was behind.",
-                   &DirectionState::copies_lost);
+    out.add_directions("forwarded_bytes_total", "Forwarded UDP payload.", &DirectionState::bytes);
+    out.add_directions("copies_lost_total",
+                       "Datagrams forwarded but not inspected: decoding was behind.",
+                       &DirectionState::copies_lost);
     add_sessions(out);
-    out.counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
-                &RelayState::icmp_refused);
-    out.counter("receive_errors_total", "Other receive errors.", &RelayState::receive_errors);
-    out.counter("truncated_datagrams_total", "Datagrams longer than the buffer.",
-                &RelayState::truncated);
-    out.counter("rewritten_datagrams_total",
-                "Clients' datagrams rewritten to ask for a full snapshot.", &RelayState::rewritten);
-    out.counter("kernel_dropped_datagrams_total",
-                "Datagrams that arrived while a socket's receive buffer was full.",
-                &RelayState::kernel_dropped);
+    out.add_counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
+                    &RelayState::icmp_refused);
+    out.add_counter("receive_errors_total", "Other receive errors.", &RelayState::receive_errors);
+    out.add_counter("truncated_datagrams_total", "Datagrams longer than the buffer.",
+                    &RelayState::truncated);
+    out.add_counter("rewritten_datagrams_total",
+                    "Clients' datagrams rewritten to ask for a full snapshot.",
+                    &RelayState::rewritten);
+    out.add_counter("kernel_dropped_datagrams_total",
+                    "Datagrams that arrived while a socket's receive buffer was full.",
+                    &RelayState::kernel_dropped);
 }
 
 /// Adds the metrics of servers with their names as labels. For a single server, only says whether it
 /// answers.
-void add_servers(Families& out, const State& state) {
+void add_servers(MetricFamilies& out, const RunState& state) {
     constexpr std::string_view kSilent = "server_silent";
     if (state.servers.empty()) {
-        return out.gauge(kSilent, kSilentSentence, state.server_silent ? 1 : 0);
+        return out.add_gauge(kSilent, kSilentSentence, state.server_silent ? 1 : 0);
     }
     auto& silent = out.add(kSilent, MetricType::Gauge, kSilentSentence);
     for (const ServerState& server : state.servers) {
-        Families::measure(silent, {{.name = "server", .value = server.name}},
-                          server.silent ? 1 : 0);
+        MetricFamilies::measure(silent, {{.name = "server", .value = server.name}},
+                                server.silent ? 1 : 0);
     }
     auto& findings = out.add("server_findings_total", MetricType::Counter, kServerFindings);
     for (const ServerState& server : state.servers) {
         const auto seen = state.view.servers.find(server.name);
-        Families::count(findings, {{.name = "server", .value = server.name}},
-                        seen == state.view.servers.end() ? 0 : seen->second.findings);
+        MetricFamilies::count(findings, {{.name = "server", .value = server.name}},
+                              seen == state.view.servers.end() ? 0 : seen->second.findings);
     }
 }
 
-void add_findings(Families& out, std::string_view name, const record::FindingCounts& counts) {
+void add_findings(MetricFamilies& out, std::string_view name, const record::FindingCounts& counts) {
     auto& findings = out.add(name, MetricType::Counter, "Findings by id.");
     for (const record::FindingInfo& info : record::finding_table()) {
-        Families::count(findings, {{.name = "finding", .value = std::string{info.name}}},
-                        counts[static_cast<std::size_t>(info.id)]);
+        MetricFamilies::count(findings, {{.name = "finding", .value = std::string{info.name}}},
+                              counts[static_cast<std::size_t>(info.id)]);
     }
 }
 
-/// Adds the metrics of a record stream's servers. They have names of their own, so that nothing counts
-/// twice if both the servers and a collector are scraped.
-void add_stream(Families& out, const State& state) {
-    out.gauge("collect_connected", "1 while records arrive from the bus.",
-              state.stream->trouble.empty() ? 1 : 0);
-    out.counter("collect_records_total", "Records received from the bus.", state.stream->records);
+/// Adds the metrics of a record stream's servers. Their names differ from those of the servers' own
+/// metrics, so that nothing counts twice if both the servers and a collector are scraped.
+void add_stream(MetricFamilies& out, const RunState& state) {
+    out.add_gauge("collect_connected", "1 while records arrive from the bus.",
+                  state.stream->trouble.empty() ? 1 : 0);
+    out.add_counter("collect_records_total", "Records received from the bus.",
+                    state.stream->records);
     const auto by_server = [&](std::string_view name, MetricType type, std::string_view help,
                                auto value) {
         auto& family = out.add(name, type, help);
         for (const ServerState& server : state.servers) {
             const Labels labels{{.name = "server", .value = server.name}};
             if (type == MetricType::Counter) {
-                Families::count(family, labels, static_cast<std::uint64_t>(value(server)));
+                MetricFamilies::count(family, labels, static_cast<std::uint64_t>(value(server)));
             } else {
-                Families::measure(family, labels, static_cast<double>(value(server)));
+                MetricFamilies::measure(family, labels, static_cast<double>(value(server)));
             }
         }
     };
@@ -546,7 +549,7 @@ void add_stream(Families& out, const State& state) {
     add_findings(out, "collect_findings_total", state.view.totals.findings);
 }
 
-void add_traffic(Families& out, const record::SessionStats& totals) {
+void add_traffic(MetricFamilies& out, const record::SessionStats& totals) {
     const auto& rows = record::counters_of<record::DirectionCounters>();
     for (std::size_t row = 0; row < rows.size(); ++row) {
         if (rows[row].metric.empty()) {
@@ -555,39 +558,40 @@ void add_traffic(Families& out, const record::SessionStats& totals) {
         auto& family = out.add(rows[row].metric, MetricType::Counter, rows[row].sentence);
         for (std::size_t i = 0; i < totals.directions.size(); ++i) {
             const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);
-            Families::count(family, {direction_label(i)}, cells[row]);
+            MetricFamilies::count(family, {direction_label(i)}, cells[row]);
         }
     }
 }
 
-/// The one metric family of all results of snapshots. Each other counter has its own family.
+/// The metric family that counts snapshots by result. Every other counter has a family of its own.
 constexpr std::string_view kOutcomes = "snapshots_total";
 
-void add_snapshots(Families& out, const View& view) {
+void add_snapshots(MetricFamilies& out, const StatusView& view) {
     const record::SessionStats& totals = view.totals;
     const auto counts = record::counts_by_topic<record::SnapshotCounters>(totals);
     auto& outcomes = out.add(kOutcomes, MetricType::Counter, "Snapshots by result of rebuilding.");
     for (const auto& [row, value] : counts) {
         if (row->metric == kOutcomes) {
-            Families::count(outcomes, {{.name = "result", .value = std::string{row->key}}}, value);
+            MetricFamilies::count(outcomes, {{.name = "result", .value = std::string{row->key}}},
+                                  value);
         }
     }
     for (const auto& [row, value] : counts) {
         if (!row->metric.empty() && row->metric != kOutcomes) {
-            out.counter(row->metric, row->sentence, value);
+            out.add_counter(row->metric, row->sentence, value);
         }
     }
-    out.summaries<record::SnapshotSpreads>(totals);
-    out.summaries<record::SessionSpreads>(totals);
+    out.add_summaries<record::SnapshotSpreads>(totals);
+    out.add_summaries<record::SessionSpreads>(totals);
     auto& items = out.add("snapshot_items_total", MetricType::Counter,
                           "Items in rebuilt snapshots, by type.");
     for (const auto& [type, count] : view.items) {
-        Families::count(items, {{.name = "item_type", .value = type}}, count);
+        MetricFamilies::count(items, {{.name = "item_type", .value = type}}, count);
     }
     add_findings(out, "findings_total", totals.findings);
 }
 
-void add_bus(Families& out, const record::BusTotals& totals) {
+void add_bus(MetricFamilies& out, const record::BusTotals& totals) {
     std::string_view last;
     MetricFamily* family = nullptr;
     for (const record::BusRow& row : record::bus_rows()) {
@@ -607,13 +611,13 @@ void add_bus(Families& out, const record::BusTotals& totals) {
     }
 }
 
-void add_run(Families& families, const State& state) {
+void add_run(MetricFamilies& families, const RunState& state) {
     add_relay(families, state);
     add_servers(families, state);
-    families.gauge("recording_failed", "1 while records cannot be written.",
-                   state.recording.failed ? 1 : 0);
-    families.counter("records_lost_total", "Records that could not be written.",
-                     state.recording.lost);
+    families.add_gauge("recording_failed", "1 while records cannot be written.",
+                       state.recording.failed ? 1 : 0);
+    families.add_counter("records_lost_total", "Records that could not be written.",
+                         state.recording.lost);
     if (state.recording.bus) {
         add_bus(families, *state.recording.bus);
     }
@@ -625,13 +629,13 @@ void add_run(Families& families, const State& state) {
 
 } // namespace
 
-std::string metrics_text(const State& state) {
-    Families families;
-    families.gauge("start_time_seconds", "When twscope started, since 1970.",
-                   static_cast<double>(state.started_ms) / kMsPerSecond);
-    families.counter("http_turned_away_total",
-                     "Connections to the live page and the metrics rejected as too many.",
-                     state.http_turned_away);
+std::string metrics_text(const RunState& state) {
+    MetricFamilies families;
+    families.add_gauge("start_time_seconds", "When twscope started, since 1970.",
+                       static_cast<double>(state.started_ms) / kMsPerSecond);
+    families.add_counter("http_turned_away_total",
+                         "Connections to the live page and the metrics rejected as too many.",
+                         state.http_connections_rejected);
     if (state.stream) {
         add_stream(families, state);
     } else {

@@ -17,7 +17,7 @@ struct DirectionState {
     std::uint64_t datagrams = 0; ///< datagrams forwarded
     std::uint64_t bytes = 0;     ///< payload bytes forwarded
     std::uint64_t dropped = 0;   ///< datagrams not forwarded because the socket's buffer was full
-    std::uint64_t refused = 0;   ///< datagrams not forwarded because the system refused
+    std::uint64_t refused = 0;   ///< datagrams not forwarded because the system reported an error
     std::uint64_t copies_lost = 0;
 };
 
@@ -29,7 +29,7 @@ struct RelayState {
     relay::AdmissionTotals<std::uint64_t> admission{};
     std::uint64_t sessions_refused = 0;
     std::uint64_t sessions_failed = 0;
-    /// Info answers repeated instead of asking the server again.
+    /// Number of info requests answered with the server's previous answer.
     std::uint64_t repeated_answers = 0;
     std::uint64_t icmp_refused = 0;
     std::uint64_t receive_errors = 0;
@@ -102,7 +102,7 @@ struct StreamState {
 };
 
 /// The state of the whole run at one moment, for the page, metrics and scripts.
-struct State {
+struct RunState {
     std::string version{};
     std::int64_t now_ms = 0;     ///< in milliseconds since 1970
     std::int64_t started_ms = 0; ///< in milliseconds since 1970
@@ -122,27 +122,28 @@ struct State {
     std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic itself
     RelayState relay{};
     RecordingState recording{};
-    std::uint64_t http_turned_away = 0; ///< HTTP connections closed because there were too many
-    View view{};
+    std::uint64_t http_connections_rejected =
+        0; ///< HTTP connections closed because there were too many
+    StatusView view{};
 };
 
 /// Subtracts sessions that a peer has closed from the relay's open sessions. The relay does not read
 /// packets, so it keeps a closed session until it times out.
-void leave_out_closed_sessions(State& state);
+void subtract_closed_sessions(RunState& state);
 
 /// Returns the state as one JSON object, for the page and for scripts. The text is always valid UTF-8.
 /// Keys are only ever added.
-[[nodiscard]] std::string state_json(const State& state);
+[[nodiscard]] std::string state_json(const RunState& state);
 
 /// Returns only the sessions of the state, as JSON.
-[[nodiscard]] std::string sessions_json(const State& state);
+[[nodiscard]] std::string sessions_json(const RunState& state);
 /// Returns only the findings of the state, as JSON: the count and usual cause of each finding, and the
 /// latest ones as lines.
-[[nodiscard]] std::string findings_json(const State& state);
+[[nodiscard]] std::string findings_json(const RunState& state);
 
 /// Returns the state in the text format of Prometheus, in base units, with `_total` on counters. The
 /// only labels are direction, result, finding, item_type and, if the configuration names servers,
-/// server. So no peer can add a series: all unknown items count as the type `unknown`.
-[[nodiscard]] std::string metrics_text(const State& state);
+/// server. A peer cannot add a series: all unknown items count as the type `unknown`.
+[[nodiscard]] std::string metrics_text(const RunState& state);
 
 } // namespace tw::web

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kSnapshotTimeout{1500};
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
 // Each viewer and each request may watch another session.
-static_assert(Watch::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
+static_assert(ViewerInterest::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
 
 std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
@@ -68,38 +68,38 @@ void Viewers::disconnect_other_tokens(std::uint32_t token) {
 }
 
 void Viewers::handle_message(Viewer& viewer, std::string_view text) {
-    const auto wishes = parse_viewer_requests(text);
-    if (!wishes) {
-        return print_error(viewer, "message", {.message = wishes.error()});
+    const auto requests = parse_viewer_requests(text);
+    if (!requests) {
+        return send_error(viewer, "message", {.message = requests.error()});
     }
-    viewer.whole = viewer.whole || wishes->again || wishes->watch || wishes->pace;
-    viewer.watch = wishes->watch.value_or(viewer.watch);
-    viewer.pace = wishes->pace.value_or(viewer.pace);
-    viewer.bytes = wishes->bytes.value_or(viewer.bytes);
-    if (wishes->log_on) {
-        viewer.log = *wishes->log_on;
+    viewer.whole = viewer.whole || requests->again || requests->watch || requests->pace;
+    viewer.watch = requests->watch.value_or(viewer.watch);
+    viewer.pace = requests->pace.value_or(viewer.pace);
+    viewer.bytes = requests->bytes.value_or(viewer.bytes);
+    if (requests->log_on) {
+        viewer.log = *requests->log_on;
         viewer.filter = {};
         viewer.log_seen = log_.last_number() - std::min(log_.last_number(), log_.size());
         viewer.log_lost = 0;
         viewer.lines_way = lines_lost_on_the_way_;
     }
-    if (wishes->log && !wishes->log->empty()) {
-        auto filter = sources_.make_filter(*wishes->log);
+    if (requests->log && !requests->log->empty()) {
+        auto filter = sources_.make_filter(*requests->log);
         if (!filter) {
             viewer.log = false;
-            print_error(viewer, "log", filter.error());
+            send_error(viewer, "log", filter.error());
         } else {
             viewer.filter = *std::move(filter);
         }
     }
-    update_watch();
+    update_interest();
 }
 
-void Viewers::print_error(Viewer& viewer, std::string_view about, const Complaint& complaint) {
+void Viewers::send_error(Viewer& viewer, std::string_view about, const InputError& error) {
     send(viewer, shared(record::json_text(boost::json::object{{"k", "error"},
                                                               {"about", about},
-                                                              {"message", complaint.message},
-                                                              {"offset", complaint.offset}})));
+                                                              {"message", error.message},
+                                                              {"offset", error.offset}})));
 }
 
 bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
@@ -111,26 +111,26 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     return false;
 }
 
-void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond) {
+void Viewers::request_snapshot(std::uint32_t session, const base::Source& peer, Respond respond) {
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
     if (sources_.feed == nullptr ||
         !may_wait(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
-    if (sources_.feed->watch.any()) {
-        fetch_batches(); // earlier data is older than the request and is no answer
+    if (sources_.feed->interest.wants_any()) {
+        fetch_batches(); // data from before the request must not answer it
     }
     snapshots_.push_back({.session = session,
-                          .known = count_of(session),
+                          .known = snapshot_count(session),
                           .until = Clock::now() + kSnapshotTimeout,
                           .peer = peer,
                           .respond = std::move(respond)});
-    update_watch();
+    update_interest();
 }
 
-void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                          const base::Source& peer, Respond respond) {
-    if (sources_.feed == nullptr || !may_wait(records_.size(), records_.of_peer(peer))) {
+void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
+                              const base::Source& peer, Respond respond) {
+    if (sources_.feed == nullptr || !may_wait(records_.size(), records_.count_of_peer(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     records_.add({.filter = std::move(filter),
@@ -138,15 +138,15 @@ void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std
                   .until = Clock::now() + wait,
                   .peer = peer,
                   .respond = std::move(respond)});
-    update_watch();
+    update_interest();
 }
 
-/// Tells the workers what is watched, and creates the scenes for it.
-void Viewers::update_watch() {
+/// Tells the workers what the viewers watch, and creates a Scene for each watched session.
+void Viewers::update_interest() {
     if (sources_.feed == nullptr) {
         return;
     }
-    if (!sources_.feed->watch.any()) {
+    if (!sources_.feed->interest.wants_any()) {
         drop_stale_data();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
@@ -173,15 +173,15 @@ void Viewers::update_watch() {
         sessions.push_back(session);
         scenes_.try_emplace(session, session, *sources_.objects).first->second.set_paces(wanted);
     }
-    sources_.feed->watch.set(sessions, log, bytes, world_line);
+    sources_.feed->interest.set(sessions, log, bytes, world_line);
     if (!log) {
         log_.clear();
     }
 }
 
-/// Drops data that was collected for viewers who have left.
+/// Drops the data collected for viewers that have left.
 void Viewers::drop_stale_data() {
-    for (Mailbox& box : sources_.feed->boxes) {
+    for (Mailbox& box : sources_.feed->mailboxes) {
         batch_.clear();
         std::ignore = box.take(batch_);
     }
@@ -190,22 +190,22 @@ void Viewers::drop_stale_data() {
 
 void Viewers::fetch_batches() {
     sources_.feed->notifier.acknowledge();
-    ledgers_.resize(sources_.feed->boxes.size());
-    for (std::size_t worker = 0; worker < sources_.feed->boxes.size(); ++worker) {
+    ledgers_.resize(sources_.feed->mailboxes.size());
+    for (std::size_t worker = 0; worker < sources_.feed->mailboxes.size(); ++worker) {
         fetch_batch(worker);
     }
 }
 
 void Viewers::fetch_batch(std::size_t worker) {
     batch_.clear();
-    if (!sources_.feed->boxes[worker].take(batch_)) {
+    if (!sources_.feed->mailboxes[worker].take(batch_)) {
         return;
     }
     frames_lost_on_the_way_ += batch_.lost_snapshots;
     lines_lost_on_the_way_ += batch_.lost_lines;
-    for (const SeenSnapshot& seen : batch_.snapshots) {
+    for (const InspectedSnapshot& seen : batch_.snapshots) {
         if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
-            scene->second.add_snapshot(seen, batch_.items(seen), [&](const Frame& frame) {
+            scene->second.add_snapshot(seen, batch_.items_of(seen), [&](const Frame& frame) {
                 send_frame(seen.session, frame);
             });
         }
@@ -215,7 +215,7 @@ void Viewers::fetch_batch(std::size_t worker) {
         stated_ = {}; // so that the state is sent at once
     }
     log_.add(batch_.lines);
-    if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
+    if (!batch_.world_line.empty() && sources_.feed->interest.wants_world_line()) {
         std::swap(world_line_, batch_.world_line);
         ++world_lines_;
     }
@@ -236,7 +236,7 @@ void Viewers::send_frame(std::uint32_t source, const Frame& frame) {
     }
 }
 
-void Viewers::show_log() {
+void Viewers::send_log() {
     const auto end = Clock::now() + kFilterTime;
     const auto readers =
         std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->log; });
@@ -250,12 +250,12 @@ void Viewers::show_log() {
             return;
         }
         if (viewers_[at]->log) {
-            show_log(*viewers_[at], begin + share);
+            send_log(*viewers_[at], begin + share);
         }
     }
 }
 
-void Viewers::show_log(Viewer& viewer, Clock::time_point until) {
+void Viewers::send_log(Viewer& viewer, Clock::time_point until) {
     viewer.log_lost +=
         log_.dropped_after(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
     viewer.lines_way = lines_lost_on_the_way_;
@@ -270,7 +270,7 @@ void Viewers::show_log(Viewer& viewer, Clock::time_point until) {
     viewer.log_lost = sent ? 0 : viewer.log_lost + lines.size();
 }
 
-void Viewers::show_state() {
+void Viewers::send_state() {
     std::string text = sources_.state_json();
     while (text.ends_with('\n')) {
         text.pop_back();
@@ -285,7 +285,7 @@ void Viewers::show_state() {
     }
 }
 
-void Viewers::show_bytes() {
+void Viewers::send_traffic_totals() {
     const bool wanted = std::any_of(viewers_.begin(), viewers_.end(),
                                     [](const auto& viewer) { return viewer->bytes; });
     if (!wanted) {
@@ -299,7 +299,7 @@ void Viewers::show_bytes() {
     }
 }
 
-std::uint64_t Viewers::count_of(std::uint32_t session) const {
+std::uint64_t Viewers::snapshot_count(std::uint32_t session) const {
     if (session == 0) {
         return world_lines_;
     }
@@ -307,7 +307,7 @@ std::uint64_t Viewers::count_of(std::uint32_t session) const {
     return scene == scenes_.end() ? 0 : scene->second.snapshot_count();
 }
 
-std::string Viewers::line_of(std::uint32_t session) const {
+std::string Viewers::latest_snapshot_line(std::uint32_t session) const {
     if (session == 0) {
         return world_line_;
     }
@@ -319,8 +319,9 @@ std::string Viewers::line_of(std::uint32_t session) const {
 
 void Viewers::answer_snapshots(Clock::time_point now) {
     std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
-        if (count_of(waiting.session) > waiting.known) {
-            waiting.respond({.content_type = "application/json", .body = line_of(waiting.session)});
+        if (snapshot_count(waiting.session) > waiting.known) {
+            waiting.respond({.content_type = "application/json",
+                             .body = latest_snapshot_line(waiting.session)});
             return true;
         }
         if (now < waiting.until) {
@@ -333,11 +334,11 @@ void Viewers::answer_snapshots(Clock::time_point now) {
     });
 }
 
-bool Viewers::turn(Clock::time_point now) {
+bool Viewers::update(Clock::time_point now) {
     const std::size_t before = viewers_.size();
     std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
     if (viewers_.size() != before) {
-        update_watch();
+        update_interest();
     }
     if (viewers_.empty() && snapshots_.empty() && records_.size() == 0) {
         return false;
@@ -348,18 +349,18 @@ bool Viewers::turn(Clock::time_point now) {
         answer_snapshots(now);
         if (now - logged_ >= kLogEvery) {
             logged_ = now;
-            show_log();
+            send_log();
             records_.filter_lines(log_);
         }
-        records_.answer(log_, now);
+        records_.answer_due_requests(log_, now);
         if (snapshots_.size() + records_.size() != waited) {
-            update_watch();
+            update_interest();
         }
     }
     if (now - stated_ >= kStateEvery) {
         stated_ = now;
-        show_state();
-        show_bytes();
+        send_state();
+        send_traffic_totals();
     }
     return true;
 }
@@ -371,7 +372,7 @@ void Viewers::clear() {
     scenes_.clear();
     log_.clear();
     if (sources_.feed != nullptr) {
-        sources_.feed->watch.set({}, false, false);
+        sources_.feed->interest.set({}, false, false);
     }
 }
 

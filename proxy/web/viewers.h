@@ -21,17 +21,18 @@ namespace tw::web {
 
 /// The sources of what viewers see, apart from the workers' data.
 struct ViewSources {
-    Feed* feed = nullptr; ///< null if traffic is not inspected
+    PageFeed* feed = nullptr; ///< null if traffic is not inspected
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     MakeLineFilter make_filter{};
     std::function<std::string()> state_json{};
     /// Returns a session's snapshot as a record line with all its items.
-    std::function<std::string(const SeenSnapshot&, const snapshot::SnapshotView&)> snapshot_line{};
+    std::function<std::string(const InspectedSnapshot&, const snapshot::SnapshotView&)>
+        snapshot_line{};
 };
 
-/// The viewers of the live page, and the API requests for data that exists only while somebody
-/// watches. Nothing is fetched from the workers while there are no viewers or such requests. Used on the
-/// server's thread only.
+/// Serves the viewers of the live page, and the API requests that wait for a snapshot or for records.
+/// Fetches data from the workers only while there are viewers or such requests. Used on the server's
+/// thread only.
 class Viewers {
   public:
     using Clock = std::chrono::steady_clock;
@@ -57,16 +58,16 @@ class Viewers {
     void disconnect_other_tokens(std::uint32_t token);
 
     /// Answers with the session's next snapshot as a record line, or with the next merged snapshot
-    /// of all sessions if `session` is 0. A snapshot that arrived before the call does not count. If
-    /// none arrives in time, the response says so.
-    void ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond);
+    /// of all sessions if `session` is 0. A snapshot that arrived before the call is not sent. If no
+    /// snapshot arrives in time, the response says so.
+    void request_snapshot(std::uint32_t session, const base::Source& peer, Respond respond);
     /// Waits for the time `wait`, then answers with the records of that time that match the filter.
-    void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                     const base::Source& peer, Respond respond);
+    void request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
+                         const base::Source& peer, Respond respond);
 
     /// Fetches new data and sends it to the viewers. Returns false if there are neither viewers nor
     /// waiting requests.
-    bool turn(Clock::time_point now = Clock::now());
+    bool update(Clock::time_point now = Clock::now());
 
     /// Removes all viewers, and all requests without answering them.
     void clear();
@@ -106,20 +107,20 @@ class Viewers {
     };
 
     void handle_message(Viewer& viewer, std::string_view text);
-    void print_error(Viewer& viewer, std::string_view about, const Complaint& complaint);
+    void send_error(Viewer& viewer, std::string_view about, const InputError& error);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
-    void update_watch();
+    void update_interest();
     void drop_stale_data();
     void fetch_batches();
     void fetch_batch(std::size_t worker);
     void send_frame(std::uint32_t source, const Frame& frame);
-    void show_log();
-    void show_log(Viewer& viewer, Clock::time_point until);
-    void show_state();
-    void show_bytes();
-    /// Returns how many snapshots of the session there were; line_of() returns the last one.
-    [[nodiscard]] std::uint64_t count_of(std::uint32_t session) const;
-    [[nodiscard]] std::string line_of(std::uint32_t session) const;
+    void send_log();
+    void send_log(Viewer& viewer, Clock::time_point until);
+    void send_state();
+    void send_traffic_totals();
+    /// Returns the number of snapshots of the session so far.
+    [[nodiscard]] std::uint64_t snapshot_count(std::uint32_t session) const;
+    [[nodiscard]] std::string latest_snapshot_line(std::uint32_t session) const;
     void answer_snapshots(Clock::time_point now);
 
     ViewSources sources_;
@@ -134,7 +135,7 @@ class Viewers {
     /// Server of the merged snapshot being shown; empty if it has no name or there is no snapshot.
     std::string world_server_;
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< the ledger of each worker
-    Batch batch_;
+    ViewerBatch batch_;
     std::uint64_t lost_ = 0;
     std::uint64_t frames_lost_on_the_way_ = 0; ///< frames lost because a worker's batch was full
     std::uint64_t lines_lost_on_the_way_ = 0;

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// A pcap or pcapng file: every frame is counted once, as a datagram or by what it is instead, and
-/// the datagrams go through inspection.
+/// Reads the input as a pcap or pcapng file. Every frame must be counted once, as a datagram or as
+/// another kind, and inspection must accept all datagrams.
 namespace {
 
 using namespace tw;
@@ -47,8 +47,8 @@ void read(capture::CaptureFile& file) {
     demand(counts.frames == datagrams + counts.other + counts.fragments + counts.repeats +
                                 counts.cut + counts.pieces);
     demand(counts.reassembled <= counts.datagrams);
-    demand(sessions.cut() <= counts.cut);
-    demand(sessions.ignored() + sessions.refused() <= datagrams);
+    demand(sessions.truncated_datagrams() <= counts.cut);
+    demand(sessions.ignored_datagrams() + sessions.refused_datagrams() <= datagrams);
 }
 
 } // namespace

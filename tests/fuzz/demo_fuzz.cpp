@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-/// A demo, as a session: snapshots stay within their limits, and what a demo of ours can hold of
-/// them reads back the same.
+/// Plays the input as a demo. Snapshots must stay within their limits, and those that our own demos can
+/// contain must be unchanged after writing and rereading.
 namespace {
 
 using namespace tw;
@@ -66,14 +66,14 @@ std::vector<Shown> play(const capture::DemoHead& head) {
     Watcher watcher;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, watcher, numbers};
-    const capture::DemoPlayed played = capture::play_demo(head, "demo", inspector);
+    const capture::DemoReadResult played = capture::play_demo(head, "demo", inspector);
     demand(played.last >= 0 || played.first <= played.last ||
            played.error.code >= capture::DemoErrc::none);
     demand(inspector.totals().verified == watcher.shown.size());
     return std::move(watcher.shown);
 }
 
-/// Writes what was shown, and reads it again.
+/// Writes the snapshots that were shown to a demo, and reads them again.
 void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) {
     const std::string_view net = seven ? sink::demo::kSevenNetVersion : sink::demo::kNetVersion;
     std::vector<std::byte> demo =

@@ -16,9 +16,9 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
-/// A connection to the server of the live page: the first byte says in how many pieces the rest is
-/// sent, and with which options its origin is judged. Whatever comes, the answer is one of HTTP or
-/// none, and what a handler is shown keeps to the limits.
+/// Sends the input to the live page's server. The first byte gives the number of pieces in which the rest
+/// is sent, and the options that check its origin. The response must be valid HTTP or empty, and the
+/// requests passed to handlers must obey the limits.
 namespace {
 
 namespace asio = boost::asio;
@@ -36,10 +36,10 @@ void check(const Request& request) {
     demand(request.host.find_first_of("\r\n") == std::string_view::npos);
 }
 
-/// What the page does with a request before it looks what for.
+/// Checks access and origin as the page does before it looks up the path.
 Response answer(Request request) {
     check(request);
-    request.way =
+    request.connection_origin =
         request.path.size() % 2 == 0 ? ConnectionOrigin::loopback : ConnectionOrigin::network;
     auto refusal =
         refuse_foreign_origin(request, {.hosts = {"twscope.example"}, .unknown_host_hint = "ask"});
@@ -68,7 +68,7 @@ class Server {
     HttpServer http_;
 };
 
-/// Another address of loopback for every connection, so that no limit of one address is in the way.
+/// Returns another loopback address for every connection, so that the limits of one peer do not apply.
 asio::ip::address_v4 next_address() {
     constexpr std::uint32_t kLoopback = 0x7f'00'00'00;
     constexpr std::uint32_t kAddresses = 0xff'ff'fe;

@@ -10,7 +10,8 @@
 #include <string>
 #include <string_view>
 
-/// Any line can be asked by any filter, made a row of a table, and checked; what is found lies within it.
+/// Every line can be filtered, converted to a table's row, and checked. Values found must lie within the
+/// line.
 namespace {
 
 using tw::fuzz::demand;
@@ -64,6 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check.on_line(line, tw::filter::read_head(line));
     }
     demand(rows.empty() || rows.ends_with("\r\n"));
-    demand(!check.text().empty());
+    demand(!check.report_text().empty());
     return 0;
 }

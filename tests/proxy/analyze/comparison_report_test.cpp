@@ -48,7 +48,7 @@ tees(std::initializer_list<std::pair<std::uint16_t, int>> all) {
     return items_of(items);
 }
 
-/// "x 1 2; ", or "not compared"
+/// Returns the differences as "x 1 2; ", or "not compared".
 std::string compare(const RecordedItem& a, const RecordedItem& b) {
     const auto found = analyze::compare_items(a, b);
     std::string text = found ? "" : "not compared";
@@ -60,7 +60,7 @@ std::string compare(const RecordedItem& a, const RecordedItem& b) {
 
 } // namespace
 
-TEST_CASE("items are compared by named fields, and by raw ints where these show no difference") {
+TEST_CASE("items are compared by named fields, and by raw ints if no field differs") {
     struct Side {
         std::string fields;
         Ints data = std::nullopt;
@@ -121,7 +121,8 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
     struct Row {
         std::string_view name;
         std::vector<Step> steps;
-        std::string_view said; ///< both, different, only in A, only in B
+        std::string_view
+            said; ///< the numbers of common and different ticks, and of those only in A or only in B
     };
 
     const Row rows[] = {
@@ -140,13 +141,13 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
         }
         comparison.finish();
         const auto totals = comparison.totals();
-        CHECK(fmt::format("{} {} {} {}", totals.both, totals.different, totals.only[0],
-                          totals.only[1]) == row.said);
-        CHECK(comparison.equal() == (totals.both != 0 && totals.different == 0));
+        CHECK(fmt::format("{} {} {} {}", totals.common, totals.different, totals.only_in[0],
+                          totals.only_in[1]) == row.said);
+        CHECK(comparison.are_equal() == (totals.common != 0 && totals.different == 0));
     }
 }
 
-TEST_CASE("what only demos of 0.7 have is compared where both are such demos") {
+TEST_CASE("items that only 0.7 demos have are compared if both views are such demos") {
     const auto of_demo = [](int x) {
         return items_of({item(9, 3, "character", R"({"x":5})"),
                          item(14, 0, "de_game_info", fmt::format(R"({{"x":{}}})", x))});
@@ -156,26 +157,27 @@ TEST_CASE("what only demos of 0.7 have is compared where both are such demos") {
     comparison.on_snapshot(0, 1, 1, of_demo(1));
     comparison.on_snapshot(0, 0, 3, of_demo(1));
     comparison.on_snapshot(0, 1, 3, tees({{3, 5}}));
-    CHECK(comparison.equal());
-    CHECK(comparison.of_demos() == 2);
+    CHECK(comparison.are_equal());
+    CHECK(comparison.demo_only_items() == 2);
     comparison.on_snapshot(0, 0, 5, of_demo(1));
     comparison.on_snapshot(0, 1, 5, of_demo(2));
     comparison.on_snapshot(0, 0, 7, tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 7, of_demo(1));
     CHECK(comparison.totals().different == 1);
-    CHECK(comparison.of_demos() == 3);
+    CHECK(comparison.demo_only_items() == 3);
 }
 
-TEST_CASE("who is waited for is behind, and too many that wait are left out and counted") {
+TEST_CASE(
+    "the view that is behind is fed next, and too many waiting snapshots are dropped and counted") {
     GameComparison comparison{2};
-    CHECK_FALSE(comparison.behind());
+    CHECK_FALSE(comparison.view_to_feed_next());
     comparison.on_snapshot(1, 0, 1, tees({}));
-    CHECK(comparison.behind() == 1);
+    CHECK(comparison.view_to_feed_next() == 1);
     comparison.on_snapshot(0, 1, 1, tees({}));
-    CHECK_FALSE(comparison.behind());
+    CHECK_FALSE(comparison.view_to_feed_next());
     comparison.on_snapshot(0, 0, 1, tees({}));
     comparison.on_snapshot(1, 1, 1, tees({}));
-    CHECK(comparison.totals().both == 2);
+    CHECK(comparison.totals().common == 2);
 
     constexpr int kMore = 10;
     for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaiting) + kMore; ++tick) {
@@ -183,7 +185,7 @@ TEST_CASE("who is waited for is behind, and too many that wait are left out and 
     }
     CHECK(comparison.totals().left_out == kMore);
     comparison.finish();
-    CHECK(comparison.totals().only[1] == GameComparison::kMaxWaiting);
+    CHECK(comparison.totals().only_in[1] == GameComparison::kMaxWaiting);
 }
 
 TEST_CASE("objects and fields beyond the limit are counted together") {
@@ -199,7 +201,7 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     comparison.on_snapshot(0, 0, 1, many(1));
     comparison.on_snapshot(0, 1, 1, many(2));
     CHECK(comparison.counts().size() == GameComparison::kMaxCounted);
-    CHECK(comparison.uncounted() == 7);
+    CHECK(comparison.uncounted_differences() == 7);
 }
 
 TEST_CASE("the first difference is reported with both values, then how often what differs") {
@@ -263,7 +265,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     CHECK(json.at("without_partner").at("b").as_array().empty());
 }
 
-TEST_CASE("types that have a UUID are the same by it, whatever each server numbers them") {
+TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
     struct Row {
         const char* name;
         std::shared_ptr<const RecordedItems> a;
@@ -310,7 +312,7 @@ TEST_CASE("types that have a UUID are the same by it, whatever each server numbe
         comparison.on_snapshot(0, 0, 1, row.a);
         comparison.on_snapshot(0, 1, 1, row.b);
         comparison.finish();
-        CHECK(comparison.equal() == row.differ.empty());
+        CHECK(comparison.are_equal() == row.differ.empty());
         std::string differ;
         for (const auto& [key, unused] : comparison.counts()) {
             differ += key.first + ' ' + key.second + "; ";

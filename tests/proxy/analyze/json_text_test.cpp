@@ -8,7 +8,7 @@
 
 namespace tw::analyze {
 
-TEST_CASE("a value is one line with a space behind each comma and colon") {
+TEST_CASE("a value is one line with a space after each comma and colon") {
     struct Row {
         boost::json::value value;
         std::string_view text;
@@ -43,11 +43,11 @@ TEST_CASE("a byte that is not UTF-8 becomes the replacement character") {
     CHECK(utf8_text("").empty());
 }
 
-TEST_CASE("only true is true") {
+TEST_CASE("flag_of() is true only for the value true") {
     const boost::json::object object{{"a", true}, {"b", false}, {"c", 1}};
-    CHECK(is_true(object, "a"));
+    CHECK(flag_of(object, "a"));
     for (const char* key : {"b", "c", "d"}) {
-        CHECK_FALSE(is_true(object, key));
+        CHECK_FALSE(flag_of(object, key));
     }
 }
 

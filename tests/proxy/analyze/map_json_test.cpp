@@ -21,7 +21,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// Keys that say where the file came from, what other programs make of it, or what only we tell.
+/// Keys about the file's origin, or whose values other programs define differently.
 const std::set<std::string, std::less<>> kNotCompared = {"set", "verdict", "oddities"};
 
 json::object describe(const map::test::Truth& truth, const map::Map& map) {
@@ -34,12 +34,12 @@ json::object describe(const map::test::Truth& truth, const map::Map& map) {
         boxes.push_back({row.at(0).to_number<int>(), row.at(1).to_number<int>()});
     }
     const auto description = map::describe(map, {.points = points, .boxes = boxes});
-    // Through its text, as programs read it.
+    // Compares the parsed text, because programs read the text.
     return json::parse(json_text(map_json(description, truth.path.filename().string())))
         .as_object();
 }
 
-/// 3 and 3.0 are the same number.
+/// Compares JSON values; 3 and 3.0 are equal.
 bool same(const json::value& a, const json::value& b) {
     if (a.is_number() && b.is_number()) {
         return a.to_number<double>() == b.to_number<double>();
@@ -63,7 +63,7 @@ bool same(const json::value& a, const json::value& b) {
 
 } // namespace
 
-TEST_CASE("a description of a real map equals the known one in every key") {
+TEST_CASE("the description of a real map equals the expected one in every key") {
     for (const auto& truth : map::test::truths()) {
         CAPTURE(truth.label);
         const auto file = map::Map::open(truth.path);
@@ -89,7 +89,7 @@ TEST_CASE("a description of a real map equals the known one in every key") {
     }
 }
 
-TEST_CASE("what a map has not is null, and what cannot be read is named") {
+TEST_CASE("missing parts of a map are null, and unreadable parts are named") {
     map::test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     writer.add_item(map::kItemVersion, 0, version);
@@ -112,7 +112,7 @@ TEST_CASE("what a map has not is null, and what cannot be read is named") {
     CHECK(got.at("points").as_array().empty());
 }
 
-TEST_CASE("a file that is no map has its checksums and the verdict in JSON") {
+TEST_CASE("the JSON of a file that is not a map has the checksums and the error") {
     const std::vector<std::byte> noise(100, std::byte{1});
     const auto map = map::Map::parse(noise);
     REQUIRE_FALSE(map.has_value());

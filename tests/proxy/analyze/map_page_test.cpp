@@ -10,7 +10,7 @@
 namespace tw::analyze {
 namespace {
 
-/// 4 x 3 tiles with a floor and a freeze tile, a finish line, a teleporter, and a byte too many.
+/// Returns a map of 4 x 3 tiles: a floor, a freeze tile, a finish line, a teleporter, and one byte too many.
 map::Map sample_map() {
     map::test::MapBuilder builder{4, 3};
     for (int x = 0; x < 4; ++x) {
@@ -28,9 +28,9 @@ map::Map sample_map() {
 
 } // namespace
 
-TEST_CASE("the page names what a map holds, line by line") {
+TEST_CASE("the map's description lists its contents line by line") {
     const map::Map map = sample_map();
-    const std::string page = map_page(map::describe(map), "caf\x1b.map");
+    const std::string page = map_text(map::describe(map), "caf\x1b.map");
     CAPTURE(page);
     CHECK(page.starts_with("map         caf\\u001b.map\nbytes       "));
     for (const char* line : {
@@ -47,7 +47,7 @@ TEST_CASE("the page names what a map holds, line by line") {
     CHECK(page.find("author") == std::string::npos); // there is no info item
 }
 
-TEST_CASE("a position's line names its tiles and how a tee stands there") {
+TEST_CASE("the line of a position names its tiles and how a tee stands there") {
     const map::Map map = sample_map();
     const auto physics = map.physics();
     REQUIRE(physics.has_value());
@@ -64,7 +64,7 @@ TEST_CASE("a position's line names its tiles and how a tee stands there") {
         {16, -8000, "16,-8000: tile 0,0 air; outside the map; a tee here is in the air"},
     };
     for (const Row& row : rows) {
-        CHECK(place_line(*physics, row.x, row.y) == row.line);
+        CHECK(describe_position(*physics, row.x, row.y) == row.line);
     }
 }
 

@@ -25,7 +25,7 @@ std::string item(int type, int id, int x) {
                        x);
 }
 
-/// "4/1={"x":5} ..."
+/// Returns the items as "4/1={"x":5} ...".
 std::string show(const analyze::RecordedItems& items) {
     std::string text;
     for (const auto& [unused, each] : items) {
@@ -41,10 +41,10 @@ std::string snapshot_line(int tick, std::string_view items, std::string_view mor
 
 } // namespace
 
-TEST_CASE("snapshots are rebuilt from what their records say changed") {
+TEST_CASE("snapshots are rebuilt from the changes in records") {
     MapVisitReader reader;
-    CHECK_FALSE(reader.on_line(snapshot_line(2, item(4, 1, 5)))); // nothing is known of the rest
-    CHECK(reader.unusable() == 1);
+    CHECK_FALSE(reader.on_line(snapshot_line(2, item(4, 1, 5)))); // the other items are unknown
+    CHECK(reader.unusable_snapshots() == 1);
     const auto whole =
         reader.on_line(snapshot_line(4, item(4, 2, 6) + "," + item(4, 1, 5), R"(,"full":true)"));
     REQUIRE(whole);
@@ -74,7 +74,7 @@ TEST_CASE("a snapshot without changes has the items of the one before it") {
     CHECK(listed->items->empty());
 }
 
-TEST_CASE("after a hole in the records nothing is taken until all items are listed again") {
+TEST_CASE("after a gap in the records, no snapshot is used until one lists all items") {
     const std::vector<std::string> holes{
         snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
         line("records_lost", R"("lost":3)", 0),
@@ -94,8 +94,7 @@ TEST_CASE("after a hole in the records nothing is taken until all items are list
     }
 }
 
-TEST_CASE(
-    "lines that are no records are counted, and cost other sessions only what they may have held") {
+TEST_CASE("lines that are not records are counted, and each session waits for a full snapshot") {
     MapVisitReader reader;
     const auto full = [](int session) {
         return line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);
@@ -106,15 +105,16 @@ TEST_CASE(
     REQUIRE(reader.on_line(full(1)));
     REQUIRE(reader.on_line(full(2)));
     CHECK_FALSE(reader.on_line(line("snapshot", R"("tick":4,"items":[{]})", 1)));
-    CHECK(reader.broken() == 1);
+    CHECK(reader.broken_lines() == 1);
     CHECK_FALSE(reader.on_line(next(1, 6)));
     CHECK(reader.on_line(next(2, 6)));
     CHECK_FALSE(reader.on_line("torn"));
-    CHECK(reader.broken() == 2);
+    CHECK(reader.broken_lines() == 2);
     CHECK_FALSE(reader.on_line(next(2, 8)));
 }
 
-TEST_CASE("another map and a tick far back begin another visit, what was overtaken is left out") {
+TEST_CASE(
+    "another map or a much lower tick begins another visit, and late snapshots are left out") {
     const auto full = [](int tick) { return snapshot_line(tick, "", R"(,"full":true)"); };
     MapVisitReader reader;
     CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"ann:1")")));
@@ -142,24 +142,24 @@ TEST_CASE("another map and a tick far back begin another visit, what was overtak
     CHECK(reader.visits()[2].begin == 4);
 }
 
-TEST_CASE("a map that is announced anew begins another visit where the ticks begin anew") {
+TEST_CASE("a map announced again begins another visit if the ticks start again") {
     const std::string map = line("map", R"("name":"dm1","crc":"1")");
     const std::string again = line("map", R"("name":"dm1","crc":"1","again":true)");
     MapVisitReader reader;
     static_cast<void>(reader.on_line(map));
     CHECK(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)"))->visit == 0);
-    static_cast<void>(reader.on_line(again)); // a segment begins with it
+    static_cast<void>(reader.on_line(again)); // a segment begins with this record
     CHECK_FALSE(reader.on_line(snapshot_line(48, item(4, 1, 5), R"(,"full":true)")));
     CHECK_FALSE(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)")));
-    CHECK(reader.behind() == 2);
+    CHECK(reader.late_snapshots() == 2);
     static_cast<void>(reader.on_line(map));
     CHECK(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"))->visit == 1);
     CHECK_FALSE(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)")));
     CHECK(reader.visits().size() == 2);
-    CHECK(reader.behind() == 3);
+    CHECK(reader.late_snapshots() == 3);
 }
 
-TEST_CASE("worlds of several servers are told apart, and so are the runs of each") {
+TEST_CASE("merged snapshots of different servers and runs are kept apart") {
     MapVisitReader reader;
     const auto world = [](std::string_view server, int run, int tick, std::string_view rest) {
         return line("world",
@@ -185,10 +185,10 @@ TEST_CASE("worlds of several servers are told apart, and so are the runs of each
     CHECK(next->visit == 2);
     CHECK(reader.visits()[1].client == "b:1");
     CHECK(reader.visits().size() == 3);
-    CHECK(reader.unusable() == 0);
+    CHECK(reader.unusable_snapshots() == 0);
 }
 
-TEST_CASE("a world's map is that of a session that was shown it") {
+TEST_CASE("the map of merged snapshots is that of a session that received them") {
     MapVisitReader reader;
     const auto map = [](int session, std::string_view name, std::string_view crc) {
         return line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
@@ -205,14 +205,14 @@ TEST_CASE("a world's map is that of a session that was shown it") {
     CHECK_FALSE(reader.on_line(map(2, "dm1", "bb")));
     REQUIRE(reader.on_line(world(1, 10, R"(,"seen_by":[2,1])")));
     REQUIRE(reader.on_line(world(2, 20, R"(,"seen_by":[1])")));
-    REQUIRE(reader.on_line(world(3, 30, R"(,"seen_by":[9])"))); // nobody knows that session
+    REQUIRE(reader.on_line(world(3, 30, R"(,"seen_by":[9])"))); // the session is unknown
     REQUIRE(reader.visits().size() == 3);
     CHECK(reader.visits()[0].map == "dm1");
     CHECK(reader.visits()[0].crc == "bb");
     CHECK(reader.visits()[1].map == "ctf5");
 }
 
-TEST_CASE("hostile lines are no snapshots, and do no harm") {
+TEST_CASE("hostile lines give no snapshots and do no harm") {
     const std::vector<std::string> lines{
         "",
         "{",
@@ -235,7 +235,7 @@ TEST_CASE("hostile lines are no snapshots, and do no harm") {
         CHECK_FALSE(reader.on_line(each));
     }
     CHECK(reader.visits().empty());
-    // What is no item is not there; of two with one key the first counts.
+    // Values that are not items are ignored; of two items with the same key, the first one counts.
     const auto odd = reader.on_line(
         snapshot_line(1, "1,{},{\"type_id\":70000,\"id\":1}," + item(4, 1, 5) + "," + item(4, 1, 6),
                       R"(,"full":true)"));
@@ -308,7 +308,7 @@ MapVisit visit(std::int64_t session, std::string name, std::string client, int b
             .end = end};
 }
 
-/// "1 2?", with a question mark behind visits for which several pairs are possible.
+/// Returns the unpaired visits as "1 2?"; a question mark marks visits with several possible partners.
 std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
     std::string text;
     for (const auto& each : unpaired) {
@@ -320,7 +320,7 @@ std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
 
 } // namespace
 
-TEST_CASE("visits are paired by name and address, map and ticks, or not at all") {
+TEST_CASE("visits are paired by name, address, map and ticks") {
     struct Row {
         std::string_view what;
         std::vector<MapVisit> a;
@@ -420,7 +420,7 @@ TEST_CASE("visits are paired by name and address, map and ticks, or not at all")
     }
 }
 
-TEST_CASE("more possible pairs than memory is meant for are refused") {
+TEST_CASE("too many possible pairs are refused") {
     const std::vector<MapVisit> many(2001, visit(1, "ann", "c:1"));
     CHECK_FALSE(pair_map_visits(many, many, {}, {}));
 }

@@ -5,12 +5,12 @@
 
 #include <doctest/doctest.h>
 
-using tw::analyze::Check;
 using tw::analyze::FailOn;
 using tw::analyze::Outcome;
+using tw::analyze::OutcomeCheck;
 using tw::record::FindingId;
 
-TEST_CASE("each word of --fail-on is a check, and names what occurred") {
+TEST_CASE("each word of --fail-on is a check that names the finding that occurred") {
     tw::record::SessionStats totals;
     totals.findings[static_cast<std::size_t>(FindingId::snapshot_crc_mismatch)] = 3;
     totals.findings[static_cast<std::size_t>(FindingId::packet_too_short)] = 1;
@@ -19,40 +19,39 @@ TEST_CASE("each word of --fail-on is a check, and names what occurred") {
     REQUIRE(fail_on);
     const auto checks = fail_on->checks(totals, "--fail-on");
     REQUIRE(checks.size() == 4);
-    CHECK(checks[0].instead ==
+    CHECK(checks[0].actual ==
           "packet.too_short occurred once, snapshot.crc_mismatch occurred 3 times");
-    CHECK(checks[1].instead == "snapshot.crc_mismatch occurred 3 times");
+    CHECK(checks[1].actual == "snapshot.crc_mismatch occurred 3 times");
     CHECK(checks[2].passed);
-    CHECK(checks[3].instead == "packet.too_short occurred once");
+    CHECK(checks[3].actual == "packet.too_short occurred once");
 }
 
-TEST_CASE("an outcome without checks is passed, one with a failed check is not") {
+TEST_CASE("an outcome passes unless a check failed") {
     Outcome outcome;
     CHECK(outcome.passed());
-    outcome.checks = {{.asked_by = "--expect", .text = "ok", .passed = true, .instead = {}},
-                      {.asked_by = "--expect", .text = "x", .passed = false, .instead = "y"}};
+    outcome.checks = {{.flag = "--expect", .text = "ok", .passed = true, .actual = {}},
+                      {.flag = "--expect", .text = "x", .passed = false, .actual = "y"}};
     CHECK_FALSE(outcome.passed());
 }
 
 TEST_CASE("the summary as text has a line for each check") {
     const Outcome outcome{
-        .checks =
-            {{.asked_by = "--fail-on", .text = "warning", .passed = true, .instead = {}},
-             {.asked_by = "--expect", .text = "always ok", .passed = false, .instead = "1 of 2"}},
-        .seen = "1 sessions",
+        .checks = {{.flag = "--fail-on", .text = "warning", .passed = true, .actual = {}},
+                   {.flag = "--expect", .text = "always ok", .passed = false, .actual = "1 of 2"}},
+        .totals = "1 sessions",
         .seconds = 2.25};
     CHECK(tw::analyze::outcome_text(outcome) == "FAILED after 2.2 s: 1 sessions\n"
                                                 "pass --fail-on warning\n"
                                                 "FAIL --expect always ok: 1 of 2\n");
 }
 
-TEST_CASE("the summary as JUnit keeps its markup whatever the texts hold") {
+TEST_CASE("the summary as JUnit is valid XML whatever the texts contain") {
     const Outcome outcome{
-        .checks = {{.asked_by = "--expect",
+        .checks = {{.flag = "--expect",
                     .text = R"(size_bytes < 3 and name == "&<b>")",
                     .passed = false,
-                    .instead = "seen: \"]]></failure>\" \xef\xbf\xbe \xef\xbf\xbf \xef\xbf\xbd"}},
-        .seen = "<nothing>",
+                    .actual = "seen: \"]]></failure>\" \xef\xbf\xbe \xef\xbf\xbf \xef\xbf\xbd"}},
+        .totals = "<nothing>",
         .seconds = 1};
     CHECK(tw::analyze::outcome_junit(outcome) ==
           R"(<?xml version="1.0" encoding="UTF-8"?>

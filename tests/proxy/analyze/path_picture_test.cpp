@@ -17,7 +17,7 @@ using analyze::RecordedPaths;
 
 namespace {
 
-/// Two players: ann was seen for 100 ticks in session 1, then for 50 in session 2; bob for 10.
+/// Returns the paths of two players: ann for 100 ticks in session 1, then for 50 in session 2; bob for 10.
 RecordedPaths two_players() {
     RecordedPaths paths;
     paths.players = {"bob", "ann"};
@@ -35,7 +35,7 @@ RecordedPaths two_players() {
     return paths;
 }
 
-/// The legend: "rrggbb label; ".
+/// Returns the legend as "rrggbb label; ".
 std::string legend(const map::Overlay& overlay) {
     std::string text;
     for (const map::OverlayColor& color : overlay.colors) {
@@ -44,7 +44,7 @@ std::string legend(const map::Overlay& overlay) {
     return text;
 }
 
-/// "0: 1,2 3,4; ": the colour and the points of each line.
+/// Returns the colour and the points of each line as "0: 1,2 3,4; ".
 std::string lines(const map::Overlay& overlay) {
     std::string text;
     for (const map::Path& path : overlay.paths) {
@@ -78,7 +78,7 @@ TEST_CASE("lines have the colour of their player, their session or their time") 
     CHECK(times.crosses.empty());
 }
 
-TEST_CASE("times of several days are told with the day, and of merged snapshots with their name") {
+TEST_CASE("times of several days have the date, and merged snapshots are named") {
     RecordedPaths paths = two_players();
     paths.end = "2026-11-22T20:15:07.999000Z";
     CHECK(path_lines(paths, PathColor::time).colors[0].label == "from 11-21 20:15");
@@ -112,7 +112,7 @@ TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     paths.deaths = {{80, 80}, {-5, 7}};
     const map::Overlay overlay = heat_map(paths, 8, 4);
     CHECK(overlay.title == "Time in each tile, 2 players");
-    // Longest: 100 ticks at one place, and a part of the 50 ticks to the next one.
+    // The longest time: 100 ticks at one place, and a part of the 50 ticks to the next position.
     CHECK(legend(overlay).starts_with("3b4cc0 under 0.00 s; "));
     CHECK(legend(overlay).ends_with("ff1e1e from 1 s; ffffff 2 deaths; "));
     CHECK(overlay.crosses.size() == 2);
@@ -128,12 +128,12 @@ TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     CHECK(color_of(0, 2) == 7);
     CHECK(color_of(2, 2) == 5);  // a quarter of a second
     CHECK(color_of(5, 0) == 3);  // a tick
-    CHECK(color_of(7, 0) == 3);  // further ones are outside of the map
-    CHECK(color_of(5, 2) == -1); // nobody was there
+    CHECK(color_of(7, 0) == 3);  // later positions are outside the map
+    CHECK(color_of(5, 2) == -1); // no tee was here
     CHECK(overlay.tiles.size() == 8 + 3);
 }
 
-TEST_CASE("heat of positions that cannot be is bounded, and none is no heat") {
+TEST_CASE("impossible positions are limited, and a recording without positions has no heat map") {
     RecordedPaths paths;
     paths.players = {"ann"};
     constexpr int kFar = 2147483647;

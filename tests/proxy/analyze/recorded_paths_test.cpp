@@ -32,7 +32,7 @@ std::string map_of(int session, std::string_view crc, std::string_view more = ""
     return line("map", session, fmt::format(R"("name":"x","crc":"{}"{})", crc, more));
 }
 
-/// A tee at 0, and what else it has: `,"vel_x":256`.
+/// Returns a tee at x = 0 with additional fields, such as `,"vel_x":256`.
 std::string tee(int id, std::string_view player, int x, std::string_view more = "") {
     return fmt::format(R"({{"type":"character","type_id":9,"id":{},"player":"{}",)"
                        R"("fields":{{"x":{},"y":0{}}}}})",
@@ -75,10 +75,10 @@ analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 10
     for (std::string line; std::getline(lines, line);) {
         paths.on_line(line);
     }
-    return paths.take();
+    return paths.finish();
 }
 
-/// "1 2 3; 7 8; ": the x of each path's points.
+/// Returns the x of each path's points as "1 2 3; 7 8; ".
 std::string show(const analyze::RecordedPaths& found) {
     std::string text;
     for (const analyze::RecordedPath& path : found.paths) {
@@ -90,7 +90,7 @@ std::string show(const analyze::RecordedPaths& found) {
     return text;
 }
 
-/// "1 7 ": the x of each death.
+/// Returns the x of each death as "1 7 ".
 std::string show_deaths(const analyze::RecordedPaths& found) {
     std::string text;
     for (const map::WorldPos& at : found.deaths) {
@@ -101,12 +101,12 @@ std::string show_deaths(const analyze::RecordedPaths& found) {
 
 } // namespace
 
-TEST_CASE("a player's path is as long as any session shows it, and on this map only") {
+TEST_CASE("a player's path lasts as long as any session shows the player on this map") {
     struct Row {
         std::string_view name;
         std::string text;
         std::string_view paths;
-        std::uint64_t elsewhere = 0;
+        std::uint64_t on_other_maps = 0;
     };
 
     const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
@@ -174,7 +174,7 @@ TEST_CASE("a player's path is as long as any session shows it, and on this map o
         CAPTURE(row.name);
         const auto found = read(row.text);
         CHECK(show(found) == row.paths);
-        CHECK(found.elsewhere == row.elsewhere);
+        CHECK(found.on_other_maps == row.on_other_maps);
     }
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("a point has the tick of its position, the time of its record and the 
     CHECK(found.end == "2026-12-31T23:59:59.750000Z");
 }
 
-TEST_CASE("beyond so many points the paths lose every other one, and none ends early") {
+TEST_CASE("above the limit of points, every path keeps every second point") {
     std::string text;
     for (int i = 0; i < 1000; ++i) {
         text += seen(1, 2 * i, tee(0, "ann", i));

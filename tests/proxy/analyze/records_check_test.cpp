@@ -14,7 +14,7 @@ using namespace tw::test;
 
 namespace {
 
-/// "1 open 5" as a line: session, what, second.
+/// Converts "1 open 5" (session, kind, second) to a line.
 std::string line(int session, std::string_view what, int second, std::string_view more = "") {
     const std::string_view type = what == "open" || what == "close" ? "session" : what;
     return fmt::format(
@@ -25,7 +25,7 @@ std::string line(int session, std::string_view what, int second, std::string_vie
         more);
 }
 
-/// A game of so many records, of which its summary counts two snapshots and three messages.
+/// Returns the lines of a game whose summary counts two snapshots and three messages.
 std::string counted_game(int snapshots, int messages, std::string_view begin = "open",
                          std::string_view end = "close") {
     std::string text =
@@ -59,8 +59,8 @@ std::string check(const std::vector<std::pair<std::string, std::string>>& files)
         }
         check.end_file(reader);
     }
-    const std::string text = check.text();
-    CHECK(text.ends_with(check.whole() ? "\ncomplete\n" : "\nincomplete\n"));
+    const std::string text = check.report_text();
+    CHECK(text.ends_with(check.is_whole() ? "\ncomplete\n" : "\nincomplete\n"));
     const auto begin = text.find('\n') + 1;
     return text.substr(begin, text.rfind('\n', text.size() - 2) + 1 - begin);
 }
@@ -82,7 +82,7 @@ std::string packed(std::string_view text) {
 
 } // namespace
 
-TEST_CASE("recordings that are whole are found whole, and what is wrong with others is named") {
+TEST_CASE("complete recordings pass the check, and the faults of others are named") {
     const std::string game = line(1, "open", 1) + line(1, "map", 2) + line(1, "close", 3) +
                              line(1, "summary", 3) + line(0, "summary", 4);
 

@@ -42,7 +42,7 @@ TEST_CASE("a table has a row for each record, or item, that has one of the colum
     }
 }
 
-TEST_CASE("a condition selects the rows of a table of items, those of removed items too") {
+TEST_CASE("a condition selects rows of items and removed items") {
     const std::string lines[] = {
         R"({"v":1,"t":"T1","type":"snapshot","session":1,"tick":5,"items":[)"
         R"({"type":"character","type_id":9,"id":0,"player":"ann","fields":{"health":3}},)"
@@ -53,12 +53,12 @@ TEST_CASE("a condition selects the rows of a table of items, those of removed it
         // In another session, the number has another type.
         R"({"v":1,"t":"T3","type":"snapshot","session":2,"tick":7,"items":[],"removed":[[2,1]]})",
         R"({"v":1,"t":"T4","type":"message","session":1,"name":"sv_chat"})",
-        // No record of ours looks like these.
+        // twscope writes no such records.
         R"({"v":1,"t":"T5","type":"snapshot","session":1,"removed":[7,[],[2],{"a":1},[[1],"x"]]})",
         R"({"v":1,"t":"T6","type":"snapshot","session":1,"removed":{},"items":5})", R"(broken)"};
 
     struct Row {
-        std::string_view where; ///< empty: none
+        std::string_view where; ///< empty if there is no condition
         std::vector<std::string> columns;
         std::string rows;
     };
@@ -106,7 +106,7 @@ TEST_CASE("a condition selects the rows of a table of items, those of removed it
 TEST_CASE("the cells of a column have one type, whatever the record") {
     struct Row {
         std::string_view column;
-        std::string_view value; ///< as JSON has it
+        std::string_view value; ///< JSON
         std::string cell;
     };
 
@@ -146,7 +146,7 @@ TEST_CASE("the cells of a column have one type, whatever the record") {
     }
 }
 
-TEST_CASE("no key of items has numbers in one type and text in another") {
+TEST_CASE("every key of items has one kind of value in all types") {
     for (const std::string& key : tw::filter::all_keys(tw::filter::KeyScope::item)) {
         CAPTURE(key);
         CHECK(tw::filter::find_key(tw::filter::KeyScope::item, key)->kind !=
@@ -154,9 +154,9 @@ TEST_CASE("no key of items has numbers in one type and text in another") {
     }
 }
 
-TEST_CASE("what a player wrote is no formula and no command where that is asked for") {
+TEST_CASE("a player's text becomes neither a formula nor a command if that is requested") {
     struct Row {
-        std::string_view message; ///< as JSON has it
+        std::string_view message; ///< JSON
         std::string_view plain;
         std::string_view for_terminal;
         std::string_view no_formulas;

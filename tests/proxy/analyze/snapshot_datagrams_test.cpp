@@ -19,7 +19,7 @@ constexpr std::size_t kHeader = 3;
 /// Passes datagrams with one part each to SnapshotDatagrams.
 class Capture {
   public:
-    /// The part is the bytes from 10 on of a datagram of 40.
+    /// Passes a datagram of 40 bytes whose part starts at byte 10.
     void pass(std::uint32_t session, std::int32_t tick, std::int32_t part,
               inspect::PartFate fate = inspect::PartFate::stored, bool compressed = false) {
         place_ = {.file = "a.pcap", .frame = place_.frame + 1, .time = place_.time + 1};
@@ -53,7 +53,7 @@ class Capture {
 
   private:
     std::array<std::byte, 40> bytes_{};
-    SnapshotDatagrams::Place place_;
+    SnapshotDatagrams::DatagramPosition place_;
 };
 
 } // namespace
@@ -90,7 +90,7 @@ TEST_CASE("offsets are in the payload, or in what is decompressed after the head
     CHECK(compressed.front().begin == 10 - kHeader);
 }
 
-TEST_CASE("a datagram that was held back has no frame number, as that of another would be wrong") {
+TEST_CASE("a datagram that was held back has no frame number") {
     Capture capture;
     capture.pass(1, 10, 0);
     capture.read(1, -5, 12, 0, inspect::PartFate::stored, false);

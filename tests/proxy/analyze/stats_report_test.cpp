@@ -12,7 +12,7 @@ namespace {
 using record::ByteGroup;
 using record::BytePart;
 
-/// A session of three snapshots, two of them full, and the bytes of one character.
+/// The totals of a session with three snapshots, two of them full, and the bytes of one character.
 struct Sample {
     record::SessionStats totals;
     record::Ledger ledger;
@@ -37,7 +37,7 @@ struct Sample {
 
 } // namespace
 
-TEST_CASE("the JSON of statistics has the counters by their names and an account of all bits") {
+TEST_CASE("the JSON of statistics has the counters by name and attributes all bits") {
     const Sample sample;
     const auto json = boost::json::parse(stats_json(sample.report)).as_object();
     CHECK(json.at("captures").at(0) == "a \"b\".pcap");

@@ -11,7 +11,7 @@ using Keys = std::vector<std::string>;
 
 namespace {
 
-/// Of one capture with a few numbers in it.
+/// Returns the report of a capture with a few numbers.
 class SampleStats {
   public:
     SampleStats() {
@@ -100,7 +100,7 @@ TEST_CASE("the JSON of stats keeps its keys and their order") {
     CHECK(holds(text, R"("findings":{"inspect.gap":1})"));
 }
 
-TEST_CASE("the table of stats shows shares of what counts snapshots, and leaves out zeros") {
+TEST_CASE("the table of stats shows shares of snapshots and leaves out zeros") {
     const SampleStats sample;
     const std::string text = analyze::stats_table(sample.report());
     CHECK(holds(text, "1,234,567"));
@@ -111,7 +111,7 @@ TEST_CASE("the table of stats shows shares of what counts snapshots, and leaves 
     CHECK(holds(text, "512.0 (512.0 to 512.0), at most 50.0 % of 1,024"));
 }
 
-TEST_CASE("totals end with the search for sizes if these may explain what was not decoded") {
+TEST_CASE("totals recommend the search for sizes if sizes may explain undecoded snapshots") {
     struct Row {
         std::string_view name;
         std::uint64_t verified;

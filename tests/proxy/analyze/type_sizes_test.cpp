@@ -35,15 +35,15 @@ TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
                       {{0x4001, 1}, {1}}};
     show(sizes, items);
     show(sizes, items);
-    CHECK_FALSE(sizes.any_differs());
+    CHECK_FALSE(sizes.has_differences());
     name(sizes, 4, 5);
-    CHECK(sizes.any_differs());
+    CHECK(sizes.has_differences());
     CHECK(sizes.table() == " type  object               agreed   ints  snapshots\n"
                            "    4  pickup                    4      5          2  differs\n"
                            "   33  type_33                   -      1          2\n");
 }
 
-TEST_CASE("what differs is written as --objects takes it") {
+TEST_CASE("differing types are written in the format of --objects") {
     struct Row {
         std::string_view name;
         std::uint16_t type;

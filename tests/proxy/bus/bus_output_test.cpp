@@ -24,7 +24,7 @@ namespace {
 using tw::bus::BusOutput;
 using tw::bus::PublishOptions;
 
-/// Takes connections and never says a word.
+/// A server that accepts connections and never sends anything.
 class SilentServer {
   public:
     SilentServer() {
@@ -46,8 +46,8 @@ class SilentServer {
     std::uint16_t port_ = 0;
 };
 
-constexpr tw::bus::Patience kNoPatience{.full = std::chrono::milliseconds{0},
-                                        .end = std::chrono::milliseconds{0}};
+constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
+                                           .finish = std::chrono::milliseconds{0}};
 
 class Folder {
   public:
@@ -65,17 +65,17 @@ class Folder {
     std::filesystem::path path;
 };
 
-PublishOptions with_spool(const SilentServer& server, const Folder& place) {
+PublishOptions with_spool(const SilentServer& server, const Folder& sequence) {
     return {.access = {.urls = {server.url()}},
             .server = "one",
-            .spool = place.path,
+            .spool = sequence.path,
             .spool_bytes = tw::bus::SpoolFolder::kLeastBytes};
 }
 
-/// All lines that files of a spool hold, in order.
-std::string left_in(const Folder& place) {
+/// Returns all lines in the files of a spool, in order.
+std::string left_in(const Folder& sequence) {
     std::set<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{place.path}) {
+    for (const auto& entry : std::filesystem::directory_iterator{sequence.path}) {
         if (entry.path().extension() == ".jsonl") {
             files.insert(entry.path());
         }
@@ -92,20 +92,19 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
     using namespace std::chrono_literals;
     const SilentServer server;
     BusOutput output{PublishOptions{.access = {.urls = {server.url()}}, .server = "one"},
-                     {.full = 0ms, .end = 0ms}};
+                     {.write = 0ms, .finish = 0ms}};
     output.write("{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
     const auto begun = std::chrono::steady_clock::now();
     output.finish();
-    CHECK(std::chrono::steady_clock::now() - begun < 3s); // for which the library waits
+    CHECK(std::chrono::steady_clock::now() - begun < 3s); // the library's timeout
     CHECK(output.lost() == 2);
 }
 
-TEST_CASE(
-    "a disk that was full takes records again as soon as there is room, whoever tells the time") {
+TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
     const SilentServer server;
-    const Folder place;
+    const Folder sequence;
     {
-        BusOutput output{with_spool(server, place), kNoPatience};
+        BusOutput output{with_spool(server, sequence), kNoPatience};
         {
             const tw::test::FullDisk full;
             output.write("{\"type\":\"a\"}\n");
@@ -116,13 +115,13 @@ TEST_CASE(
         output.finish();
         CHECK(output.lost() == 0);
     }
-    CHECK(left_in(place) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
+    CHECK(left_in(sequence) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
 }
 
-TEST_CASE("what made room in a spool is reported, also when nobody tells the time") {
+TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
     const SilentServer server;
-    const Folder place;
-    BusOutput output{with_spool(server, place), kNoPatience};
+    const Folder sequence;
+    BusOutput output{with_spool(server, sequence), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kLeastBytes;
          bytes += line.size()) {
@@ -130,33 +129,33 @@ TEST_CASE("what made room in a spool is reported, also when nobody tells the tim
     }
     output.finish();
     CHECK(output.lost() > 500);
-    const std::string left = left_in(place);
+    const std::string left = left_in(sequence);
     CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})", output.lost())) !=
           std::string::npos);
 }
 
-TEST_CASE("what comes when the spool was removed is lost at once, and counted") {
+TEST_CASE("records after the spool was removed are lost and counted") {
     const SilentServer server;
-    const Folder place;
-    BusOutput output{with_spool(server, place), kNoPatience};
+    const Folder sequence;
+    BusOutput output{with_spool(server, sequence), kNoPatience};
     output.write("{\"type\":\"a\"}\n");
-    std::filesystem::remove_all(place.path);
+    std::filesystem::remove_all(sequence.path);
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
-    output.write(block); // still goes into the file that is open
+    output.write(block); // is still written to the open file
     CHECK(output.lost() == 0);
     for (std::uint64_t i = 0; i < 5; ++i) {
         output.write(block);
     }
     CHECK(output.lost() == 5);
     CHECK(output.totals().dropped == 5);
-    CHECK(output.ready()); // nobody need keep any for it
+    CHECK(output.ready()); // callers need not keep lines for it
     CHECK(output.error() == ENOENT);
 }
 
-TEST_CASE("what reported a loss, and had to make room itself, is reported again") {
+TEST_CASE("a dropped line that reported a loss is reported again with that loss") {
     const SilentServer server;
-    const Folder place;
-    BusOutput output{with_spool(server, place), kNoPatience};
+    const Folder sequence;
+    BusOutput output{with_spool(server, sequence), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     auto now = std::chrono::steady_clock::now();
     for (int i = 0; i < 5'000; ++i) {
@@ -166,7 +165,7 @@ TEST_CASE("what reported a loss, and had to make room itself, is reported again"
         }
     }
     output.finish();
-    std::istringstream left{left_in(place)};
+    std::istringstream left{left_in(sequence)};
     std::uint64_t kept = 0;
     std::uint64_t tells = 0;
     std::uint64_t reported = 0;
@@ -178,7 +177,7 @@ TEST_CASE("what reported a loss, and had to make room itself, is reported again"
     }
     CHECK(tells > 1);
     CHECK(reported == output.lost());
-    CHECK(output.lost() > 5'000 - kept); // those that reported it, too
+    CHECK(output.lost() > 5'000 - kept); // lines that reported losses are counted, too
 }
 
 } // namespace

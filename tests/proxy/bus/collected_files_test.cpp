@@ -40,101 +40,101 @@ class Folder {
 TEST_CASE("batches are appended to their files") {
     const Folder folder;
     CollectedFiles files{folder.path};
-    CHECK(files.unfinished().empty());
+    CHECK(files.unconfirmed_batch().empty());
     CHECK(files.append("first", {{"a/x", "1\n"}, {"b/x", "2\n"}}) == 0);
-    CHECK(files.unfinished() == "first");
-    files.keep();
-    CHECK(files.unfinished().empty());
+    CHECK(files.unconfirmed_batch() == "first");
+    files.confirm_batch();
+    CHECK(files.unconfirmed_batch().empty());
     CHECK(files.append("second", {{"a/x", "3\n"}}) == 0);
-    files.keep();
+    files.confirm_batch();
     CHECK(folder.text("a/x") == "1\n3\n");
     CHECK(folder.text("b/x") == "2\n");
 }
 
-TEST_CASE("a batch that does not count leaves nothing behind") {
+TEST_CASE("a batch that is rolled back leaves nothing in the files") {
     const Folder folder;
     CollectedFiles files{folder.path};
     CHECK(files.append("first", {{"a/x", "1\n"}}) == 0);
-    files.keep();
+    files.confirm_batch();
     CHECK(files.append("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
-    CHECK(files.take_back() == 0);
+    CHECK(files.roll_back_batch() == 0);
     CHECK(folder.text("a/x") == "1\n");
     CHECK_FALSE(fs::exists(folder.path / "b/x"));
-    CHECK(files.take_back() == 0); // there is nothing more
+    CHECK(files.roll_back_batch() == 0); // nothing is left to roll back
 }
 
-TEST_CASE("what cannot be taken back stays unfinished, also for the next process") {
+TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the next process") {
     const Folder folder;
     tw::test::FaultyDisk disk;
     {
         CollectedFiles files{folder.path, disk};
         CHECK(files.append("first", {{"a", "1\n"}}) == 0);
-        files.keep();
+        files.confirm_batch();
         CHECK(files.append("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
         disk.truncates = false;
-        CHECK(files.take_back() == EIO);
-        CHECK(files.unfinished() == "second");
+        CHECK(files.roll_back_batch() == EIO);
+        CHECK(files.unconfirmed_batch() == "second");
         disk.truncates = true;
         disk.open_error = EMFILE;
-        CHECK(files.take_back() == EMFILE);
-        CHECK(files.unfinished() == "second");
+        CHECK(files.roll_back_batch() == EMFILE);
+        CHECK(files.unconfirmed_batch() == "second");
     }
     disk.open_error = 0;
     CollectedFiles files{folder.path, disk};
-    CHECK(files.unfinished() == "second");
-    CHECK(files.take_back() == 0);
-    CHECK(files.unfinished().empty());
+    CHECK(files.unconfirmed_batch() == "second");
+    CHECK(files.roll_back_batch() == 0);
+    CHECK(files.unconfirmed_batch().empty());
     CHECK(folder.text("a") == "1\n");
     CHECK_FALSE(fs::exists(folder.path / "b"));
 }
 
-TEST_CASE("a batch that is written in part and cannot be taken back is unfinished") {
+TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirmed") {
     const Folder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path, disk};
     CHECK(files.append("first", {{"a", "1234\n"}}) == 0);
-    files.keep();
+    files.confirm_batch();
     disk.room = 2;
     disk.truncates = false;
     CHECK(files.append("second", {{"a", "5678\n"}}) == ENOSPC);
-    CHECK(files.unfinished() == "second");
+    CHECK(files.unconfirmed_batch() == "second");
     disk.truncates = true;
-    CHECK(files.take_back() == 0);
+    CHECK(files.roll_back_batch() == 0);
     CHECK(folder.text("a") == "1234\n");
 }
 
-TEST_CASE("who comes behind a process that was killed finds what it did not finish") {
+TEST_CASE("the process after a killed one finds the unconfirmed batch") {
     const Folder folder;
     {
         CollectedFiles files{folder.path};
         CHECK(files.append("first", {{"a b/x", "1\n"}}) == 0);
-        files.keep();
+        files.confirm_batch();
         CHECK(files.append("second", {{"a b/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     }
     {
         CollectedFiles files{folder.path};
-        CHECK(files.unfinished() == "second");
-        SUBCASE("and takes it back") {
-            CHECK(files.take_back() == 0);
+        CHECK(files.unconfirmed_batch() == "second");
+        SUBCASE("and rolls it back") {
+            CHECK(files.roll_back_batch() == 0);
             CHECK(folder.text("a b/x") == "1\n");
             CHECK_FALSE(fs::exists(folder.path / "b/x"));
         }
-        SUBCASE("and keeps it") {
-            files.keep();
+        SUBCASE("and confirms it") {
+            files.confirm_batch();
             CHECK(folder.text("a b/x") == "1\n2\n");
             CHECK(folder.text("b/x") == "3\n");
         }
     }
     const CollectedFiles again{folder.path};
-    CHECK(again.unfinished().empty());
+    CHECK(again.unconfirmed_batch().empty());
 }
 
-TEST_CASE("a journal that was cut short tells of nothing: nothing was appended behind it") {
+TEST_CASE("an incomplete journal means that nothing was appended") {
     const Folder folder;
     {
         CollectedFiles files{folder.path};
         CHECK(files.append("first", {{"x", "1\n"}}) == 0);
-        files.keep();
+        files.confirm_batch();
         CHECK(files.append("second", {{"x", "2\n"}}) == 0);
     }
     const auto journal = folder.path / ".collect-journal";
@@ -143,7 +143,7 @@ TEST_CASE("a journal that was cut short tells of nothing: nothing was appended b
         CAPTURE(cut);
         fs::resize_file(journal, size - 1 - cut);
         const CollectedFiles files{folder.path};
-        CHECK(files.unfinished().empty());
+        CHECK(files.unconfirmed_batch().empty());
     }
     CHECK(folder.text("x") == "1\n2\n");
 }
@@ -159,10 +159,10 @@ TEST_CASE("a full disk takes a batch whole or not at all") {
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path, disk};
     CHECK(files.append("first", {{"a", "1234\n"}}) == 0);
-    files.keep();
+    files.confirm_batch();
     disk.room = 7;
     CHECK(files.append("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
-    CHECK(files.unfinished().empty());
+    CHECK(files.unconfirmed_batch().empty());
     CHECK(folder.text("a") == "1234\n");
     CHECK_FALSE(fs::exists(folder.path / "b"));
     disk.room = UINT64_MAX;

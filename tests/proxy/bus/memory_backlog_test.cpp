@@ -5,7 +5,7 @@
 
 using namespace tw::bus;
 
-TEST_CASE("lines are numbered from 1, and read from any number on") {
+TEST_CASE("lines are numbered from 1 and can be read from any number on") {
     MemoryBacklog backlog{"run", "server"};
     RecordLines lines;
     CHECK_FALSE(backlog.read_lines(1, lines));
@@ -24,13 +24,13 @@ TEST_CASE("lines are numbered from 1, and read from any number on") {
     CHECK_FALSE(backlog.read_lines(4, lines));
 }
 
-TEST_CASE("what is settled goes, by whole blocks") {
+TEST_CASE("settled lines are removed in whole blocks") {
     MemoryBacklog backlog{"run", "server"};
-    CHECK_FALSE(backlog.place());
+    CHECK_FALSE(backlog.sequence());
     backlog.append("a\nb\n");
     backlog.append("c\n");
     backlog.settle(1, 7);
-    CHECK(backlog.place() == 7);
+    CHECK(backlog.sequence() == 7);
     CHECK(backlog.bytes() == 6);
     backlog.settle(2, 8);
     CHECK(backlog.bytes() == 2);
@@ -39,14 +39,14 @@ TEST_CASE("what is settled goes, by whole blocks") {
     CHECK(lines.first == 3);
     backlog.settle(3, 9);
     CHECK(backlog.bytes() == 0);
-    CHECK(backlog.settled() == 3);
+    CHECK(backlog.last_settled() == 3);
     CHECK_FALSE(backlog.read_lines(3, lines));
     backlog.append("d\n");
     REQUIRE(backlog.read_lines(4, lines));
     CHECK(lines.first == 4);
 }
 
-TEST_CASE("memory is limited: there is room again when something is settled") {
+TEST_CASE("memory is limited; settling lines makes room") {
     MemoryBacklog backlog{"run", "server", 8};
     CHECK(backlog.has_room());
     backlog.append("abcdefg\n");

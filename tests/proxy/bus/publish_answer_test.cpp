@@ -7,14 +7,14 @@
 
 using namespace tw::bus;
 
-TEST_CASE("what a stream answers") {
+TEST_CASE("a stream's answers are parsed") {
     struct Row {
         std::string_view name;
         std::string_view json;
-        std::uint64_t place;
+        std::uint64_t sequence;
         bool duplicate;
         bool too_long;
-        std::string_view complaint;
+        std::string_view error;
     };
 
     const Row rows[] = {
@@ -39,9 +39,9 @@ TEST_CASE("what a stream answers") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const PublishAnswer answer = read_publish_answer(row.json);
-        CHECK(answer.place == row.place);
+        CHECK(answer.sequence == row.sequence);
         CHECK(answer.duplicate == row.duplicate);
         CHECK(answer.too_long == row.too_long);
-        CHECK(answer.complaint == row.complaint);
+        CHECK(answer.error == row.error);
     }
 }

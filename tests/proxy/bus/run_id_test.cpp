@@ -20,5 +20,5 @@ TEST_CASE("run ids are UUIDs of version 7, and no two are equal") {
         CHECK((id[19] == '8' || id[19] == '9' || id[19] == 'a' || id[19] == 'b'));
         CHECK(ids.insert(id).second);
     }
-    CHECK(ids.begin()->substr(0, 6) == ids.rbegin()->substr(0, 6)); // all of the same hours
+    CHECK(ids.begin()->substr(0, 6) == ids.rbegin()->substr(0, 6)); // made within the same hours
 }

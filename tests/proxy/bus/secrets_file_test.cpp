@@ -15,7 +15,7 @@ std::string pem(std::string_view label, std::string_view body) {
     return "-----BEGIN " + name + "-----\n" + std::string{body} + "\n-----END " + name + "-----\n";
 }
 
-/// As nsc writes it: the dashes of an end are one more than those of a begin.
+/// The format of nsc: its END lines have one dash more than its BEGIN lines.
 const std::string kCreds = "-----BEGIN NATS USER JWT-----\neyJ0\n------END NATS USER JWT------\n\n"
                            "************************* IMPORTANT *************************\n"
                            "-----BEGIN USER NKEY SEED-----\nSUAM\n------END USER NKEY SEED------\n";
@@ -56,7 +56,7 @@ TEST_CASE("a file with secrets of the bus has credentials, then certificates and
     }
 }
 
-TEST_CASE("a file without secrets of the bus, or with half of one, is named as that") {
+TEST_CASE("a file without secrets, or with an incomplete one, is an error that says so") {
     struct Row {
         std::string text;
         std::string_view error;

@@ -14,11 +14,11 @@ constexpr std::string_view kRun = "019ab000-1111-7222-8333-444455556666";
 
 } // namespace
 
-TEST_CASE("a state is read back as it was written, and its length does not change") {
+TEST_CASE("reading a state reverses writing it, and its length never changes") {
     const SpoolState states[] = {
-        {.settled = 0, .place = {}, .server = "one", .stream = "games"},
-        {.settled = UINT64_MAX, .place = UINT64_MAX, .server = "one", .stream = "games"},
-        {.settled = 7, .place = 0, .server = "two", .stream = "plays"}};
+        {.settled = 0, .sequence = {}, .server = "one", .stream = "games"},
+        {.settled = UINT64_MAX, .sequence = UINT64_MAX, .server = "one", .stream = "games"},
+        {.settled = 7, .sequence = 0, .server = "two", .stream = "plays"}};
     for (const SpoolState& state : states) {
         const std::string text = spool_state_text(state);
         CAPTURE(text);
@@ -27,22 +27,22 @@ TEST_CASE("a state is read back as it was written, and its length does not chang
     }
 }
 
-TEST_CASE("what waits for one stream goes to no other, but where none is named") {
+TEST_CASE("waiting lines belong to the stream in the state, or to any stream if it names none") {
     const auto old =
         read_spool_state("settled=00000000000000000001 place=-------------------- server=one\n");
     REQUIRE(old);
-    CHECK(old->is_for("games"));
+    CHECK(old->belongs_to_stream("games"));
     const auto named = read_spool_state(
         "settled=00000000000000000001 place=-------------------- server=one stream=games\n");
     REQUIRE(named);
     CHECK(named->server == "one");
-    CHECK(named->is_for("games"));
-    CHECK_FALSE(named->is_for("plays"));
+    CHECK(named->belongs_to_stream("games"));
+    CHECK_FALSE(named->belongs_to_stream("plays"));
 }
 
-TEST_CASE("a text that is no state, or a part of one, is none") {
+TEST_CASE("an invalid or incomplete state is rejected") {
     const std::string whole =
-        spool_state_text({.settled = 1, .place = 2, .server = "one", .stream = "games"});
+        spool_state_text({.settled = 1, .sequence = 2, .server = "one", .stream = "games"});
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(read_spool_state(whole.substr(0, size)));
@@ -56,7 +56,7 @@ TEST_CASE("a text that is no state, or a part of one, is none") {
         "settled=00000000000000000001 place=-------------------- server=a stream=b c\n"));
 }
 
-TEST_CASE("names of files tell run and first line; others are not touched") {
+TEST_CASE("the name of a spool file contains run and first line; other names are rejected") {
     const std::string name = spool_file_name(kRun, 12);
     CHECK(name == "019ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl");
     CHECK(read_spool_file_name(name) == SpoolFile{.run = std::string{kRun}, .first = 12});

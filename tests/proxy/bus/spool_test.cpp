@@ -42,7 +42,7 @@ class Folder {
     fs::path path;
 };
 
-/// A line of so many bytes that says its number.
+/// Returns a line of `size` bytes that contains its number.
 std::string line(std::uint64_t number, std::size_t size = 1000) {
     std::string text = std::to_string(number) + ' ';
     text.resize(size - 1, '.');
@@ -55,7 +55,7 @@ void append(Spool& spool, std::uint64_t from, std::uint64_t to) {
     }
 }
 
-/// Reads from a line on to the end; returns the first and how many, each of which has to say its number.
+/// The result of read_all(): the first line's number, and the number of lines.
 struct Reading {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
@@ -82,13 +82,13 @@ Reading read_all(Spool& spool, std::uint64_t from) {
 
 } // namespace
 
-TEST_CASE("what is appended is read from any line on, over many files") {
-    const Folder place;
-    SpoolFolder folder{place.path, kLimit};
+TEST_CASE("appended lines can be read from any line on, over many files") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
-    CHECK(spool.server() == "one");
+    CHECK(spool.server_name() == "one");
     append(spool, 1, 500);
-    CHECK(place.files() > 5);
+    CHECK(sequence.files() > 5);
     CHECK(folder.bytes() == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
@@ -100,9 +100,9 @@ TEST_CASE("what is appended is read from any line on, over many files") {
     CHECK_FALSE(spool.read_lines(501, lines));
 }
 
-TEST_CASE("one line may be longer than what is read at once") {
-    const Folder place;
-    SpoolFolder folder{place.path, std::uint64_t{64} << 20U};
+TEST_CASE("a line may be longer than the reading buffer") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, std::uint64_t{64} << 20U};
     Spool spool{folder, make_run_id(), "one", kStream};
     REQUIRE(spool.append(line(1, 3'000'000)));
     REQUIRE(spool.append(line(2)));
@@ -110,58 +110,58 @@ TEST_CASE("one line may be longer than what is read at once") {
     CHECK(reading.count == 2);
 }
 
-TEST_CASE("what is settled goes, and with the last line all of it") {
-    const Folder place;
+TEST_CASE("settled lines are removed, and with the last line all files") {
+    const Folder sequence;
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
-        const std::size_t before = place.files();
+        const std::size_t before = sequence.files();
         spool.settle(400, 9000);
-        CHECK(place.files() < before / 2);
+        CHECK(sequence.files() < before / 2);
         CHECK(folder.bytes() < 200'000);
         const Reading reading = read_all(spool, 401);
         CHECK(reading.count == 100);
         CHECK(spool.bytes() >= 100'000);
         spool.settle(500, 9100);
-        CHECK(spool.bytes() == 0); // of what waits, though a file is there
+        CHECK(spool.bytes() == 0); // no line waits, although a file exists
     }
-    CHECK(place.files() == 0);
+    CHECK(sequence.files() == 0);
 }
 
-TEST_CASE("what a run left is there for the next one, under its former numbers") {
-    const Folder place;
+TEST_CASE("the next run finds an earlier run's lines under their numbers") {
+    const Folder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, run, "one", kStream};
         append(spool, 1, 300);
         spool.settle(100, 4711);
     }
-    SpoolFolder folder{place.path, kLimit};
+    SpoolFolder folder{sequence.path, kLimit};
     const Spool own{folder, make_run_id(), "two", kStream};
     {
-        const auto left = Spool::next_leftover(folder, own.run(), kStream);
+        const auto left = Spool::take_over_next(folder, own.run(), kStream);
         REQUIRE(left != nullptr);
         CHECK(left->run() == run);
-        CHECK(left->server() == "one");
-        CHECK(left->settled() == 100);
-        CHECK(left->place() == 4711);
+        CHECK(left->server_name() == "one");
+        CHECK(left->last_settled() == 100);
+        CHECK(left->sequence() == 4711);
         CHECK(left->last_line() == 300);
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
-        CHECK(Spool::next_leftover(folder, own.run(), kStream) == nullptr); // it is somebody's now
+        CHECK(Spool::take_over_next(folder, own.run(), kStream) == nullptr); // it has an owner now
         left->settle(300, 5000);
     }
-    CHECK(Spool::next_leftover(folder, own.run(), kStream) == nullptr);
+    CHECK(Spool::take_over_next(folder, own.run(), kStream) == nullptr);
     CHECK(folder.bytes() == 0);
 }
 
-TEST_CASE("what waits is counted without what was settled or gave way, and with what runs left") {
-    const Folder place;
+TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
+    const Folder sequence;
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 300);
         spool.settle(100, 4711);
@@ -169,7 +169,7 @@ TEST_CASE("what waits is counted without what was settled or gave way, and with 
         append(spool, 301, 3000);
         CHECK(spool.waiting_lines() == 3000 - folder.lost() - 100);
     }
-    SpoolFolder folder{place.path, 4 * kLimit};
+    SpoolFolder folder{sequence.path, 4 * kLimit};
     const std::uint64_t left = folder.waiting("", kStream);
     CHECK(left > 500);
     CHECK(folder.waiting("", kStream) == left);
@@ -177,59 +177,59 @@ TEST_CASE("what waits is counted without what was settled or gave way, and with 
     append(spool, 1, 7);
     CHECK(spool.waiting_lines() == left + 7);
     const Spool other{folder, make_run_id(), "two", "another"};
-    SpoolFolder again{place.path, kLimit};
-    CHECK(again.waiting("", "another") == 0); // all is for the first stream
+    SpoolFolder again{sequence.path, kLimit};
+    CHECK(again.waiting("", "another") == 0); // all lines are for the first stream
 }
 
-TEST_CASE("what waits for another stream is left where it is") {
-    const Folder place;
+TEST_CASE("lines for another stream stay where they are") {
+    const Folder sequence;
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 3);
     }
-    SpoolFolder folder{place.path, kLimit};
+    SpoolFolder folder{sequence.path, kLimit};
     folder.report_unpublished("another");
-    CHECK(Spool::next_leftover(folder, "", "another") == nullptr);
+    CHECK(Spool::take_over_next(folder, "", "another") == nullptr);
     CHECK(folder.bytes() == 3000);
-    const auto left = Spool::next_leftover(folder, "", kStream);
+    const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last_line() == 3);
 }
 
-TEST_CASE("lines that are damaged or gone in the middle of what a run left are counted") {
-    const Folder place;
+TEST_CASE("damaged or missing lines of an earlier run are counted") {
+    const Folder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, run, "one", kStream};
         append(spool, 1, 1);
     }
     const auto put = [&](std::uint64_t first, const std::string& text) {
-        std::ofstream{place.path / spool_file_name(run, first)} << text;
+        std::ofstream{sequence.path / spool_file_name(run, first)} << text;
     };
     put(1, line(1) + line(2) + line(3));
     put(10, std::string(300, '\0'));
     put(20, line(20) + line(21) + "{");
-    SpoolFolder folder{place.path, kLimit};
-    const auto left = Spool::next_leftover(folder, "", kStream);
+    SpoolFolder folder{sequence.path, kLimit};
+    const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
-    CHECK(folder.damaged() == 16);
+    CHECK(folder.damaged_lines() == 16);
     CHECK(folder.lost() == 0);
     CHECK(read_all(*left, 4).first == 20);
 }
 
-TEST_CASE("bytes behind the last whole line are told apart") {
-    const Folder place;
-    const std::string path = (place.path / "file").string();
+TEST_CASE("bytes after the last whole line are counted separately") {
+    const Folder sequence;
+    const std::string path = (sequence.path / "file").string();
 
     struct Row {
         std::string_view text;
         std::uint64_t lines;
-        std::uint64_t torn;
+        std::uint64_t incomplete_bytes;
     };
 
-    std::filesystem::create_directory(place.path);
+    std::filesystem::create_directory(sequence.path);
     const std::string longer = std::string(300'000, 'x') + '\n' + std::string(300'000, 'y');
     const Row rows[] = {
         {"", 0, 0}, {"one\n", 1, 0}, {"one\ntwo\nth", 2, 2}, {"half", 0, 4}, {longer, 1, 300'000}};
@@ -238,71 +238,71 @@ TEST_CASE("bytes behind the last whole line are told apart") {
         std::ofstream{path} << row.text;
         const auto contents = SpoolFolder::count_contents(path);
         CHECK(contents.lines == row.lines);
-        CHECK(contents.torn == row.torn);
+        CHECK(contents.incomplete_bytes == row.incomplete_bytes);
     }
 }
 
-TEST_CASE("a folder that is taken away takes nothing more, and what waited in it is counted") {
-    const Folder place;
-    SpoolFolder folder{place.path, kLimit};
+TEST_CASE("a removed folder accepts no more lines, and its waiting lines are counted as lost") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
-    std::filesystem::remove_all(place.path);
-    append(spool, 11, 12); // nobody sees that yet
+    std::filesystem::remove_all(sequence.path);
+    append(spool, 11, 12); // not visible to the other process yet
     CHECK(read_all(spool, 3).count == 0);
-    CHECK(folder.damaged() == 10);
+    CHECK(folder.damaged_lines() == 10);
     CHECK_FALSE(spool.append(line(13)));
     CHECK(spool.error() == ENOENT);
     CHECK(spool.last_line() == 12);
 }
 
-TEST_CASE("a run whose process lives is left alone") {
-    const Folder place;
-    SpoolFolder folder{place.path, kLimit};
+TEST_CASE("the spool of a running process is not taken over") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, kLimit};
     Spool alive{folder, make_run_id(), "one", kStream};
     append(alive, 1, 10);
-    SpoolFolder other{place.path, kLimit};
+    SpoolFolder other{sequence.path, kLimit};
     CHECK(other.bytes() == 0);
-    CHECK(Spool::next_leftover(other, "", kStream) == nullptr);
+    CHECK(Spool::take_over_next(other, "", kStream) == nullptr);
     const Reading reading = read_all(alive, 1);
     CHECK(reading.count == 10);
 }
 
-TEST_CASE("a line that was cut short by the end of the process is none") {
-    const Folder place;
+TEST_CASE("an incomplete last line is ignored") {
+    const Folder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, run, "one", kStream};
         append(spool, 1, 3);
     }
-    std::ofstream{place.path / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
-    SpoolFolder folder{place.path, kLimit};
-    const auto left = Spool::next_leftover(folder, "", kStream);
+    std::ofstream{sequence.path / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
+    SpoolFolder folder{sequence.path, kLimit};
+    const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last_line() == 3);
     const Reading reading = read_all(*left, 1);
     CHECK(reading.count == 3);
 }
 
-TEST_CASE("what is no state is left where it is, and takes nothing") {
-    const Folder place;
-    fs::create_directory(place.path);
+TEST_CASE("an invalid state file stays where it is, and its lines are not published") {
+    const Folder sequence;
+    fs::create_directory(sequence.path);
     const std::string run = make_run_id();
-    std::ofstream{place.path / spool_state_name(run)} << "rubbish";
-    std::ofstream{place.path / spool_file_name(run, 1)} << "1 line\n";
-    std::ofstream{place.path / "notes.txt"} << "of somebody";
-    std::ofstream{place.path / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
-    SpoolFolder folder{place.path, kLimit};
+    std::ofstream{sequence.path / spool_state_name(run)} << "rubbish";
+    std::ofstream{sequence.path / spool_file_name(run, 1)} << "1 line\n";
+    std::ofstream{sequence.path / "notes.txt"} << "of somebody";
+    std::ofstream{sequence.path / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
+    SpoolFolder folder{sequence.path, kLimit};
     folder.report_unpublished(kStream);
-    CHECK(folder.bytes() == 25); // it may have to make room
-    CHECK(Spool::next_leftover(folder, "", kStream) == nullptr);
-    CHECK(place.files() == 4);
+    CHECK(folder.bytes() == 25); // the folder may drop it
+    CHECK(Spool::take_over_next(folder, "", kStream) == nullptr);
+    CHECK(sequence.files() == 4);
 }
 
-TEST_CASE("a full spool gives up the oldest lines, counted, and never more than it has to") {
-    const Folder place;
-    SpoolFolder folder{place.path, kLimit};
+TEST_CASE("a full spool drops and counts its oldest lines, no more than necessary") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 3000);
     CHECK(folder.bytes() <= kLimit);
@@ -313,9 +313,9 @@ TEST_CASE("a full spool gives up the oldest lines, counted, and never more than 
     CHECK(spool.error() == 0);
 }
 
-TEST_CASE("what is settled is not lost when it has to make room") {
-    const Folder place;
-    SpoolFolder folder{place.path, kLimit};
+TEST_CASE("dropped lines that are settled do not count as lost") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 1000);
     spool.settle(1000, 1);
@@ -323,42 +323,42 @@ TEST_CASE("what is settled is not lost when it has to make room") {
     CHECK(spool.dropped_lines() == 0);
 }
 
-TEST_CASE("the first to make room are runs that are over") {
-    const Folder place;
+TEST_CASE("lines of ended runs are dropped first") {
+    const Folder sequence;
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
         spool.settle(10, 1);
     }
-    SpoolFolder folder{place.path, kLimit};
+    SpoolFolder folder{sequence.path, kLimit};
     CHECK(folder.bytes() == 900'000);
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 500);
     CHECK(folder.bytes() <= kLimit);
     const Reading own = read_all(spool, 1);
     CHECK(own.count == 500);
-    const auto left = Spool::next_leftover(folder, spool.run(), kStream);
+    const auto left = Spool::take_over_next(folder, spool.run(), kStream);
     REQUIRE(left != nullptr);
     const Reading reading = read_all(*left, 11);
     CHECK(reading.count == 900 - 10 - folder.lost());
     CHECK(reading.first == 11 + folder.lost());
 }
 
-TEST_CASE("what another process published of a shared folder takes no room any more") {
-    const Folder place;
+TEST_CASE("files that another process published no longer count for the folder's size") {
+    const Folder sequence;
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
     }
-    SpoolFolder ours{place.path, kLimit};
+    SpoolFolder ours{sequence.path, kLimit};
     Spool spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
     CHECK(ours.bytes() == 1'000'000);
     {
-        SpoolFolder theirs{place.path, kLimit};
-        const auto left = Spool::next_leftover(theirs, "", kStream);
+        SpoolFolder theirs{sequence.path, kLimit};
+        const auto left = Spool::take_over_next(theirs, "", kStream);
         REQUIRE(left != nullptr);
         left->settle(900, 1);
     }
@@ -369,9 +369,9 @@ TEST_CASE("what another process published of a shared folder takes no room any m
     CHECK(reading.count == 1000);
 }
 
-TEST_CASE("lines that make room while they are read are lost, and the next ones are read") {
-    const Folder place;
-    SpoolFolder folder{place.path, kLimit};
+TEST_CASE("lines dropped while being read are lost, and reading continues after them") {
+    const Folder sequence;
+    SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 900);
     RecordLines lines;
@@ -382,10 +382,11 @@ TEST_CASE("lines that make room while they are read are lost, and the next ones 
     CHECK(reading.count == 1800 - spool.dropped_lines());
 }
 
-TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on when there is room") {
-    const Folder place;
+TEST_CASE(
+    "a spool on a full disk accepts nothing, keeps its lines, and continues once there is room") {
+    const Folder sequence;
     tw::test::FaultyDisk disk;
-    SpoolFolder folder{place.path, kLimit, disk};
+    SpoolFolder folder{sequence.path, kLimit, disk};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
     disk.room = 500;
@@ -395,7 +396,7 @@ TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on whe
     CHECK(spool.last_line() == 10);
     spool.retry();
     CHECK_FALSE(spool.append(line(11)));
-    disk.truncates = false; // what was written in part stays, and does not count
+    disk.truncates = false; // partly written data stays in the file and is ignored
     CHECK_FALSE(spool.append(line(11)));
     disk.truncates = true;
     disk.room = UINT64_MAX;
@@ -406,19 +407,19 @@ TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on whe
     CHECK(reading.count == 20);
 }
 
-TEST_CASE(
-    "a run that begins on a full disk takes nothing, and later leaves what the next one finds") {
-    const Folder place;
+TEST_CASE("a spool created on a full disk accepts nothing at first, and its later lines are found "
+          "by the next run") {
+    const Folder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         const tw::test::FullDisk full;
         const Spool none{folder, make_run_id(), "one", kStream};
         CHECK(none.error() == EFBIG);
     }
-    CHECK(place.files() == 0);
+    CHECK(sequence.files() == 0);
     {
-        SpoolFolder folder{place.path, kLimit};
+        SpoolFolder folder{sequence.path, kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
         Spool spool{folder, run, "one", kStream};
         CHECK_FALSE(spool.has_room());
@@ -430,15 +431,15 @@ TEST_CASE(
         append(spool, 1, 10);
         CHECK(spool.error() == 0);
     }
-    SpoolFolder folder{place.path, kLimit};
-    const auto left = Spool::next_leftover(folder, "", kStream);
+    SpoolFolder folder{sequence.path, kLimit};
+    const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->run() == run);
-    CHECK(left->server() == "one");
+    CHECK(left->server_name() == "one");
     const Reading reading = read_all(*left, 1);
     CHECK(reading.count == 10);
 }
 
-TEST_CASE("a spool in a folder that cannot be made says so") {
+TEST_CASE("a spool in a folder that cannot be created is an error") {
     CHECK_THROWS_AS((SpoolFolder{"/nowhere/at/all", kLimit}), std::system_error);
 }

@@ -10,7 +10,7 @@
 
 using namespace tw::bus;
 
-TEST_CASE("the id of a message tells run and line, of this run only") {
+TEST_CASE("a message id contains run and line; ids of other runs are rejected") {
     CHECK(message_id("run", 7) == "run:7");
 
     struct Row {
@@ -34,7 +34,7 @@ TEST_CASE("the id of a message tells run and line, of this run only") {
     }
 }
 
-TEST_CASE("the run of a message is told from its id, if a twscope gave it") {
+TEST_CASE("a message id contains the run if twscope made the id") {
     const std::string run = make_run_id();
     CHECK(run_of_id(message_id(run, 7)) == run);
     for (const std::string& id :

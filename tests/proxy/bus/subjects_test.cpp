@@ -51,15 +51,15 @@ TEST_CASE("a line's subject ends with its type") {
     CHECK(subject_type("") == "other");
 }
 
-TEST_CASE("of many servers a line's subject has its own server's name") {
-    const std::string many = many_servers("fleet");
+TEST_CASE("with several servers, a line's subject has the server name in the line") {
+    const std::string many = multi_server_name("fleet");
     CHECK(is_subject_server(many));
     CHECK(is_subject_server("ctf"));
     CHECK_FALSE(is_subject_token(many));
     CHECK_FALSE(is_subject_server("*"));
     CHECK_FALSE(is_subject_server("**a"));
-    CHECK(subject_of_all(many) == "*");
-    CHECK(subject_of_all("ctf") == "ctf");
+    CHECK(subject_wildcard(many) == "*");
+    CHECK(subject_wildcard("ctf") == "ctf");
 
     struct Row {
         std::string_view name;
@@ -85,10 +85,10 @@ TEST_CASE("of many servers a line's subject has its own server's name") {
     }
 }
 
-TEST_CASE("who logs in is not shown") {
-    CHECK(shown_url("nats://127.0.0.1:4222") == "nats://127.0.0.1:4222");
-    CHECK(shown_url("tls://me:secret@bus:4222") == "tls://bus:4222");
-    CHECK(shown_url("tls://me:se@cret@bus:4222") == "tls://bus:4222");
-    CHECK(shown_url("me:secret@bus") == "bus");
-    CHECK(shown_url("nats://") == "nats://");
+TEST_CASE("user and password in a URL are not shown") {
+    CHECK(url_without_password("nats://127.0.0.1:4222") == "nats://127.0.0.1:4222");
+    CHECK(url_without_password("tls://me:secret@bus:4222") == "tls://bus:4222");
+    CHECK(url_without_password("tls://me:se@cret@bus:4222") == "tls://bus:4222");
+    CHECK(url_without_password("me:secret@bus") == "bus");
+    CHECK(url_without_password("nats://") == "nats://");
 }

@@ -27,7 +27,7 @@ constexpr std::uint32_t kCooked2 = 276;
 
 const FrameBytes kPayload{std::byte{1}, std::byte{2}, std::byte{3}};
 
-/// What a file held.
+/// The contents of a capture.
 struct Content {
     std::vector<std::string> datagrams; ///< "10.0.0.1:1000 10.0.0.2:8303 010203"
     std::vector<std::int64_t> times;
@@ -45,7 +45,7 @@ std::string hex(std::span<const std::byte> bytes) {
     return text;
 }
 
-/// Nothing when it is refused.
+/// Returns the contents of a capture; nullopt if it is rejected.
 std::optional<Content> read(std::span<const std::byte> bytes) {
     const TemporaryFile file{bytes};
     Content content;
@@ -91,7 +91,7 @@ FrameBytes cooked2(std::uint32_t type, const FrameBytes& packet) {
     return CaptureBytes{}.be16(type).zeros(18).raw(packet).bytes();
 }
 
-/// A piece of a segment over IPv6, in Ethernet. `offset`: a multiple of 8.
+/// Returns a fragment of a UDP segment over IPv6 in an Ethernet frame. `offset`: a multiple of 8.
 FrameBytes six_piece(const FrameBytes& bytes, std::uint32_t offset, bool more,
                      std::uint32_t protocol = 17) {
     FrameBytes packet = ipv6(CaptureBytes{}
@@ -105,12 +105,12 @@ FrameBytes six_piece(const FrameBytes& bytes, std::uint32_t offset, bool more,
     return ethernet(packet, 0x86dd);
 }
 
-/// A piece of a segment over IPv4, in Ethernet.
+/// Returns a fragment of a UDP segment over IPv4 in an Ethernet frame.
 FrameBytes four_piece(const FrameBytes& bytes, std::uint32_t offset, bool more) {
     return ethernet(ipv4(bytes, 0, offset / 8 | (more ? 0x2000U : 0U)), 0x0800);
 }
 
-/// Without its last byte.
+/// Returns the bytes without the last one.
 FrameBytes cut(FrameBytes frame) {
     frame.pop_back();
     return frame;
@@ -121,7 +121,7 @@ const std::string kOverSix = "[fd00::1]:1000 [fd00::2]:8303 010203";
 
 } // namespace
 
-TEST_CASE("datagrams are found behind every kind of link and IP header") {
+TEST_CASE("datagrams are found after every kind of link and IP header") {
     struct Row {
         std::string name;
         std::uint32_t link;
@@ -163,7 +163,7 @@ TEST_CASE("datagrams are found behind every kind of link and IP header") {
     }
 }
 
-TEST_CASE("what is no whole UDP datagram is counted for what it is") {
+TEST_CASE("frames without a complete UDP datagram are counted by kind") {
     struct Row {
         std::string name;
         FrameBytes frame;
@@ -202,8 +202,8 @@ TEST_CASE("what is no whole UDP datagram is counted for what it is") {
     }
 }
 
-TEST_CASE("merged datagrams are split, unless their checksum shows that they came as one") {
-    // Two packets of chunks with DDNet's token, each with one chunk of three bytes.
+TEST_CASE("merged datagrams are split, unless a correct checksum shows a single datagram") {
+    // Two packets with DDNet's token, each with one chunk of three bytes.
     FrameBytes one;
     for (const int byte :
          {0x00, 0x05, 0x01, 0x00, 0x03, 0x11, 0x22, 0x33, 0xad, 0x70, 0x60, 0x4e}) {
@@ -211,12 +211,12 @@ TEST_CASE("merged datagrams are split, unless their checksum shows that they cam
     }
     FrameBytes two = one;
     two.insert(two.end(), one.begin(), one.end());
-    // Over IPv4 from 10.0.0.1:1000 to 10.0.0.2:8303; worked out by tshark.
+    // The checksums were calculated by tshark, for IPv4 from 10.0.0.1:1000 to 10.0.0.2:8303.
     constexpr std::uint32_t kOfAll = 0x5f44;
 
     struct Row {
         std::string name;
-        std::uint32_t other; ///< checksum of a datagram before it; 0: none
+        std::uint32_t other; ///< checksum of a datagram before it; 0 if there is none
         std::uint32_t checksum;
         bool split;
     };
@@ -244,7 +244,7 @@ TEST_CASE("merged datagrams are split, unless their checksum shows that they cam
     }
 }
 
-TEST_CASE("fragments are put together, whatever comes between them and in whatever order") {
+TEST_CASE("fragments are reassembled in any order, with other frames in between") {
     FrameBytes payload(20);
     for (std::size_t i = 0; i < payload.size(); ++i) {
         payload[i] = static_cast<std::byte>(i);
@@ -271,11 +271,11 @@ TEST_CASE("fragments are put together, whatever comes between them and in whatev
     CHECK(content->times == std::vector<std::int64_t>{4'000'000'000, 5'000'000'000});
     CHECK(content->counts.reassembled == 2);
     CHECK(content->counts.repeats == 1);
-    CHECK(content->counts.fragments == 1); // the first of another one
+    CHECK(content->counts.fragments == 1); // the first fragment of another datagram
     CHECK(content->counts.frames == 7);
 }
 
-TEST_CASE("a fragment that is the whole needs no others") {
+TEST_CASE("a fragment that is a complete datagram needs no others") {
     const auto content =
         read(pcap_file({.link = kEthernet}, {{.bytes = six_piece(udp(kPayload), 0, false)}}));
     REQUIRE(content.has_value());
@@ -283,7 +283,7 @@ TEST_CASE("a fragment that is the whole needs no others") {
     CHECK(content->counts.fragments == 0);
 }
 
-TEST_CASE("IPv6 extension headers that reach past the frame are no datagram") {
+TEST_CASE("IPv6 extension headers that reach past the frame contain no datagram") {
     FrameBytes packet = ipv6(udp(kPayload), {0});
     constexpr std::size_t kLengthOfExtension = 41;
     packet[kLengthOfExtension] = std::byte{0xFF};
@@ -292,7 +292,7 @@ TEST_CASE("IPv6 extension headers that reach past the frame are no datagram") {
     CHECK(content->counts.other == 1);
 }
 
-TEST_CASE("times come in nanoseconds from every file format and byte order") {
+TEST_CASE("times are converted to nanoseconds from every file format and byte order") {
     struct Row {
         std::string name;
         FrameBytes file;
@@ -328,7 +328,7 @@ TEST_CASE("times come in nanoseconds from every file format and byte order") {
     }
 }
 
-TEST_CASE("times that no clock ever showed stay within what inspection can count with") {
+TEST_CASE("impossible times are limited to a range that inspection can handle") {
     for (const std::uint32_t resolution : {0U, 3U, 6U, 9U}) {
         for (const std::uint64_t time : {UINT64_MAX, UINT64_MAX / 2, std::uint64_t{1} << 62U}) {
             CAPTURE(resolution);
@@ -344,7 +344,7 @@ TEST_CASE("times that no clock ever showed stay within what inspection can count
     }
 }
 
-TEST_CASE("a capture cut at any byte gives what stands before the cut, or is refused") {
+TEST_CASE("a capture cut at any byte gives the datagrams before the cut, or is rejected") {
     const FrameBytes frame = ethernet(ipv4(udp(kPayload)), 0x0800);
     const FrameBytes files[] = {
         pcap_file({.link = kEthernet}, {{.bytes = frame}, {.bytes = frame}, {.bytes = frame}}),
@@ -365,13 +365,13 @@ TEST_CASE("a capture cut at any byte gives what stands before the cut, or is ref
     }
 }
 
-TEST_CASE("a capture that was cut short is told from one that cannot be read any further") {
+TEST_CASE("a truncated capture is distinguished from an unreadable one") {
     const FrameBytes frame = ethernet(ipv4(udp(kPayload)), 0x0800);
     const FrameBytes first = pcapng_file(false, kEthernet, 6, {{1, frame}});
     FrameBytes twice = first;
     twice.insert(twice.end(), first.begin(), first.end());
 
-    // One more interface.
+    // Adds a second interface.
     const auto with = [&first](std::uint32_t link, std::uint32_t snapshot_length) {
         constexpr std::uint32_t kSize = 20;
         CaptureBytes bytes;
@@ -385,7 +385,7 @@ TEST_CASE("a capture that was cut short is told from one that cannot be read any
         const char* name;
         std::span<const std::byte> bytes;
         bool ended_early;
-        std::string_view unreadable; ///< what is said of it; empty: nothing
+        std::string_view unreadable; ///< the error; empty if there is none
     };
 
     const Row rows[] = {
@@ -401,14 +401,14 @@ TEST_CASE("a capture that was cut short is told from one that cannot be read any
         tw::capture::CapturedDatagram datagram;
         CHECK(capture.next(datagram));
         CHECK_FALSE(capture.next(datagram));
-        CAPTURE(capture.unreadable());
+        CAPTURE(capture.read_error());
         CHECK(capture.counts().ended_early == row.ended_early);
-        CHECK(capture.unreadable().empty() == row.unreadable.empty());
-        CHECK(capture.unreadable().find(row.unreadable) != std::string::npos);
+        CHECK(capture.read_error().empty() == row.unreadable.empty());
+        CHECK(capture.read_error().find(row.unreadable) != std::string::npos);
     }
 }
 
-TEST_CASE("what gzip packed is read as what was packed") {
+TEST_CASE("a capture compressed with gzip is read like the uncompressed one") {
     const std::string path = test_data("captures/bench-4.pcap.gz");
     const auto wanted = tw::test::read_capture(path);
     REQUIRE(wanted.size() > 1000);
@@ -422,7 +422,7 @@ TEST_CASE("what gzip packed is read as what was packed") {
     CHECK_FALSE(capture.next(datagram));
 }
 
-TEST_CASE("frames cut at any byte are no datagrams, and counted as cut") {
+TEST_CASE("frames cut at any byte give no datagram and are counted as cut") {
     struct Row {
         FrameBytes frame;
         std::string ends;
@@ -442,14 +442,14 @@ TEST_CASE("frames cut at any byte are no datagrams, and counted as cut") {
             REQUIRE(content.has_value());
             CHECK(content->datagrams.empty());
             CHECK(content->counts.cut == 1);
-            // Whose it was shows from the end of its headers on.
+            // After its headers, the endpoints are known.
             const bool has_headers = size >= frame.size() - kPayload.size();
             CHECK(content->cut == std::vector<std::string>(has_headers ? 1 : 0, ends));
         }
     }
 }
 
-TEST_CASE("what a cut frame shows to be no UDP is not counted as cut") {
+TEST_CASE("a cut frame that is not UDP is not counted as cut") {
     const FrameBytes frames[] = {ethernet(FrameBytes(28), 0x0806),
                                  ethernet(ipv4(FrameBytes(20), 0, 0, 6), 0x0800),
                                  ethernet(ipv6(udp(kPayload), {99}), 0x86dd)};
@@ -463,7 +463,7 @@ TEST_CASE("what a cut frame shows to be no UDP is not counted as cut") {
     }
 }
 
-TEST_CASE("what is no capture is refused with its name and a reason") {
+TEST_CASE("a file that is not a capture is rejected with its name and a reason") {
     struct Row {
         std::string name;
         FrameBytes file;

@@ -26,7 +26,7 @@ using Traffic = std::vector<test::CapturedDatagram>;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::int64_t kFlushEveryUs = 100'000;
-/// By then all are there.
+/// All players have joined by this time.
 constexpr std::int64_t kJoinedUs = 10'000'000;
 
 sink::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
@@ -37,7 +37,7 @@ sink::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
     return endpoint;
 }
 
-/// A pcapng file with this head, and one datagram behind the other.
+/// Returns a pcapng file with this head, then the datagrams in order.
 Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
     Bytes frame;
     for (const test::CapturedDatagram& each : traffic) {
@@ -50,7 +50,7 @@ Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
     return head;
 }
 
-/// As workers add to a capture what each of them gathered of its sessions, once these are there.
+/// Returns the datagrams in the order in which several workers write what they collect of their sessions.
 Traffic as_workers_write(const Traffic& traffic, unsigned workers) {
     std::map<std::pair<std::int64_t, unsigned>, Traffic> gathered;
     for (const test::CapturedDatagram& each : traffic) {
@@ -94,7 +94,7 @@ std::string records_of(const Bytes& file, const capture::ServerGuess& servers = 
     return records_of({written.path()}, servers);
 }
 
-/// What some other program writes.
+/// Returns the head of a pcapng file that another program wrote.
 Bytes head_of_others() {
     Bytes head;
     sink::PcapngEncoder{}.section("tcpdump", head);
@@ -102,8 +102,8 @@ Bytes head_of_others() {
     return head;
 }
 
-/// As in the capture of a host: lookups of names, each just before a datagram of the game, so that
-/// sessions close at the times they close without.
+/// Adds name lookups, as a host's capture has them. Each has the time of a game's datagram, so that
+/// sessions close at the same times as without lookups.
 Traffic with_other_traffic(const Traffic& game) {
     constexpr std::size_t kEvery = 10;
     constexpr std::uint16_t kNames = 53;
@@ -125,7 +125,7 @@ Traffic with_other_traffic(const Traffic& game) {
     return all;
 }
 
-/// The game of a server, on another port of its host.
+/// Moves a server's traffic to another port of its host.
 Traffic on_port(Traffic game, std::uint16_t server, std::uint16_t port) {
     for (test::CapturedDatagram& each : game) {
         (each.source_port == server ? each.source_port : each.destination_port) = port;
@@ -133,7 +133,7 @@ Traffic on_port(Traffic game, std::uint16_t server, std::uint16_t port) {
     return game;
 }
 
-/// The game of a server, played on several ports of its host, a little later on each.
+/// Repeats a server's traffic on several ports of its host, a little later on each.
 Traffic on_several_servers(const Traffic& game, std::uint16_t server, std::uint16_t copies) {
     constexpr std::int64_t kLaterUs = 4'999'000;
     Traffic all;
@@ -150,9 +150,10 @@ Traffic on_several_servers(const Traffic& game, std::uint16_t server, std::uint1
 
 } // namespace
 
-TEST_CASE("what threads wrote one after the other gives the records of what happened") {
+TEST_CASE("a capture written by several threads gives the records of the original order") {
     Traffic traffic = test::read_capture(test::test_data("captures/bench-4.pcap.gz"));
-    for (std::size_t i = 1; i < traffic.size(); ++i) { // no two at one time: either might be first
+    for (std::size_t i = 1; i < traffic.size();
+         ++i) { // gives each datagram its own time, so that the order is certain
         traffic[i].time_us = std::max(traffic[i].time_us, traffic[i - 1].time_us + 1);
     }
     const Traffic disordered = as_workers_write(traffic, 3);
@@ -164,14 +165,14 @@ TEST_CASE("what threads wrote one after the other gives the records of what happ
     const std::string wanted = records_of(file_of(ours, traffic));
     CHECK((records_of(file_of(ours, disordered)) == wanted));
 
-    // In segments, between which no thread waits for the others.
+    // Writes the traffic in segments; no thread waits for the others between two segments.
     const std::span<const test::CapturedDatagram> all{disordered};
     const std::size_t cut = all.size() / 2;
     const test::TemporaryFile first{file_of(ours, all.first(cut))};
     const test::TemporaryFile second{file_of(ours, all.subspan(cut))};
     CHECK((records_of({first.path(), second.path()}) == wanted));
 
-    // Others' stay as they are: their order may be all there is.
+    // Captures of other programs are not sorted, because only their order may be right.
     const Bytes others = head_of_others();
     CHECK((records_of(file_of(others, disordered)) != wanted));
     CHECK((records_of(file_of(others, traffic)) == wanted));
@@ -186,14 +187,14 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
     for (const Bytes& head : {sink::CaptureBlocks::head(), head_of_others()}) {
         const std::string wanted = records_of(file_of(head, game), asked_for);
         const std::string records = records_of(file_of(head, several), asked_for);
-        // The run lasts longer: what was open at its end is closed then.
+        // The run with all servers lasts longer, so open sessions are closed later.
         const std::size_t played = wanted.find("\"event\":\"close\"");
         REQUIRE(played != std::string::npos);
         CHECK((records.substr(0, played) == wanted.substr(0, played)));
     }
 }
 
-TEST_CASE("what a capture holds besides games opens no session, wherever a game is played") {
+TEST_CASE("other traffic in a capture opens no session, whatever the ports of the game") {
     const Traffic whole = test::read_capture(test::test_data("captures/ddnet-20.1.1-race.pcap.gz"));
     const std::uint16_t server = whole.front().destination_port;
     const Traffic moved = on_port(whole, server, 40000);

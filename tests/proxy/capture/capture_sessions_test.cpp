@@ -15,7 +15,7 @@ using namespace tw;
 using namespace tw::capture;
 using boost::asio::ip::make_address;
 using Side = ServerGuess::Side;
-using Taken = ServerGuess::Taken;
+using TrafficSelection = ServerGuess::TrafficSelection;
 
 namespace {
 
@@ -31,7 +31,7 @@ const CaptureEndpoint kAnn = at("198.51.100.1", 50000);
 const CaptureEndpoint kBob = at("198.51.100.2", 50000);
 const CaptureEndpoint kServer = at("192.0.2.1", 8303);
 
-/// A packet of chunks of a connection of 0.7.
+/// Returns a packet with chunks of a 0.7 connection.
 Bytes of_seven(std::string_view name, bool system) {
     test::MessageBuilder message = test::message(name, wire::Dialect::seven);
     for (int i = 0; i < (system ? 13 : 1); ++i) {
@@ -65,7 +65,7 @@ Bytes connless(std::string_view text) {
 
 const Bytes kNonsense(20, std::byte{0xaa});
 
-/// Writes down when sessions open and close: "2 open 198.51.100.1:50000 192.0.2.1:8303".
+/// Lists when sessions open and close: "2 open 198.51.100.1:50000 192.0.2.1:8303".
 class SessionLog final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -82,10 +82,10 @@ class SessionLog final : public record::RecordSink {
     }
 
     std::vector<std::string> lines;
-    std::uint64_t maps = 0; ///< records of them
+    std::uint64_t maps = 0; ///< number of map records
 };
 
-/// Captured datagrams go in, sessions come out.
+/// Turns captured datagrams into sessions.
 struct Bench {
     explicit Bench(CaptureSessions::Limits limits = {}, const std::string& pseudonym_key = {})
         : inspected{inspector, pseudonym_key}, sessions{inspected, guess, limits} {}
@@ -115,7 +115,7 @@ using Lines = std::vector<std::string>;
 
 } // namespace
 
-TEST_CASE("the server is recognised by what is sent, then by its port") {
+TEST_CASE("the server is recognised by its traffic, then by its port") {
     struct Row {
         std::string_view name;
         CaptureEndpoint source;
@@ -145,14 +145,14 @@ TEST_CASE("the server is recognised by what is sent, then by its port") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         ServerGuess guess;
-        CHECK(guess.server_side({.time = 0,
-                                 .source = row.source,
-                                 .destination = row.destination,
-                                 .payload = row.payload}) == row.server);
+        CHECK(guess.find_server_side({.time = 0,
+                                      .source = row.source,
+                                      .destination = row.destination,
+                                      .payload = row.payload}) == row.server);
     }
 }
 
-TEST_CASE("what is of no game opens no session by its ports alone") {
+TEST_CASE("traffic of other programs opens no session, even on the ports of game servers") {
     struct Row {
         std::string_view name;
         CaptureEndpoint destination;
@@ -174,31 +174,31 @@ TEST_CASE("what is of no game opens no session by its ports alone") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto side_of = [&row](Taken taken) {
+        const auto side_of = [&row](TrafficSelection taken) {
             ServerGuess guess;
-            guess.take(taken);
-            return guess.server_side(
+            guess.select_traffic(taken);
+            return guess.find_server_side(
                 {.source = kAnn, .destination = row.destination, .payload = row.payload});
         };
-        CHECK(side_of(Taken::everything) == row.everything);
-        CHECK(side_of(Taken::game_ports) == row.game_ports);
-        CHECK(side_of(Taken::recognised) == row.recognised);
+        CHECK(side_of(TrafficSelection::everything) == row.everything);
+        CHECK(side_of(TrafficSelection::game_ports) == row.game_ports);
+        CHECK(side_of(TrafficSelection::recognised) == row.recognised);
     }
 }
 
-TEST_CASE("a server once recognised stays one, whatever is said next") {
+TEST_CASE("a recognised server stays one") {
     ServerGuess guess;
     const CaptureEndpoint high = at("192.0.2.1", 60000);
     const Bytes asked = connect();
-    CHECK(guess.server_side({.source = kAnn, .destination = high, .payload = asked}) ==
+    CHECK(guess.find_server_side({.source = kAnn, .destination = high, .payload = asked}) ==
           Side::destination);
-    CHECK(guess.server_side({.source = high, .destination = kBob, .payload = kNonsense}) ==
+    CHECK(guess.find_server_side({.source = high, .destination = kBob, .payload = kNonsense}) ==
           Side::source);
-    CHECK(guess.server_side({.source = kBob, .destination = high, .payload = kNonsense}) ==
+    CHECK(guess.find_server_side({.source = kBob, .destination = high, .payload = kNonsense}) ==
           Side::destination);
 }
 
-TEST_CASE("with a server given only its traffic counts") {
+TEST_CASE("if a server is given, only its traffic counts") {
     struct Row {
         std::uint16_t port;
         std::optional<std::string> address;
@@ -219,10 +219,10 @@ TEST_CASE("with a server given only its traffic counts") {
         ServerGuess guess;
         guess.add_server(row.port,
                          row.address ? std::optional{make_address(*row.address)} : std::nullopt);
-        CHECK(guess.server_side({.source = kAnn, .destination = kServer, .payload = kNonsense}) ==
-              row.to);
-        CHECK(guess.server_side({.source = kServer, .destination = kAnn, .payload = kNonsense}) ==
-              row.from);
+        CHECK(guess.find_server_side(
+                  {.source = kAnn, .destination = kServer, .payload = kNonsense}) == row.to);
+        CHECK(guess.find_server_side(
+                  {.source = kServer, .destination = kAnn, .payload = kNonsense}) == row.from);
     }
 }
 
@@ -239,8 +239,8 @@ TEST_CASE("a session opens with its first datagram and has both directions") {
                                  "1 close end of capture", "2 close end of capture"});
     CHECK(bench.datagrams(0) == 2);
     CHECK(bench.datagrams(1) == 2);
-    CHECK(bench.sessions.ignored() == 0);
-    CHECK(bench.sessions.refused() == 0);
+    CHECK(bench.sessions.ignored_datagrams() == 0);
+    CHECK(bench.sessions.refused_datagrams() == 0);
 }
 
 TEST_CASE("IPv6 endpoints are shown in brackets") {
@@ -249,11 +249,11 @@ TEST_CASE("IPv6 endpoints are shown in brackets") {
     CHECK(bench.lines() == Lines{"1 open [2001:db8::7]:50000 [::1]:8303"});
 }
 
-TEST_CASE("a session closes when it is idle by the capture's clock, and its client may come back") {
+TEST_CASE("a session closes when idle by the capture's time, and its client may return") {
     Bench bench{{.idle_timeout = 10 * kSecond}};
     bench.see(0, kAnn, kServer);
     bench.see(1 * kSecond, kBob, kServer);
-    bench.see(11 * kSecond, kServer, kAnn, kNonsense); // too late for Ann's, not for Bob's
+    bench.see(11 * kSecond, kServer, kAnn, kNonsense); // Ann's session has timed out, Bob's has not
     CHECK(bench.lines().size() == 4);
     bench.see(22 * kSecond, kServer, kBob, kNonsense);
     CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
@@ -274,20 +274,20 @@ TEST_CASE("a session closes when it is idle after the clock was set back, too") 
     CHECK(bench.lines().back() == "1 close idle");
 }
 
-TEST_CASE("sessions beyond the limit are refused and counted, those that are open go on") {
+TEST_CASE("sessions beyond the limit are refused and counted, and open sessions continue") {
     Bench bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
     bench.see(0, kAnn, kServer);
     bench.see(1, kBob, kServer);
     bench.see(2, kServer, kBob, accepted());
     bench.see(3, kServer, kAnn, accepted());
-    CHECK(bench.sessions.refused() == 2);
+    CHECK(bench.sessions.refused_datagrams() == 2);
     CHECK(bench.datagrams(1) == 1);
     bench.see(20 * kSecond, kBob, kServer);
-    CHECK(bench.sessions.refused() == 2);
+    CHECK(bench.sessions.refused_datagrams() == 2);
     CHECK(bench.lines().back() == "2 open 198.51.100.2:50000 192.0.2.1:8303");
 }
 
-TEST_CASE("a connection takes the place of who only asked, or was not answered") {
+TEST_CASE("a connection replaces a session without a connection, or one without an answer") {
     struct Row {
         std::string_view name;
         Bytes first;
@@ -313,7 +313,7 @@ TEST_CASE("a connection takes the place of who only asked, or was not answered")
             bench.see(0, kServer, kAnn, row.first == asks ? connless("inf3") : accepted());
         }
         bench.see(row.after, kBob, kServer, row.second);
-        CHECK(bench.sessions.refused() == (row.taken ? 0 : 1));
+        CHECK(bench.sessions.refused_datagrams() == (row.taken ? 0 : 1));
         CHECK(bench.lines() ==
               (row.taken ? Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303", "1 close displaced",
                                  "2 open 198.51.100.2:50000 192.0.2.1:8303"}
@@ -321,7 +321,7 @@ TEST_CASE("a connection takes the place of who only asked, or was not answered")
     }
 }
 
-TEST_CASE("the longest silent of those who asked makes room") {
+TEST_CASE("the session silent for the longest time among those without a connection is replaced") {
     Bench bench{{.max_sessions = 2}};
     const Bytes asks = connless("gie3\1");
     bench.see(0, kAnn, kServer, asks);
@@ -331,11 +331,11 @@ TEST_CASE("the longest silent of those who asked makes room") {
     CHECK(bench.lines()[2] == "2 close displaced");
 }
 
-TEST_CASE("a client that speaks like a server is found out by what it has to send to play") {
+TEST_CASE("a client that imitates a server is recognised by messages that only clients send") {
     struct Row {
         std::string_view name;
         Bytes lie;
-        bool to_others; ///< too: whom the tap does not know
+        bool to_others; ///< the client also sends to servers that the tap does not know
     };
 
     const Row rows[] = {
@@ -345,13 +345,15 @@ TEST_CASE("a client that speaks like a server is found out by what it has to sen
         {"what a server of 0.7 sends", of_seven("sv_weapon_pickup", false), true},
     };
     for (const Row& row : rows) {
-        for (const Taken taken : {Taken::everything, Taken::game_ports, Taken::recognised}) {
+        for (const TrafficSelection taken :
+             {TrafficSelection::everything, TrafficSelection::game_ports,
+              TrafficSelection::recognised}) {
             for (const bool known : {false, true}) {
                 CAPTURE(row.name);
                 CAPTURE(static_cast<int>(taken));
                 CAPTURE(known);
                 Bench bench;
-                bench.guess.take(taken);
+                bench.guess.select_traffic(taken);
                 if (known) {
                     bench.see(0, kBob, kServer);
                 }
@@ -375,12 +377,12 @@ TEST_CASE("traffic of other servers is ignored and counted") {
     bench.see(0, kAnn, at("192.0.2.1", 8304));
     bench.see(1, at("192.0.2.1", 8304), kAnn, accepted());
     bench.see(2, kAnn, kServer);
-    CHECK(bench.sessions.ignored() == 2);
+    CHECK(bench.sessions.ignored_datagrams() == 2);
     CHECK(bench.lines().size() == 1);
     CHECK(bench.datagrams(0) == 1);
 }
 
-TEST_CASE("a cut datagram is a gap of its session, and opens none") {
+TEST_CASE("a cut datagram is a gap of its session, and opens no session") {
     Bench bench{{.idle_timeout = 10 * kSecond}};
     const auto see_cut = [&](std::int64_t time, const CaptureEndpoint& from,
                              const CaptureEndpoint& to) {
@@ -389,17 +391,17 @@ TEST_CASE("a cut datagram is a gap of its session, and opens none") {
     };
     see_cut(0, kAnn, kServer);
     bench.see(1 * kSecond, kBob, kServer);
-    CHECK(bench.sessions.cut() == 0);
+    CHECK(bench.sessions.truncated_datagrams() == 0);
     see_cut(9 * kSecond, kServer, kBob);
-    see_cut(18 * kSecond, kBob, kServer); // who is heard is not idle
+    see_cut(18 * kSecond, kBob, kServer); // a session with traffic is not idle
     CHECK(bench.lines() == Lines{"1 open 198.51.100.2:50000 192.0.2.1:8303"});
-    CHECK(bench.sessions.cut() == 2);
+    CHECK(bench.sessions.truncated_datagrams() == 2);
     CHECK(bench.inspector.totals().gap_lost == 2);
     CHECK(bench.datagrams(0) == 1);
     CHECK(bench.datagrams(1) == 0);
 }
 
-TEST_CASE("clients have pseudonyms where a secret is given, servers do not") {
+TEST_CASE("with a pseudonym key, clients have pseudonyms and servers do not") {
     Bench bench{{}, "secret"};
     bench.see(0, kAnn, kServer);
     REQUIRE(bench.lines().size() == 1);
@@ -427,7 +429,7 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
     CHECK(bench.datagrams(0) == 6);
 }
 
-TEST_CASE("who is the server, and what is played, stands in the state before a packet") {
+TEST_CASE("a state before a packet tells the server and the protocol") {
     const Bytes state = inspect::encode_checkpoint(
         {.map = inspect::MapAnnouncement{.name = "dm1"}, .form = inspect::TokenForm::none});
 

@@ -27,7 +27,7 @@ Bytes from_hex(std::string_view hex) {
     return bytes;
 }
 
-/// "tick 500 key", "snapshot 17", "other 2"; at last the error, if there is one: "chunk_cut @3".
+/// Lists the chunks as "tick 500 key", "snapshot 17" or "other 2", then the error if there is one: "chunk_cut @3".
 std::vector<std::string> describe(const Bytes& bytes, int version) {
     DemoChunks chunks{bytes, version, 100};
     std::vector<std::string> lines;
@@ -99,7 +99,7 @@ TEST_CASE("ticks and sizes are read in every form that recorders write") {
     }
 }
 
-TEST_CASE("an error lasts") {
+TEST_CASE("an error is permanent") {
     const Bytes bytes = bytes_of({0xa2, 0x40});
     DemoChunks chunks{bytes, 6, 0};
     CHECK_FALSE(chunks.next().has_value());
@@ -107,7 +107,7 @@ TEST_CASE("an error lasts") {
     CHECK(chunks.error() == capture::DemoError{DemoErrc::tick_before_first, 0});
 }
 
-TEST_CASE("payloads are what the reference says") {
+TEST_CASE("payloads decode as the reference says") {
     struct Row {
         std::string_view name;
         std::string_view hex;
@@ -128,18 +128,18 @@ TEST_CASE("payloads are what the reference says") {
         DemoChunks chunks{bytes, 6, 0};
         const auto chunk = chunks.next();
         REQUIRE(chunk.has_value());
-        const auto ints = payload.ints(*chunk);
+        const auto ints = payload.decode_ints(*chunk);
         REQUIRE(ints.has_value());
         CHECK(std::vector<std::int32_t>{ints->begin(), ints->end()} == row.ints);
         if (chunk->kind == DemoChunk::Kind::message) {
-            const auto message = payload.message(*chunk);
+            const auto message = payload.decode_message(*chunk);
             REQUIRE(message.has_value());
             CHECK(Bytes{message->begin(), message->end()} == from_hex("0600406869000000"));
         }
     }
 }
 
-TEST_CASE("payloads that no player can unpack are errors") {
+TEST_CASE("payloads that no demo player can decompress are errors") {
     const auto chunk_of = [](const Bytes& data) {
         return DemoChunk{.kind = DemoChunk::Kind::snapshot, .offset = 9, .data = data};
     };
@@ -153,13 +153,14 @@ TEST_CASE("payloads that no player can unpack are errors") {
     const Bytes largest = packed(Bytes(65536, std::byte{0x80}));
     const Bytes many = packed(Bytes(16385));
     const Bytes cut = packed(bytes_of({0x80}));
-    const auto none = payload.ints(chunk_of(nothing)); // it is not unpacked
+    const auto none = payload.decode_ints(chunk_of(nothing)); // an empty chunk is not decompressed
     REQUIRE(none.has_value());
     CHECK(none->empty());
-    CHECK(payload.ints(chunk_of(half)).error().code == DemoErrc::payload_undecodable);
-    CHECK(payload.varints(chunk_of(large)).error().code == DemoErrc::payload_too_long);
-    CHECK(payload.varints(chunk_of(largest)).has_value());
-    CHECK(payload.ints(chunk_of(many)).error().code == DemoErrc::payload_too_long);
-    CHECK(payload.ints(chunk_of(cut)).error() == capture::DemoError{DemoErrc::payload_ints_cut, 9});
-    CHECK(payload.message(chunk_of(cut)).error().code == DemoErrc::payload_ints_cut);
+    CHECK(payload.decode_ints(chunk_of(half)).error().code == DemoErrc::payload_undecodable);
+    CHECK(payload.decompress_varints(chunk_of(large)).error().code == DemoErrc::payload_too_long);
+    CHECK(payload.decompress_varints(chunk_of(largest)).has_value());
+    CHECK(payload.decode_ints(chunk_of(many)).error().code == DemoErrc::payload_too_long);
+    CHECK(payload.decode_ints(chunk_of(cut)).error() ==
+          capture::DemoError{DemoErrc::payload_ints_cut, 9});
+    CHECK(payload.decode_message(chunk_of(cut)).error().code == DemoErrc::payload_ints_cut);
 }

@@ -16,7 +16,7 @@ using capture::CaptureError;
 using capture::DemoFile;
 using test::Bytes;
 
-TEST_CASE("what is a demo shows in its first bytes") {
+TEST_CASE("a demo is recognised by its first bytes") {
     const test::TemporaryFile demo{test::demo_of(6, {})};
     const test::TemporaryFile cut{test::bytes_of({'T', 'W', 'D'})};
     const test::TemporaryFile other{Bytes(100)};
@@ -32,7 +32,7 @@ TEST_CASE("what is a demo shows in its first bytes") {
     CHECK_THROWS_AS(DemoFile{empty.path()}, CaptureError);
 }
 
-TEST_CASE("demos are read in their order among captures, one session each") {
+TEST_CASE("demos are read in their order among captures, each as one session") {
     const test::TemporaryFile first{test::demo_of(6, {{1, {}}, {3, {}}})};
     Bytes damaged = test::demo_of(4, {{1, {}}, {3, {}}});
     test::append(damaged, test::bytes_of({0x82, 0x21, 1}));
@@ -48,10 +48,10 @@ TEST_CASE("demos are read in their order among captures, one session each") {
     CHECK(run.damaged());
     CHECK(inspector.sessions_seen() == 2);
     CHECK(log.lines({"snapshot"}).size() == 4);
-    CHECK(run.last() - run.first() == 4 * 20'000'000LL); // the damaged one has a tick more
+    CHECK(run.last() - run.first() == 4 * 20'000'000LL); // the damaged demo has one more tick
 }
 
-TEST_CASE("a demo that cannot be begun is refused before anything is read") {
+TEST_CASE("a demo with an invalid header is rejected before any file is read") {
     const Bytes whole = test::demo_of(6, {});
     Bytes young = whole;
     young[7] = std::byte{7};

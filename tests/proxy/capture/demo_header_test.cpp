@@ -30,7 +30,7 @@ void set(Bytes& bytes, std::size_t at, std::initializer_list<int> values) {
 
 } // namespace
 
-TEST_CASE("a header says the same when it is read as when it was written") {
+TEST_CASE("reading a header reverses writing it") {
     for (const int version : {3, 4, 5, 6}) {
         CAPTURE(version);
         const Bytes bytes = demo(version);
@@ -50,7 +50,7 @@ TEST_CASE("a header says the same when it is read as when it was written") {
     }
 }
 
-TEST_CASE("a header that is cut is an error wherever it ends") {
+TEST_CASE("a header cut at any byte is an error") {
     for (const int version : {3, 4, 5, 6}) {
         const Bytes whole = demo(version);
         for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
@@ -64,7 +64,7 @@ TEST_CASE("a header that is cut is an error wherever it ends") {
     }
 }
 
-TEST_CASE("hostile headers are refused, odd ones are read as players read them") {
+TEST_CASE("hostile headers are rejected, unusual ones are read as demo players read them") {
     struct Row {
         std::string_view name;
         std::size_t at;
@@ -96,7 +96,7 @@ TEST_CASE("hostile headers are refused, odd ones are read as players read them")
     }
 }
 
-TEST_CASE("a version 6 without its extension has the map in its place") {
+TEST_CASE("in a demo of version 6 without the extension, the map follows the header") {
     Bytes bytes = sink::DemoEncoder::head(test::demo_header(5), kMap);
     bytes.resize(bytes.size() + 100);
     set(bytes, 7, {6});
@@ -106,7 +106,7 @@ TEST_CASE("a version 6 without its extension has the map in its place") {
     CHECK_FALSE(head->header.sha256.has_value());
 }
 
-TEST_CASE("texts may fill their field") {
+TEST_CASE("a text may fill its field") {
     Bytes bytes = demo(6);
     for (std::size_t i = 0; i < 64; ++i) {
         bytes[72 + i] = std::byte{'m'};
@@ -116,14 +116,14 @@ TEST_CASE("texts may fill their field") {
     CHECK(head->header.map_name == std::string(64, 'm'));
 }
 
-TEST_CASE("timestamps are times, or nothing") {
-    CHECK(capture::demo_time("1970-01-01_00-00-01") == 1'000'000'000);
-    CHECK(capture::demo_time("2026-11-21_16-15-30") == 1'795'277'730'000'000'000);
+TEST_CASE("a timestamp is a valid time or nullopt") {
+    CHECK(capture::parse_demo_time("1970-01-01_00-00-01") == 1'000'000'000);
+    CHECK(capture::parse_demo_time("2026-11-21_16-15-30") == 1'795'277'730'000'000'000);
     for (const std::string_view text :
          {"", "2026", "2026-13-01_00-00-00", "2026-02-30_00-00-00", "2026-11-21_24-00-00",
           "2026-11-21 16:15:", "-026-11-21_16-15-30", "1969-11-21_16-15-30"}) {
         CAPTURE(text);
-        CHECK_FALSE(capture::demo_time(text).has_value());
+        CHECK_FALSE(capture::parse_demo_time(text).has_value());
     }
 }
 

@@ -32,7 +32,7 @@ Items to_items(const snapshot::SnapshotView& view) {
 
 using Film = std::vector<std::pair<snapshot::Tick, Items>>;
 
-/// Every snapshot of every session, cut where a demo begins anew.
+/// Collects every snapshot of every session, split where a new demo begins.
 class Films final : public record::RecordSink {
   public:
     explicit Films(bool vanilla) : vanilla_{vanilla} {}
@@ -55,7 +55,7 @@ class Films final : public record::RecordSink {
                                   to_items(vanilla_ ? kept_.view() : snapshot.items));
     }
 
-    /// In any order; what cannot be a demo is left out.
+    /// Returns the snapshots in any order, without those that no demo can have.
     [[nodiscard]] std::vector<Film> all() const {
         std::vector<Film> all;
         for (const auto& [unused, films] : films_) {
@@ -100,7 +100,7 @@ void read(const std::string& path, record::RecordSink& sink) {
 
 } // namespace
 
-TEST_CASE("every snapshot of a capture reads back from its demos as it was, tick by tick") {
+TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") {
     for (const std::string name :
          {"token-ddnet-layers-rejoin", "token-high-bandwidth", "token-map-change",
           "token-map-download", "tokenless-map-change"}) {
@@ -132,7 +132,7 @@ TEST_CASE("every snapshot of a capture reads back from its demos as it was, tick
     }
 }
 
-TEST_CASE("whatever a server shows reads back from a demo") {
+TEST_CASE("random snapshots are unchanged in a demo") {
     for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
         for (const int version : {4, 6}) {
             CAPTURE(seed);

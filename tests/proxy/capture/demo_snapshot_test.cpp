@@ -33,7 +33,7 @@ TEST_CASE("full snapshots are read, their items sorted by key") {
     CHECK(read.view().empty());
 }
 
-TEST_CASE("of items under one key the first counts") {
+TEST_CASE("of several items with the same key, the first one counts") {
     snapshot::Snapshot read;
     const std::vector<std::int32_t> ints{16, 2, 0, 8, kGameInfo, 5, kGameInfo, 6};
     const auto result = capture::decode_demo_snapshot(ints, read);
@@ -42,7 +42,7 @@ TEST_CASE("of items under one key the first counts") {
     CHECK(read == test::to_snapshot({{{6, 0}, {5}}}));
 }
 
-TEST_CASE("what players skip is refused, and says at which int") {
+TEST_CASE("a snapshot that demo players skip is rejected with the index of the wrong int") {
     struct Row {
         std::string_view name;
         std::vector<std::int32_t> ints;

@@ -26,7 +26,7 @@ Bytes numbered(std::size_t size) {
     return bytes;
 }
 
-/// A piece of a datagram, by its place.
+/// Returns the fragment of a datagram at this offset.
 struct Cut {
     std::size_t begin;
     std::size_t size;
@@ -49,13 +49,13 @@ bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {
 
 } // namespace
 
-TEST_CASE("pieces make a whole in any order, and repeated ones change nothing") {
+TEST_CASE("fragments are reassembled in any order, and repeated ones change nothing") {
     const Bytes whole = numbered(1405);
     std::vector<Cut> cuts{{0, 400}, {400, 400}, {800, 8}, {808, 400}, {1208, 197, false}};
     std::mt19937 random{1};
     for (int round = 0; round < 200; ++round) {
         std::shuffle(cuts.begin(), cuts.end(), random);
-        Fragments fragments;
+        FragmentReassembly fragments;
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
             CHECK_FALSE(fragments.add(piece(whole, cuts[i])));
             CHECK_FALSE(fragments.add(piece(whole, cuts[i / 2])));
@@ -67,7 +67,7 @@ TEST_CASE("pieces make a whole in any order, and repeated ones change nothing") 
     }
 }
 
-TEST_CASE("pieces that cannot be of one datagram make none, whatever else comes of it") {
+TEST_CASE("contradictory fragments invalidate their datagram") {
     struct Row {
         std::string_view name;
         std::vector<Cut> cuts;
@@ -85,19 +85,19 @@ TEST_CASE("pieces that cannot be of one datagram make none, whatever else comes 
     const Bytes whole = numbered(1600);
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Fragments fragments;
+        FragmentReassembly fragments;
         for (const Cut& cut : row.cuts) {
             CHECK_FALSE(fragments.add(piece(whole, cut)));
         }
         CHECK_FALSE(fragments.add(piece(whole, {0, 1600, false})));
-        // Another one is another matter.
+        // Another datagram is not affected.
         CHECK(fragments.add(piece(whole, {0, 1600, false}, 2)));
     }
 }
 
-TEST_CASE("no piece reaches past the largest datagram there is") {
+TEST_CASE("a fragment past the largest possible datagram is dropped") {
     const Bytes bytes = numbered(65536);
-    Fragments fragments;
+    FragmentReassembly fragments;
     Fragment last = piece(bytes, {0, 16, false});
     last.offset = 65528;
     CHECK_FALSE(fragments.add(last));
@@ -106,32 +106,32 @@ TEST_CASE("no piece reaches past the largest datagram there is") {
     CHECK_FALSE(fragments.add(last));
     const auto made = fragments.add(piece(bytes, {0, 65528}, 2));
     REQUIRE(made);
-    CHECK(made->bytes.size() == Fragments::kMaxBytes);
+    CHECK(made->bytes.size() == FragmentReassembly::kMaxBytes);
 }
 
-TEST_CASE("more pieces than a datagram may have make none") {
+TEST_CASE("a datagram with too many fragments is dropped") {
     const Bytes whole = numbered(8 * 100);
-    Fragments fragments;
+    FragmentReassembly fragments;
     for (std::size_t i = 0; i < 100; ++i) {
         CHECK_FALSE(fragments.add(piece(whole, {i * 8, 8, i != 99})));
     }
 }
 
-TEST_CASE("what is not whole in time is forgotten, also when the clock is set back") {
+TEST_CASE("an incomplete datagram expires, also after the clock was set back") {
     const Bytes whole = numbered(800);
     for (const std::int64_t later : {31 * kSecond, -31 * kSecond}) {
         CAPTURE(later);
-        Fragments fragments;
+        FragmentReassembly fragments;
         CHECK_FALSE(fragments.add(piece(whole, {0, 400}, 1, 100 * kSecond)));
         CHECK_FALSE(fragments.add(piece(whole, {400, 400, false}, 1, 100 * kSecond + later)));
         CHECK(fragments.add(piece(whole, {0, 400}, 1, 100 * kSecond + later)));
     }
 }
 
-TEST_CASE("pieces that come again are told from those that are missing others") {
+TEST_CASE("repeated fragments of a complete datagram are recognised") {
     struct Row {
         std::string_view name;
-        std::int64_t later; ///< than the whole
+        std::int64_t later; ///< time after the complete datagram
         std::uint32_t id;
         bool other_bytes;
         bool again;
@@ -149,7 +149,7 @@ TEST_CASE("pieces that come again are told from those that are missing others") 
     std::ranges::reverse(other);
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Fragments fragments;
+        FragmentReassembly fragments;
         CHECK_FALSE(fragments.add(piece(whole, {0, 400})));
         CHECK_FALSE(fragments.add(piece(whole, {0, 400})));
         CHECK(fragments.add(piece(whole, {400, 400, false})));
@@ -165,24 +165,25 @@ TEST_CASE("pieces that come again are told from those that are missing others") 
     }
 }
 
-TEST_CASE("what is whole takes no place from what is under way") {
+TEST_CASE("a complete datagram makes room for incomplete ones") {
     const Bytes whole = numbered(800);
-    Fragments fragments;
+    FragmentReassembly fragments;
     CHECK_FALSE(fragments.add(piece(whole, {0, 400}, 0, 0)));
-    for (std::uint32_t id = 1; id < 2 * Fragments::kMaxDatagrams; ++id) {
+    for (std::uint32_t id = 1; id < 2 * FragmentReassembly::kMaxDatagrams; ++id) {
         CHECK_FALSE(fragments.add(piece(whole, {0, 400}, id, id)));
         CHECK(fragments.add(piece(whole, {400, 400, false}, id, id)));
     }
     CHECK(fragments.add(piece(whole, {400, 400, false}, 0, 1000)));
 }
 
-TEST_CASE("a flood of first pieces takes no memory but its own, and the newest are put together") {
+TEST_CASE(
+    "in a flood of first fragments, memory is bounded and the newest datagrams are reassembled") {
     const Bytes whole = numbered(800);
-    Fragments fragments;
+    FragmentReassembly fragments;
     for (std::uint32_t id = 0; id < 1000; ++id) {
         CHECK_FALSE(fragments.add(piece(whole, {0, 400}, id, id)));
     }
-    for (std::uint32_t id = 1000 - Fragments::kMaxDatagrams; id < 1000; ++id) {
+    for (std::uint32_t id = 1000 - FragmentReassembly::kMaxDatagrams; id < 1000; ++id) {
         CAPTURE(id);
         CHECK(fragments.add(piece(whole, {400, 400, false}, id, 1000)));
     }

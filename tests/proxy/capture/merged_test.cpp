@@ -23,7 +23,7 @@ constexpr wire::Token kOther{9, 9, 9, 9};
 
 enum class Form : std::uint8_t { plain, token, seven };
 
-/// A packet with one chunk of so many bytes.
+/// Returns a packet with one chunk of this size.
 Bytes packet(std::size_t size, Form form = Form::token, bool compressed = false,
              wire::Token token = kToken, std::uint16_t ack = 5) {
     const auto dialect = form == Form::seven ? wire::Dialect::seven : wire::Dialect::six;
@@ -58,7 +58,7 @@ std::size_t merged_size(const Bytes& payload) {
 
 } // namespace
 
-TEST_CASE("datagrams that were merged are told by their content, and nothing else is") {
+TEST_CASE("merged datagrams are recognised by their content, and nothing else is taken for them") {
     struct Row {
         std::string_view name;
         std::vector<Bytes> parts;
@@ -99,7 +99,7 @@ TEST_CASE("datagrams that were merged are told by their content, and nothing els
     }
 }
 
-TEST_CASE("no datagram of a capture passes for several, and two are told apart as they were") {
+TEST_CASE("no single datagram of a capture is split, and two merged ones are split correctly") {
     for (const std::string_view name :
          {"seven-map-change", "token-map-change", "token-high-bandwidth", "tokenless-map-change"}) {
         CAPTURE(name);

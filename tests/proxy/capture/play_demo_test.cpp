@@ -25,10 +25,10 @@ namespace {
 const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
 const Items kSecond{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
 
-/// What is recorded of a demo, and how it ended.
+/// The records of a demo, and how reading it ended.
 struct Played {
     test::RecordLog log;
-    capture::DemoPlayed end;
+    capture::DemoReadResult end;
     record::SessionStats totals;
 };
 
@@ -51,7 +51,7 @@ void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
     append(demo, data);
 }
 
-/// Appends a chunk of a size, and no byte of it.
+/// Appends the head of a chunk with this size, without its data.
 void put_empty(Bytes& demo, int type) {
     append(demo, bytes_of({type << 5}));
 }
@@ -69,7 +69,7 @@ Bytes with(const std::function<void(Bytes&)>& change) {
 
 } // namespace
 
-TEST_CASE("a demo is a session: its map, snapshots and messages, by its own clock") {
+TEST_CASE("a demo becomes a session with its map, snapshots and messages, with the demo's times") {
     for (const int version : {3, 4, 5, 6}) {
         CAPTURE(version);
         Bytes demo = sink::DemoEncoder::head(test::demo_header(version), bytes_of({1, 2, 3}));
@@ -96,15 +96,15 @@ TEST_CASE("a demo is a session: its map, snapshots and messages, by its own cloc
     }
 }
 
-TEST_CASE("what pads a demo's message is no tuning of 0.7") {
+TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
     struct Row {
         const char* name;
         int ints;
-        int bytes; ///< of the message
-        int read;  ///< tunings
+        int bytes; ///< size of the message
+        int read;  ///< number of tunings read
     };
 
-    // The number of the message is a byte; of its ints all but the last have two bytes or one.
+    // The message's number takes one byte, each int before the last one or two bytes.
     const Row rows[] = {
         {"as many as its version has, and a byte of padding", 44, 63, 44},
         {"as many, and none", 44, 64, 44},
@@ -150,7 +150,7 @@ TEST_CASE("what pads a demo's message is no tuning of 0.7") {
     }
 }
 
-TEST_CASE("every finding of demos is found by what it describes") {
+TEST_CASE("every finding about demos is reported for its fault") {
     struct Row {
         FindingId id;
         std::function<void(Bytes&)> change;
@@ -202,7 +202,7 @@ TEST_CASE("every finding of demos is found by what it describes") {
         play(with(row.change), played);
         CHECK(played.log.count_of(name) == 1);
         CHECK(played.totals.findings[static_cast<std::size_t>(row.id)] == 1);
-        // All that was readable comes first.
+        // The readable part comes first.
         const auto snapshots = played.log.lines({"snapshot"});
         REQUIRE(snapshots.size() >= 2);
         CHECK(snapshots[1] == "snapshot 12<-10 ok 2");
@@ -214,11 +214,11 @@ TEST_CASE("every finding of demos is found by what it describes") {
     }
 }
 
-TEST_CASE("a snapshot that players skip leaves the one before it, as base and to be shown") {
+TEST_CASE("a snapshot that demo players skip leaves the previous one as base and to be shown") {
     struct Row {
         const char* name;
-        std::function<void(Bytes&)> put; ///< what a tick has
-        std::vector<std::string> lines;  ///< of it and the next one
+        std::function<void(Bytes&)> put; ///< appends the chunks of a tick
+        std::vector<std::string> lines;  ///< records of this tick and the next one
     };
 
     const auto full = [](Bytes& demo) { put_ints(demo, 1, {4, 1}); };
@@ -267,11 +267,11 @@ TEST_CASE("a snapshot that players skip leaves the one before it, as base and to
     }
 }
 
-TEST_CASE("a chunk without a byte is skipped, and reading goes on") {
+TEST_CASE("an empty chunk is skipped") {
     struct Row {
         const char* name;
         int type;
-        std::vector<std::string> lines; ///< of its tick
+        std::vector<std::string> lines; ///< records of the snapshot's tick
         std::vector<std::string> findings;
     };
 
@@ -305,7 +305,7 @@ TEST_CASE("a chunk without a byte is skipped, and reading goes on") {
     }
 }
 
-TEST_CASE("a chunk of no type is unpacked, and brings the snapshot before it again") {
+TEST_CASE("a chunk of an unused type is decompressed, and the previous snapshot is shown again") {
     Played played;
     play(with([](Bytes& demo) {
              append(demo, bytes_of({0xa2}));
@@ -329,7 +329,7 @@ TEST_CASE("a chunk of no type is unpacked, and brings the snapshot before it aga
     CHECK(damaged.end.error.code == capture::DemoErrc::payload_undecodable);
 }
 
-TEST_CASE("ticks that go back or come again are shown, and reported once") {
+TEST_CASE("ticks out of order are shown, and reported once") {
     Played played;
     play(with([](Bytes& demo) {
              append(demo, bytes_of({0xa0}));
@@ -345,7 +345,7 @@ TEST_CASE("ticks that go back or come again are shown, and reported once") {
     CHECK(played.totals.findings[static_cast<std::size_t>(FindingId::demo_tick_order)] == 2);
 }
 
-TEST_CASE("a delta without a base is no snapshot") {
+TEST_CASE("a delta without a base gives no snapshot") {
     Bytes demo = sink::DemoEncoder::head(test::demo_header(), {});
     append(demo, bytes_of({0x80, 0, 0, 0, 10}));
     put_ints(demo, 3, {0, 0, 0});
@@ -356,7 +356,8 @@ TEST_CASE("a delta without a base is no snapshot") {
     CHECK(played.totals.full == 0);
 }
 
-TEST_CASE("ticks without a snapshot show the one before when something follows, also the last") {
+TEST_CASE(
+    "a tick without a snapshot shows the previous one once a chunk follows, also the last tick") {
     Played played;
     play(with([](Bytes& demo) {
              append(demo, bytes_of({0xa2, 0xa2}));
@@ -369,7 +370,7 @@ TEST_CASE("ticks without a snapshot show the one before when something follows, 
                                    "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
                                    "message s2c sv_chat #0"});
 
-    // A message is enough.
+    // A message after the tick suffices.
     Played ends;
     play(with([](Bytes& demo) {
              append(demo, bytes_of({0xa2, 0xa2}));
@@ -381,13 +382,13 @@ TEST_CASE("ticks without a snapshot show the one before when something follows, 
                                    "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
                                    "message s2c sv_chat #0"});
 
-    // A message that cannot be unpacked is not.
+    // A message that cannot be decompressed does not.
     Played damaged;
     play(with([](Bytes& demo) { append(demo, bytes_of({0xa2, 0x41, 0x01})); }), damaged);
     CHECK(damaged.log.lines({"snapshot"}).size() == 2);
 }
 
-TEST_CASE("who came and who left is in demos of 0.7's client, and no surprise there") {
+TEST_CASE("joins and leaves in demos of 0.7's client are no findings") {
     Bytes demo = sink::DemoEncoder::head(
         {.version = 4, .net_version = std::string{sink::demo::kSevenNetVersion}}, {});
     sink::DemoEncoder encoder{4, snapshot::Dialect::seven};
@@ -402,7 +403,7 @@ TEST_CASE("who came and who left is in demos of 0.7's client, and no surprise th
           std::vector<std::string>{"message s2c de_client_leave #0"});
 }
 
-TEST_CASE("messages lose the zeros that demos put behind them, and no more") {
+TEST_CASE("only the zeros that demos append are removed from messages") {
     struct Row {
         std::string_view name;
         Bytes payload;

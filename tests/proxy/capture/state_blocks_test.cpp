@@ -10,13 +10,13 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using capture::StateBlocks;
+using capture::StateBlockReader;
 
 namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// A file of packets and states, as twscope writes them.
+/// Builds a file of packets and states as twscope writes it.
 class File {
   public:
     File() : bytes_{sink::CaptureBlocks::head()} {}
@@ -59,8 +59,8 @@ class File {
     Bytes bytes_;
 };
 
-/// What stands before the first packets: "-" for nothing.
-std::string found(StateBlocks& blocks, std::uint64_t packets) {
+/// Returns the states before the first packets; "-" for a packet without a state.
+std::string found(StateBlockReader& blocks, std::uint64_t packets) {
     std::string text;
     for (std::uint64_t packet = 0; packet < packets; ++packet) {
         const auto* const state = blocks.state_before(packet);
@@ -73,16 +73,16 @@ std::string found(StateBlocks& blocks, std::uint64_t packets) {
 
 } // namespace
 
-TEST_CASE("a state belongs to the packet behind it") {
+TEST_CASE("a state belongs to the packet after it") {
     struct Row {
         const char* name;
         Bytes bytes;
-        std::string found; ///< before the first four packets
+        std::string found; ///< states before the first four packets
     };
 
     const std::string text(5000, 'x');
     Bytes broken = File{}.state("a").packet().state("b").packet().bytes();
-    broken[File{}.bytes().size() + 4] = std::byte{3}; // no length of a block
+    broken[File{}.bytes().size() + 4] = std::byte{3}; // an invalid block length
     const Row rows[] = {
         {"at the beginning", File{}.state("a").packet().bytes(), "a---"},
         {"in the middle", File{}.packet().packet().state("c").packet().bytes(), "--c-"},
@@ -104,12 +104,12 @@ TEST_CASE("a state belongs to the packet behind it") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        StateBlocks whole;
+        StateBlockReader whole;
         whole.on_bytes(row.bytes);
         CHECK(found(whole, 4) == row.found);
         for (const std::size_t size : {1U, 7U, 4096U}) {
             CAPTURE(size);
-            StateBlocks pieces;
+            StateBlockReader pieces;
             for (std::size_t at = 0; at < row.bytes.size(); at += size) {
                 pieces.on_bytes(
                     std::span{row.bytes}.subspan(at, std::min(size, row.bytes.size() - at)));
@@ -119,18 +119,18 @@ TEST_CASE("a state belongs to the packet behind it") {
     }
 }
 
-TEST_CASE("a capture that is cut anywhere gives the states that are whole") {
+TEST_CASE("a capture cut at any byte gives the complete states") {
     const Bytes bytes = File{}.state("a").packet().state("b").packet().bytes();
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
-        StateBlocks blocks;
+        StateBlockReader blocks;
         blocks.on_bytes(std::span{bytes}.first(size));
         const std::string states = found(blocks, 2);
         CHECK((states == "--" || states == "a-" || states == "ab"));
     }
 }
 
-TEST_CASE("libpcap skips states, and they come with their datagrams") {
+TEST_CASE("libpcap skips states, and CaptureFile returns them with their datagrams") {
     const test::TemporaryFile file{File{}
                                        .packet()
                                        .state("b")
@@ -153,16 +153,17 @@ TEST_CASE("libpcap skips states, and they come with their datagrams") {
     }
     CHECK(states == "-b-d");
     CHECK(capture.counts().frames == 4);
-    CHECK(capture.unreadable().empty());
+    CHECK(capture.read_error().empty());
 }
 
-TEST_CASE("the other order of bytes is followed, too") {
+TEST_CASE("states are found in the other byte order, too") {
     const auto frame = test::FrameBytes(60, std::byte{0});
     Bytes bytes = test::pcapng_file(true, 1, 9, {{1, frame}, {2, frame}});
-    StateBlocks blocks;
+    StateBlockReader blocks;
     blocks.on_bytes(bytes);
     CHECK(found(blocks, 2) == "--");
-    const Bytes more = File{}.state("c").packet().bytes(); // behind it, a section of ours
+    const Bytes more =
+        File{}.state("c").packet().bytes(); // followed by a section that twscope wrote
     blocks.on_bytes(more);
     CHECK(found(blocks, 3) == "--c");
 }

@@ -8,13 +8,13 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using capture::TimeOrder;
+using capture::TimeSorter;
 
 namespace {
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-/// Of a client, "a" to "z", in milliseconds.
+/// Adds a datagram of a client, "a" to "z", at a time in milliseconds.
 struct Sent {
     char client = 'a';
     std::int64_t at = 0;
@@ -31,13 +31,13 @@ capture::CapturedDatagram datagram_of(const Sent& sent, std::span<const std::byt
             .payload = payload};
 }
 
-/// "a10 b20 ...": what comes out, of which `early` came before the end.
+/// Returns the sorted datagrams as "a10 b20 ...". `early`: the number of those returned before the end.
 std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr) {
-    TimeOrder order;
+    TimeSorter order;
     std::string text;
     const auto take = [&](bool rest) {
         std::size_t count = 0;
-        while (const TimeOrder::OrderedDatagram* const item = order.next(rest)) {
+        while (const TimeSorter::OrderedDatagram* const item = order.next(rest)) {
             const Sent& sent = all[item->file];
             CHECK(item->datagram.time == sent.at * kMillisecond);
             CHECK(item->datagram.payload.size() == 1);
@@ -62,7 +62,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
 
 } // namespace
 
-TEST_CASE("datagrams come in the order of their times, within a window") {
+TEST_CASE("datagrams are sorted by time within a window") {
     struct Row {
         std::string_view name;
         std::vector<Sent> given;
@@ -97,7 +97,7 @@ TEST_CASE("datagrams come in the order of their times, within a window") {
     }
 }
 
-TEST_CASE("what nothing can come before any more does not wait for the end") {
+TEST_CASE("a datagram is passed on once no earlier one can follow") {
     std::size_t early = 0;
     CHECK(order_of({{'a', 10}, {'a', 500}, {'a', 1009}, {'a', 1010}}, &early) ==
           "a10 a500 a1009 a1010");
@@ -106,23 +106,23 @@ TEST_CASE("what nothing can come before any more does not wait for the end") {
     CHECK(early == 2);
 }
 
-TEST_CASE("no more waits than there is room for") {
-    TimeOrder order;
+TEST_CASE("the number of waiting datagrams is limited") {
+    TimeSorter order;
     std::size_t out = 0;
     const std::vector<std::byte> payload(60'000);
     for (std::size_t i = 0; i < 2000; ++i) {
         order.add(datagram_of({.at = 1}, payload), i);
-        while (const TimeOrder::OrderedDatagram* const item = order.next(false)) {
+        while (const TimeSorter::OrderedDatagram* const item = order.next(false)) {
             CHECK(item->file == out++);
         }
-        CHECK((i + 1 - out) * payload.size() <= TimeOrder::kMaxBytes);
+        CHECK((i + 1 - out) * payload.size() <= TimeSorter::kMaxBytes);
     }
     CHECK(out != 0);
     while (order.next(true) != nullptr) {
         ++out;
     }
     CHECK(out == 2000);
-    for (std::size_t i = 0; i < TimeOrder::kMaxDatagrams; ++i) {
+    for (std::size_t i = 0; i < TimeSorter::kMaxDatagrams; ++i) {
         order.add(datagram_of({.at = 1}, {}), i);
     }
     CHECK(order.next(false) == nullptr);
@@ -132,13 +132,13 @@ TEST_CASE("no more waits than there is room for") {
 }
 
 TEST_CASE("a state stays with its datagram") {
-    TimeOrder order;
+    TimeSorter order;
     capture::CapturedState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
     capture::CapturedDatagram datagram = datagram_of({'a', 10}, {});
     datagram.state = &state;
     order.add(datagram, 0);
-    state.bytes.clear(); // the file is read on
-    const TimeOrder::OrderedDatagram* const item = order.next(true);
+    state.bytes.clear(); // reading the file continues, which invalidates the state
+    const TimeSorter::OrderedDatagram* const item = order.next(true);
     REQUIRE(item != nullptr);
     REQUIRE(item->datagram.state != nullptr);
     CHECK(item->datagram.state->bytes == std::vector{std::byte{7}});

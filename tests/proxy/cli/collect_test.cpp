@@ -49,7 +49,7 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
     {
         LineChecks checks{{}};
         BatchOutput output{path.string(), std::nullopt, checks};
-        std::vector<bus::Collected> records;
+        std::vector<bus::CollectedRecord> records;
         for (const std::string& text :
              {line("map", ""), std::string{}, std::string{"hello"},
               line("map", "") + '\n' + line("map", ""), line("map", "") + '\n',
@@ -58,7 +58,7 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
             records.push_back({.server = "one", .line = text});
         }
         CHECK(output.write("first", records) == 0);
-        output.keep();
+        output.confirm_batch();
     }
     std::ifstream file{path};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
@@ -76,24 +76,24 @@ TEST_CASE("an unconfirmed batch is kept, also without files") {
         CAPTURE(row.name);
         LineChecks checks{{}};
         BatchOutput output{std::string{row.output}, std::nullopt, checks};
-        CHECK(output.unfinished().empty());
+        CHECK(output.unconfirmed_batch().empty());
         const auto counted = [&checks] {
             const auto fails = analyze::FailOn::parse({"snapshot.crc_mismatch"});
             REQUIRE(fails);
             return !checks.outcome(*fails, 1).checks.at(0).passed;
         };
-        const std::vector<bus::Collected> records{
+        const std::vector<bus::CollectedRecord> records{
             {.server = "one",
              .line = line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")")}};
         CHECK(output.write("first", records) == 0);
-        CHECK(output.unfinished() == "first");
-        CHECK(output.take_back() == 0);
-        CHECK(output.unfinished().empty());
+        CHECK(output.unconfirmed_batch() == "first");
+        CHECK(output.roll_back_batch() == 0);
+        CHECK(output.unconfirmed_batch().empty());
         CHECK_FALSE(counted());
         CHECK(output.write("second", records) == 0);
-        CHECK(output.unfinished() == "second");
-        output.keep();
-        CHECK(output.unfinished().empty());
+        CHECK(output.unconfirmed_batch() == "second");
+        output.confirm_batch();
+        CHECK(output.unconfirmed_batch().empty());
         CHECK(counted());
     }
 }
@@ -139,6 +139,6 @@ TEST_CASE("findings of written records are counted, also those that the limit le
     const auto outcome = checks.outcome(*fails, 1);
     REQUIRE(outcome.checks.size() == 2);
     CHECK_FALSE(outcome.checks[0].passed);
-    CHECK(outcome.checks[0].instead == "snapshot.crc_mismatch occurred 9 times");
+    CHECK(outcome.checks[0].actual == "snapshot.crc_mismatch occurred 9 times");
     CHECK(outcome.checks[1].passed);
 }

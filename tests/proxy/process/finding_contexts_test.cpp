@@ -36,7 +36,7 @@ struct Play {
     }
 
     [[nodiscard]] std::vector<web::FindingContext> contexts() const {
-        web::View view;
+        web::StatusView view;
         keeper.fill(view);
         return view.finding_contexts;
     }

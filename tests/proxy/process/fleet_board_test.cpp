@@ -28,8 +28,8 @@ std::string session(int number, std::string_view event, std::string_view more = 
                             event, number, more));
 }
 
-web::State shown(const FleetBoard& board, const process::ServerPages& pages = {}) {
-    web::State state;
+web::RunState shown(const FleetBoard& board, const process::ServerPages& pages = {}) {
+    web::RunState state;
     state.stream = web::StreamState{.name = "twscope"};
     board.show(state, pages);
     return state;
@@ -58,8 +58,8 @@ TEST_CASE("servers, players and their names are taken from the records") {
     add(board, {"ctf"},
         line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
 
-    const web::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
-                                           .own = {{"race", "http://10.0.0.5:9303/"}}});
+    const web::RunState state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
+                                              .own = {{"race", "http://10.0.0.5:9303/"}}});
     REQUIRE(state.servers.size() == 2);
     CHECK(state.servers[0].name == "ctf");
     REQUIRE(state.servers[0].collected);
@@ -135,7 +135,7 @@ TEST_CASE("findings, also those left out by the limit, are counted in total and 
     add(board, {"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
     add(board, {"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
 
-    const web::State state = shown(board);
+    const web::RunState state = shown(board);
     CHECK(state.view.servers.at("ctf").findings == 5);
     CHECK(state.view.servers.at("race").findings == 0);
     CHECK(state.view.sessions[0].findings == 5);
@@ -157,11 +157,11 @@ TEST_CASE("findings, also those left out by the limit, are counted in total and 
     CHECK(shown(board).view.findings[0].text.starts_with(
         "error snapshot.crc_mismatch: ctf, session 1, tick 70, character 2 x 5 instead of 4. "));
     CHECK(shown(board).view.servers.at("ctf").findings == 5);
-    for (std::size_t i = 0; i < 2 * web::View::kMaxFindings; ++i) {
+    for (std::size_t i = 0; i < 2 * web::StatusView::kMaxFindings; ++i) {
         add(board, {"race"},
             line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     }
-    CHECK(shown(board).view.findings.size() == web::View::kMaxFindings);
+    CHECK(shown(board).view.findings.size() == web::StatusView::kMaxFindings);
 }
 
 TEST_CASE("a server is silent from the finding that begins the silence to the one that ends it") {
@@ -175,7 +175,7 @@ TEST_CASE("a server is silent from the finding that begins the silence to the on
     add_player(board, "ctf", 2);
     CHECK_FALSE(shown(board).servers[0].silent);
     add(board, {"ctf"}, line("finding", 1, silence("began")));
-    const web::State state = shown(board);
+    const web::RunState state = shown(board);
     CHECK(state.servers[0].silent);
     REQUIRE(state.server_silent);
     CHECK(state.server_silent->since_ms == 1795226684124);
@@ -253,7 +253,7 @@ TEST_CASE("long texts are cut at the end of a character") {
              fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
                          R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
                          text)));
-    const web::State state = shown(board);
+    const web::RunState state = shown(board);
     REQUIRE(state.view.sessions.size() == 1);
     const web::SessionView& session = state.view.sessions[0];
     for (const std::string& each : {session.client, session.protocol, session.map, session.name}) {
@@ -270,13 +270,13 @@ TEST_CASE("servers and sessions are bounded, and the rest is counted") {
     }
     CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
     CHECK(shown(board).stream->left_out == 1);
-    CHECK(shown(board).view.sessions.size() == web::View::kMaxSessions);
+    CHECK(shown(board).view.sessions.size() == web::StatusView::kMaxSessions);
     CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
         add(board, {"s0"}, session(i, "open"));
     }
     CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
-    web::State one;
+    web::RunState one;
     board.show(one, {}, "s0");
     CHECK(one.view.sessions.size() == FleetBoard::kMaxSessions);
     CHECK(one.view.sessions.back().server_name == "s0");

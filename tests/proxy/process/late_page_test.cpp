@@ -29,7 +29,7 @@ struct Late {
                ends.second,
                {.where = std::move(where),
                 .page =
-                    [this](std::vector<web::Listening> listening) {
+                    [this](std::vector<web::ListeningSocket> listening) {
                         if (failing) {
                             throw std::runtime_error{"no more descriptors"};
                         }
@@ -70,8 +70,8 @@ TEST_CASE("a late page is opened when all its sockets have arrived, in their ord
     Late late{where};
     late.page.request_sockets();
     CHECK(late.asked());
-    const web::Listening port{where[0]};
-    const web::Listening path{where[1]};
+    const web::ListeningSocket port{where[0]};
+    const web::ListeningSocket path{where[1]};
     late.ends.first.send(ControlMessage::page, {}, port.descriptor());
     late.hear();
     CHECK(late.opened.empty());
@@ -80,10 +80,10 @@ TEST_CASE("a late page is opened when all its sockets have arrived, in their ord
     REQUIRE(late.opened.size() == 1);
     const auto& listening = late.opened[0].listening;
     REQUIRE(listening.size() == 2);
-    CHECK(listening[0].way() == web::ConnectionOrigin::loopback);
+    CHECK(listening[0].origin() == web::ConnectionOrigin::loopback);
     CHECK(listening[0].family() == AF_INET);
     CHECK(listening[0].where().port == port.where().port);
-    CHECK(listening[1].way() == web::ConnectionOrigin::owner);
+    CHECK(listening[1].origin() == web::ConnectionOrigin::owner);
     CHECK(listening[1].family() == AF_UNIX);
     CHECK(listening[1].where().path == where[1].path);
     late.ends.first.send(ControlMessage::page, {}, port.descriptor());
@@ -102,7 +102,7 @@ TEST_CASE("after an error, the sockets of a late page are requested again") {
     CHECK_FALSE(late.asked());
     late.pause();
     CHECK(late.asked());
-    const web::Listening port{where[0]};
+    const web::ListeningSocket port{where[0]};
     late.failing = true;
     late.ends.first.send(ControlMessage::page, {}, port.descriptor());
     late.hear();

@@ -37,16 +37,16 @@ struct Play {
         script.snap(tick, base, world_at(tick));
     }
 
-    web::Batch fetch() {
+    web::ViewerBatch fetch() {
         now += std::chrono::seconds{2};
         live.flush_to_page(now);
-        web::Batch batch;
-        std::ignore = feed.boxes[0].take(batch);
+        web::ViewerBatch batch;
+        std::ignore = feed.mailboxes[0].take(batch);
         return batch;
     }
 
     pipeline::LiveFeed::Clock::time_point now = pipeline::LiveFeed::Clock::now();
-    web::Feed feed{1};
+    web::PageFeed feed{1};
     pipeline::LiveFeed live{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
@@ -66,29 +66,29 @@ TEST_CASE("nothing is collected while the page has no viewers") {
 
 TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the page") {
     Play play;
-    play.feed.watch.set(kFirst, false, false);
+    play.feed.interest.set(kFirst, false, false);
     play.right(10, kNoBase);
     play.right(12, 10);
     play.script.tell(kS2c, {plain(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
-    const web::Batch batch = play.fetch();
+    const web::ViewerBatch batch = play.fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
     CHECK(batch.snapshots[1].delta_tick == 10);
-    CHECK(batch.items(batch.snapshots[1]).checksum() == checksum_of(world_at(12)));
+    CHECK(batch.items_of(batch.snapshots[1]).checksum() == checksum_of(world_at(12)));
     CHECK_FALSE(batch.snapshots[2].rebuilt);
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
-    play.feed.watch.set(another, false, false);
+    play.feed.interest.set(another, false, false);
     play.right(16, 12);
     CHECK(play.fetch().empty());
 }
 
 TEST_CASE("the log has a line for each record, and filters apply to lines") {
     Play play;
-    play.feed.watch.set({}, true, false);
+    play.feed.interest.set({}, true, false);
     play.right(10, kNoBase);
     play.right(12, 10);
-    const web::Batch batch = play.fetch();
+    const web::ViewerBatch batch = play.fetch();
     CHECK(batch.snapshots.empty());
     const auto filter =
         pipeline::make_line_filter("snapshot and tick == 12", wire::ModDescription::standard());
@@ -108,7 +108,7 @@ TEST_CASE("the log has a line for each record, and filters apply to lines") {
 
 TEST_CASE("data that the page does not fetch takes bounded memory, and lost data is counted") {
     Play play;
-    play.feed.watch.set(kFirst, true, false);
+    play.feed.interest.set(kFirst, true, false);
     play.right(10, kNoBase);
     play.live.flush_to_page(play.now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
@@ -116,18 +116,18 @@ TEST_CASE("data that the page does not fetch takes bounded memory, and lost data
         play.live.flush_to_page(play.now);
     }
     std::ignore = play.fetch();
-    const web::Batch batch = play.fetch();
+    const web::ViewerBatch batch = play.fetch();
     CHECK(batch.lost_lines > 0);
-    CHECK(batch.lines.size() <= web::Batch::kMaxLineBytes);
-    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
+    CHECK(batch.lines.size() <= web::ViewerBatch::kMaxLineBytes);
+    CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
 }
 
 TEST_CASE("bytes are counted from when a viewer opens their view") {
     Play play;
     play.right(10, kNoBase);
-    play.feed.watch.set({}, false, true);
+    play.feed.interest.set({}, false, true);
     play.right(12, 10);
-    const web::Batch batch = play.fetch();
+    const web::ViewerBatch batch = play.fetch();
     const bool has_pickup =
         std::any_of(batch.ledger.begin(), batch.ledger.end(), [](const record::LedgerRow& row) {
             return row.name == "pickup" && row.group == record::ByteGroup::item;

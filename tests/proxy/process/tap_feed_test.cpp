@@ -28,7 +28,7 @@ const capture::CaptureEndpoint kServerSix{make_address("2001:db8::2"), 8303};
 
 capture::ServerGuess recognised() {
     capture::ServerGuess guess;
-    guess.take(capture::ServerGuess::Taken::recognised);
+    guess.select_traffic(capture::ServerGuess::TrafficSelection::recognised);
     return guess;
 }
 

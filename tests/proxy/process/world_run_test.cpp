@@ -131,28 +131,28 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
 }
 
 TEST_CASE("worlds for the page only are made while it has viewers") {
-    web::Feed feed{1};
+    web::PageFeed feed{1};
     pipeline::WorldRun worlds{{}, {.feed = &feed}};
     play(worlds.input(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
-    feed.watch.set(all, false, false, true);
+    feed.interest.set(all, false, false, true);
     play(worlds.input(0), 2, 200, 260);
     worlds.finish();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
-    web::Batch batch;
-    REQUIRE(feed.world().take(batch));
+    web::ViewerBatch batch;
+    REQUIRE(feed.world_mailbox().take(batch));
     REQUIRE_FALSE(batch.snapshots.empty());
     CHECK(batch.snapshots.front().session == 0);
     CHECK(batch.snapshots.front().tick == 200);
     CHECK(batch.snapshots.front().parts == 1);
-    CHECK(batch.items(batch.snapshots.front()).size() == 2);
+    CHECK(batch.items_of(batch.snapshots.front()).size() == 2);
     CHECK(batch.world_line.find(R"("seen_by":[2])") != std::string::npos);
 }
 
 TEST_CASE("the page shows the server with the most sessions, or another if that is silent") {
-    web::Feed feed{1};
+    web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.watch.set(all, false, false);
+    feed.interest.set(all, false, false);
     pipeline::PageWorld page{feed, snapshot::ObjectSet::standard()};
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
     const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
@@ -171,15 +171,15 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     make("a", 2, 15);
     make("a", 5, 16); // one view more than b
     page.flush_to_page();
-    web::Batch before;
-    REQUIRE(feed.world().take(before));
+    web::ViewerBatch before;
+    REQUIRE(feed.world_mailbox().take(before));
     CHECK(before.world_server == "b");
     make("a", 2, 100); // b is silent
     page.flush_to_page();
-    web::Batch batch;
-    REQUIRE(feed.world().take(batch));
+    web::ViewerBatch batch;
+    REQUIRE(feed.world_mailbox().take(batch));
     std::vector<snapshot::Tick> ticks;
-    for (const web::SeenSnapshot& seen : before.snapshots) {
+    for (const web::InspectedSnapshot& seen : before.snapshots) {
         ticks.push_back(seen.tick);
     }
     CHECK(ticks == std::vector<snapshot::Tick>{10, 12, 14});
@@ -191,14 +191,14 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     batch.clear();
     make("b", 2, 20); // the clock was set back
     page.flush_to_page();
-    REQUIRE(feed.world().take(batch));
+    REQUIRE(feed.world_mailbox().take(batch));
     CHECK(batch.world_server == "b");
 }
 
 TEST_CASE("worlds that the page does not fetch take bounded memory") {
-    web::Feed feed{1};
+    web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.watch.set(all, false, false);
+    feed.interest.set(all, false, false);
     pipeline::PageWorld page{feed, snapshot::ObjectSet::standard()};
     test::Items large;
     for (std::uint16_t i = 0; i < 500; ++i) {
@@ -211,14 +211,14 @@ TEST_CASE("worlds that the page does not fetch take bounded memory") {
         page.on_record(&world);
         page.flush_to_page();
     }
-    web::Batch batch;
-    REQUIRE(feed.world().take(batch));
-    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
+    web::ViewerBatch batch;
+    REQUIRE(feed.world_mailbox().take(batch));
+    CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots == 0);
     batch.clear();
     page.flush_to_page();
-    REQUIRE(feed.world().take(batch));
-    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
+    REQUIRE(feed.world_mailbox().take(batch));
+    CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kVersion = "0.6 626fce9a778df4d4";
 
-/// A session whose client is read.
+/// A session from which a client's script is made.
 struct Table {
     explicit Table(replay::ScriptReader::Options options = {}) : reader{options} {
         observers.add(reader);
@@ -57,7 +57,7 @@ bool holds(std::span<const std::byte> bytes, std::string_view text) {
 
 } // namespace
 
-TEST_CASE("a script holds what a client sent in the game, with its ticks as a lead") {
+TEST_CASE("a script contains a client's inputs and messages in the game, with ticks as leads") {
     Table table;
     table.join();
     table.script.snap(100, snapshot::kNoBase, {{{4, 1}, {1, 2, 3, 4}}});
@@ -66,7 +66,7 @@ TEST_CASE("a script holds what a client sent in the game, with its ticks as a le
     table.script.snap(102, 100, {{{4, 1}, {1, 2, 3, 5}}});
     table.press(102, 5000);
     table.press(102, -2'000'000'000);
-    const auto scripts = table.reader.take();
+    const auto scripts = table.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     const replay::ClientScript& script = scripts.front();
     CHECK(script.session == 1);
@@ -81,16 +81,16 @@ TEST_CASE("a script holds what a client sent in the game, with its ticks as a le
     CHECK(script.steps[1].kind == Kind::message);
     CHECK(script.steps[1].vital);
     CHECK(holds(script.bytes_of(script.steps[1]), "hello"));
-    CHECK(script.steps[2].lead == 50); // no tick of a client stretches a replay
+    CHECK(script.steps[2].lead == 50); // a client's tick cannot lengthen a replay
     CHECK(script.steps[3].lead == 1);
     CHECK(script.steps[0].at > 0);
     CHECK(
         std::is_sorted(script.steps.begin(), script.steps.end(),
                        [](const auto& first, const auto& second) { return first.at < second.at; }));
-    CHECK(table.reader.take().empty());
+    CHECK(table.reader.take_scripts().empty());
 }
 
-TEST_CASE("codes, passwords and the remote console stay where they were captured") {
+TEST_CASE("a script leaves out codes, passwords and the remote console") {
     for (const bool secrets : {false, true}) {
         CAPTURE(secrets);
         Table table{{.secrets = secrets}};
@@ -101,7 +101,7 @@ TEST_CASE("codes, passwords and the remote console stay where they were captured
                           message("rcon_auth").string("").string("rcon-pass").number(1));
         table.script.tell(Direction::c2s, message("rcon_cmd").string("shutdown"));
         table.press(-1, 5);
-        const auto scripts = table.reader.take();
+        const auto scripts = table.reader.take_scripts();
         REQUIRE(scripts.size() == 1);
         CHECK(scripts.front().withheld == (secrets ? 2U : 4U));
         CHECK(holds(scripts.front().bytes, "/timeout code") == secrets);
@@ -110,35 +110,35 @@ TEST_CASE("codes, passwords and the remote console stay where they were captured
     }
 }
 
-TEST_CASE("what a server does not accept is in no script") {
+TEST_CASE("messages that the server does not accept are in no script") {
     Table table;
     table.join();
     table.press(-1, 5);
     const auto packet =
         table.script.pack_odd(Direction::c2s, {plain(message("cl_say").number(0).string("no"))},
                               {.behind = test::Bytes(4, std::byte{9})});
-    table.script.feed(Direction::c2s, packet); // another token
+    table.script.feed(Direction::c2s, packet); // a wrong token
     table.script.tell(Direction::c2s, {plain(message("cl_say").number(0).string("not vital"))});
     table.script.tell(Direction::c2s, message("sv_motd").string("not a client's"));
-    const auto scripts = table.reader.take();
+    const auto scripts = table.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     CHECK(scripts.front().steps.size() == 1);
 }
 
-TEST_CASE("scripts are bounded, and say when they were cut") {
+TEST_CASE("scripts are limited, and truncation is reported") {
     Table table{{.max_bytes = 1000}};
     table.join();
     for (int i = 0; i < 100; ++i) {
         table.press(-1, 5);
     }
-    CHECK(table.reader.cut());
-    const auto scripts = table.reader.take();
+    CHECK(table.reader.is_truncated());
+    const auto scripts = table.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     CHECK(scripts.front().steps.size() < 30);
     CHECK(scripts.front().bytes.size() < 1000);
 }
 
-TEST_CASE("of a real capture each client is read, of 0.6 and of 0.7") {
+TEST_CASE("every client of a real capture gets a script, in 0.6 and 0.7") {
     struct Row {
         std::string name;
         std::size_t clients;
@@ -155,11 +155,11 @@ TEST_CASE("of a real capture each client is read, of 0.6 and of 0.7") {
             run.on_datagram(datagram);
         }
         run.finish();
-        const auto scripts = reader.take();
+        const auto scripts = reader.take_scripts();
         CHECK(scripts.size() == row.clients);
         for (const auto& script : scripts) {
             CHECK(script.steps.size() > 100);
-            CHECK(script.length() > 1'000'000'000);
+            CHECK(script.duration() > 1'000'000'000);
         }
     }
 }

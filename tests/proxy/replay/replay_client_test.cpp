@@ -22,7 +22,7 @@ namespace {
 constexpr record::Timestamp kSecond = 1'000'000'000;
 constexpr wire::Token kToken{1, 2, 3, 4};
 
-/// Says hello and presses a key, half a second apart.
+/// Returns a script that sends a chat message, and an input half a second later.
 replay::ClientScript sample_script() {
     replay::ClientScript script{.session = 1};
     const auto add = [&script](replay::ScriptStep step, std::span<const std::byte> bytes) {
@@ -40,13 +40,13 @@ replay::ClientScript sample_script() {
     return script;
 }
 
-/// A client and a server that does what the test says.
+/// A client, and a server that the test controls.
 class Table {
   public:
     explicit Table(ReplayClient::Options options = {})
         : client{script, std::move(options), kSecond} {}
 
-    /// What the client sends at this time, by name.
+    /// Returns the names of the messages that the client sends at this time.
     Strings at(record::Timestamp time) {
         now = time;
         client.on_time(time);
@@ -55,7 +55,7 @@ class Table {
 
     Strings sent() {
         Strings names;
-        for (const auto& datagram : client.take()) {
+        for (const auto& datagram : client.take_datagrams()) {
             wire::PacketScratch scratch;
             const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
             REQUIRE(packet);
@@ -79,7 +79,7 @@ class Table {
                 }
             }
         }
-        client.on_packet(acked, false); // the server has it all
+        client.on_packet(acked, false); // the server acknowledges everything
         return names;
     }
 
@@ -141,14 +141,15 @@ class Table {
 
 } // namespace
 
-TEST_CASE("a client joins, presses by the server's ticks, says what was said, and leaves") {
+TEST_CASE(
+    "a client joins, sends inputs by the server's ticks and the script's messages, and leaves") {
     Table table;
-    CHECK(table.at(kSecond / 2).empty()); // not its time yet
+    CHECK(table.at(kSecond / 2).empty()); // the next step is not due yet
     CHECK(table.enter() ==
           Strings{"connect", "accept", "info", "ready", "cl_start_info", "enter_game"});
-    CHECK(table.client.entered());
+    CHECK(table.client.was_in_game());
     table.client.on_snapshot(4000);
-    table.client.on_snapshot(3998); // late
+    table.client.on_snapshot(3998); // a late snapshot
     table.at(kSecond + kSecond / 2);
     REQUIRE(table.input);
     CHECK(table.input->ack_tick == 4000);
@@ -162,12 +163,12 @@ TEST_CASE("a client joins, presses by the server's ticks, says what was said, an
     CHECK(last.back() == "close");
     CHECK(table.token == kToken);
     CHECK(table.client.ending() == Ending::finished);
-    CHECK(table.client.tally().inputs == 2);
-    CHECK(table.client.tally().messages == 1);
+    CHECK(table.client.counts().inputs == 2);
+    CHECK(table.client.counts().messages == 1);
     CHECK(table.at(10 * kSecond).empty());
 }
 
-TEST_CASE("the token is asked for again until it comes, and patience has an end") {
+TEST_CASE("the token is requested again until it arrives or the timeout ends") {
     Table table{{.timeout = 2 * kSecond}};
     CHECK(table.at(kSecond) == Strings{"connect"});
     CHECK(table.token == wire::kTokenUnknown);
@@ -175,11 +176,11 @@ TEST_CASE("the token is asked for again until it comes, and patience has an end"
     CHECK(table.at(kSecond + kSecond / 2) == Strings{"connect"});
     CHECK(table.at(3 * kSecond).empty());
     CHECK(table.client.ending() == Ending::unanswered);
-    table.accept(); // too late
+    table.accept(); // the accept comes too late
     CHECK(table.client.ending() == Ending::unanswered);
 }
 
-TEST_CASE("a run that ends before patience does tells who was refused from whom nobody answered") {
+TEST_CASE("a run stopped early distinguishes a refused client from an unanswered one") {
     const ReplayClient::Options options{.duration = 2 * kSecond, .timeout = 10 * kSecond};
     Table silent{options};
     silent.at(kSecond);
@@ -208,15 +209,15 @@ TEST_CASE("a tokenless server's secret tick is acknowledged, then the real map i
           Strings{"ready", "cl_start_info", "enter_game", "input", "input", "input"});
     REQUIRE(table.input);
     CHECK(table.input->ack_tick == kSecret);
-    CHECK_FALSE(table.client.entered());
+    CHECK_FALSE(table.client.was_in_game());
     table.tell(message("map_change").string("real").number(1).number(2));
     table.tell(message("con_ready"));
     table.tell(message("sv_ready_to_enter"));
     CHECK(table.sent() == Strings{"ready", "cl_start_info", "enter_game"});
-    CHECK(table.client.entered());
+    CHECK(table.client.was_in_game());
 }
 
-TEST_CASE("a server's goodbye needs the connection's token") {
+TEST_CASE("a server's close needs the connection's token") {
     struct Row {
         std::string_view name;
         std::optional<wire::Token> token;
@@ -231,7 +232,7 @@ TEST_CASE("a server's goodbye needs the connection's token") {
         table.enter();
         table.close(row.token, "enough");
         CHECK(table.client.ending() == row.ending);
-        CHECK(table.client.reason() == (row.ending == Ending::none ? "" : "enough"));
+        CHECK(table.client.close_reason() == (row.ending == Ending::none ? "" : "enough"));
     }
     Table table;
     table.at(kSecond);
@@ -239,7 +240,7 @@ TEST_CASE("a server's goodbye needs the connection's token") {
     CHECK(table.client.ending() == Ending::refused);
 }
 
-TEST_CASE("snapshots that cannot be used make it ask for a full one") {
+TEST_CASE("unusable snapshots make the client request a full one") {
     Table table;
     table.enter();
     table.client.on_snapshot(4000);
@@ -255,7 +256,7 @@ TEST_CASE("snapshots that cannot be used make it ask for a full one") {
     CHECK(table.input->ack_tick == -1);
 }
 
-TEST_CASE("hostile ticks, and a map that changes all the time, do no harm") {
+TEST_CASE("hostile ticks and constant map changes do no harm") {
     Table table{{.duration = 10 * kSecond}};
     table.enter();
     table.client.on_snapshot(std::numeric_limits<std::int32_t>::max());
@@ -266,18 +267,18 @@ TEST_CASE("hostile ticks, and a map that changes all the time, do no harm") {
         table.tell(message("map_change").string("dm1").number(1).number(2));
     }
     CHECK(table.sent().size() == 511);
-    CHECK(table.at(3 * kSecond).size() <= 512); // keys that were due meanwhile are not pressed
-    CHECK(table.client.tally().inputs == 1);
-    CHECK(table.client.tally().skipped == 0);
+    CHECK(table.at(3 * kSecond).size() <= 512); // inputs that were due meanwhile are not sent
+    CHECK(table.client.counts().inputs == 1);
+    CHECK(table.client.counts().skipped == 0);
     table.tell(message("sv_ready_to_enter"));
     table.at(3 * kSecond + 1);
-    CHECK(table.client.tally().skipped == 1);
-    CHECK(table.client.tally().messages == 1);
+    CHECK(table.client.counts().skipped == 1);
+    CHECK(table.client.counts().messages == 1);
     table.at(12 * kSecond);
-    CHECK(table.client.over());
+    CHECK(table.client.has_ended());
 }
 
-TEST_CASE("a server that stops, or never lets anybody in, is left") {
+TEST_CASE("a client leaves a server that stops answering or never lets it in") {
     Table silent{{.timeout = 2 * kSecond}};
     silent.enter();
     CHECK(silent.at(4 * kSecond).back() == "close");
@@ -304,7 +305,7 @@ TEST_CASE("pings are answered and measured") {
     CHECK(std::count(asked.begin(), asked.end(), "ping") == 1);
     table.client.on_time(kSecond + 5'000'001);
     table.tell(message("ping_reply"), false);
-    table.tell(message("ping_reply"), false); // nobody asked for that
-    CHECK(table.client.tally().round_trip_us.count == 1);
-    CHECK(table.client.tally().round_trip_us.max == 5000);
+    table.tell(message("ping_reply"), false); // the client did not send a ping
+    CHECK(table.client.counts().round_trip_us.count == 1);
+    CHECK(table.client.counts().round_trip_us.max == 5000);
 }

@@ -1,4 +1,4 @@
-// A client of 0.7 that plays again: its handshake, its numbers, its packets.
+// A replaying client of 0.7: its handshake, message numbers and packets.
 // Covers: proxy/replay/client_script.cpp
 #include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_client.h"
@@ -36,7 +36,7 @@ MessageBuilder seven_message(std::string_view name) {
     return MessageBuilder{}.number(found->number << 1 | (found->system ? 1 : 0));
 }
 
-/// A client and a server of 0.7 that does what the test says.
+/// A client of 0.7, and a server that the test controls.
 class Table {
   public:
     explicit Table(ReplayClient::Options options = {})
@@ -49,7 +49,7 @@ class Table {
         return options;
     }
 
-    /// What the client sends at this time: names of control packets with their size, of messages.
+    /// Returns what the client sends at this time: names and sizes of control packets, names of messages.
     Strings at(record::Timestamp time) {
         client.on_time(time);
         return sent();
@@ -57,7 +57,7 @@ class Table {
 
     Strings sent() {
         Strings names;
-        for (const auto& datagram : client.take()) {
+        for (const auto& datagram : client.take_datagrams()) {
             wire::PacketScratch scratch;
             const auto packet = wire::decode_seven(datagram, scratch);
             REQUIRE(packet);
@@ -104,13 +104,13 @@ class Table {
 
     replay::ClientScript script;
     ReplayClient client;
-    std::optional<wire::Token> token; ///< of the last header
+    std::optional<wire::Token> token; ///< token in the last header
     std::uint16_t sequence = 0;
 };
 
 } // namespace
 
-TEST_CASE("a client of 0.7 exchanges tokens, joins by 0.7's numbers, and says goodbye") {
+TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and closes") {
     Table table{{.duration = 4 * kSecond}};
     CHECK(table.at(kSecond) == Strings{"token " + std::to_string(kPadded)});
     CHECK(table.token == wire::kTokenUnknown);
@@ -123,12 +123,12 @@ TEST_CASE("a client of 0.7 exchanges tokens, joins by 0.7's numbers, and says go
     table.control(wire::ControlKind::accept, kClient);
     CHECK(table.sent() == Strings{"info"});
     CHECK(table.token == kServer);
-    table.control(wire::ControlKind::accept, kClient); // vanilla says it again
+    table.control(wire::ControlKind::accept, kClient); // vanilla servers repeat the accept
     table.tell(seven_message("map_change").string("dm1").number(1).number(2).number(3).number(4));
     table.tell(seven_message("con_ready"));
     table.tell(seven_message("sv_ready_to_enter"));
     CHECK(table.sent() == Strings{"ready", "cl_start_info", "enter_game"});
-    CHECK(table.client.entered());
+    CHECK(table.client.was_in_game());
     table.tell(seven_message("ping"));
     CHECK(table.sent() == Strings{"ping_reply"});
     table.client.on_snapshot(4000);
@@ -138,26 +138,26 @@ TEST_CASE("a client of 0.7 exchanges tokens, joins by 0.7's numbers, and says go
     CHECK(table.client.ending() == Ending::finished);
 }
 
-TEST_CASE("what does not carry the client's own token of 0.7 is nobody's") {
+TEST_CASE("a 0.7 packet without the client's own token is ignored") {
     constexpr wire::Token kForged{5, 5, 5, 5};
     Table table;
     table.at(kSecond);
     table.control(wire::ControlKind::token, kForged, kServer);
-    table.control(wire::ControlKind::accept, kClient); // before any token
+    table.control(wire::ControlKind::accept, kClient); // comes before any token
     table.control(wire::ControlKind::close, kForged, std::nullopt, "go away");
     CHECK(table.sent().empty());
     CHECK(table.client.ending() == Ending::none);
-    // A server of 0.6 answers nothing that this one takes.
+    // The client accepts no answer of a 0.6 server.
     wire::Control accept;
     accept.kind = wire::ControlKind::connectaccept;
     table.client.on_control({}, accept);
     CHECK(table.sent().empty());
     table.control(wire::ControlKind::close, kClient, std::nullopt, "This server is full");
     CHECK(table.client.ending() == Ending::refused);
-    CHECK(table.client.reason() == "This server is full");
+    CHECK(table.client.close_reason() == "This server is full");
 }
 
-TEST_CASE("what a client says by itself is complete in both dialects") {
+TEST_CASE("the messages that a client makes itself are complete in both dialects") {
     for (const Dialect dialect : {Dialect::six, Dialect::seven}) {
         const replay::ClientScript script{.dialect = dialect};
         for (const auto& bytes :

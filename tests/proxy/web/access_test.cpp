@@ -11,14 +11,14 @@ namespace {
 
 const std::string kToken = "0123456789abcdef0123456789abcdef";
 
-unsigned status(const Request& request, AccessLevel right, const AccessOptions& options) {
-    const auto refusal = refuse_access(request, right, options);
+unsigned status(const Request& request, AccessLevel level, const AccessOptions& options) {
+    const auto refusal = refuse_access(request, level, options);
     return refusal ? refusal->status : 200;
 }
 
 } // namespace
 
-TEST_CASE("only the token, and all of it, is the token") {
+TEST_CASE("a request has the token only if it sends the whole token") {
     struct Row {
         std::string_view name;
         std::string authorization;
@@ -52,10 +52,10 @@ TEST_CASE("only the token, and all of it, is the token") {
     }
 }
 
-TEST_CASE("what may be done depends on how one came, and on the token") {
+TEST_CASE("the connection's origin and the token decide what a request may do") {
     struct Row {
         std::string_view name;
-        AccessLevel right;
+        AccessLevel level;
         ConnectionOrigin way;
         bool open_reading;
         unsigned without;
@@ -84,29 +84,33 @@ TEST_CASE("what may be done depends on how one came, and on the token") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const AccessOptions options{.token = kToken, .open_reading = row.open_reading};
-        CHECK(status({.way = row.way}, row.right, options) == row.without);
-        CHECK(status({.authorization = shown, .way = row.way}, row.right, options) == row.with);
-        CHECK(status({.authorization = "Bearer nonsense", .way = row.way}, row.right, options) ==
-              row.without);
+        CHECK(status({.connection_origin = row.way}, row.level, options) == row.without);
+        CHECK(status({.authorization = shown, .connection_origin = row.way}, row.level, options) ==
+              row.with);
+        CHECK(status({.authorization = "Bearer nonsense", .connection_origin = row.way}, row.level,
+                     options) == row.without);
     }
 }
 
-TEST_CASE("who has no token is told how to come by it") {
-    const auto refusal = refuse_access({.way = ConnectionOrigin::network}, AccessLevel::change,
-                                       {.token = kToken, .how = "ask the owner"});
+TEST_CASE("the refusal of a request without the token says how to get the token") {
+    const auto refusal =
+        refuse_access({.connection_origin = ConnectionOrigin::network}, AccessLevel::change,
+                      {.token = kToken, .token_hint = "ask the owner"});
     REQUIRE(refusal);
     CHECK(refusal->challenge == "Bearer realm=\"twscope\"");
     CHECK(refusal->body ==
           "this requires the token, as 'Authorization: Bearer TOKEN'; ask the owner\n");
 }
 
-TEST_CASE("in a spare seat only health is answered, whoever asks") {
+TEST_CASE("a reserved connection gets only health answered, even with the token") {
     const AccessOptions options{.token = kToken};
     const std::string shown = "Bearer " + kToken;
-    for (const AccessLevel right : {AccessLevel::page, AccessLevel::read, AccessLevel::change}) {
-        CHECK(status({.authorization = shown, .way = ConnectionOrigin::owner, .spare = true}, right,
-                     options) == 503);
+    for (const AccessLevel level : {AccessLevel::page, AccessLevel::read, AccessLevel::change}) {
+        CHECK(status({.authorization = shown,
+                      .connection_origin = ConnectionOrigin::owner,
+                      .is_reserved = true},
+                     level, options) == 503);
     }
-    CHECK(status({.way = ConnectionOrigin::network, .spare = true}, AccessLevel::health, options) ==
-          200);
+    CHECK(status({.connection_origin = ConnectionOrigin::network, .is_reserved = true},
+                 AccessLevel::health, options) == 200);
 }

@@ -16,31 +16,31 @@ using tw::test::ask;
 using tw::test::body_of;
 using tw::test::get;
 using tw::test::status_of;
-using tw::web::Admin;
+using tw::web::AdminServer;
 using tw::web::Health;
-using tw::web::Listening;
+using tw::web::ListeningSocket;
 
 namespace {
 
 const std::string kToken = "correct-horse-battery-staple";
 const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
 
-/// The page of a run that can be well or not, and whose line can be impaired.
+/// The page of a run whose health and impairment a test can set.
 struct Page {
     Page() { admin.start(); }
 
     std::atomic<bool> well{true};
     std::atomic<bool> turns{true};
-    std::atomic<bool> silent{false};                  ///< whether players can play is not known yet
-    std::vector<std::function<void(Health)>> waiting; // the server's thread only
-    std::string impairment = "none";                  // the same
-    std::vector<std::uint32_t> written;               // by the flight recorder; the same
-    std::vector<Listening> listening = [] {
-        std::vector<Listening> one;
+    std::atomic<bool> silent{false};                  ///< /readyz gets no answer yet
+    std::vector<std::function<void(Health)>> waiting; ///< used by the server's thread only
+    std::string impairment = "none";                  ///< used by the server's thread only
+    std::vector<std::uint32_t> written;               ///< sessions that the flight recorder wrote
+    std::vector<ListeningSocket> listening = [] {
+        std::vector<ListeningSocket> one;
         one.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
         return one;
     }();
-    Admin admin{
+    AdminServer admin{
         {.access = {.token = kToken}},
         listening,
         {.state =
@@ -89,7 +89,7 @@ struct Page {
 
 } // namespace
 
-TEST_CASE("every address answers what it is for") {
+TEST_CASE("every path answers with its status and content type") {
     struct Row {
         std::string path;
         std::string_view status;
@@ -143,7 +143,7 @@ TEST_CASE("every address answers what it is for") {
     }
 }
 
-TEST_CASE("a server that is gone makes it unready, and only what no longer turns is dead") {
+TEST_CASE("a server that does not answer makes /readyz fail, a process that hangs /healthz") {
     Page page;
     page.well = false;
     const std::string answer = get(page.port(), "/readyz");
@@ -155,8 +155,7 @@ TEST_CASE("a server that is gone makes it unready, and only what no longer turns
     CHECK(body_of(get(page.port(), "/healthz")) == "it hangs\n");
 }
 
-TEST_CASE(
-    "who has only a spare seat is told at once whether players can play, as far as it is known") {
+TEST_CASE("on a reserved connection, /readyz answers at once with the last known result") {
     Page page;
     page.silent = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -164,7 +163,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kOfPeer; ++i) {
         CHECK(clients.emplace_back(page.port()).send(request));
     }
-    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kSpareOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kReservedOfPeer; ++i) {
         const std::string answer = get(page.port(), "/readyz");
         CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
         CHECK(body_of(answer) == "too many requests; try again\n");
@@ -177,7 +176,7 @@ TEST_CASE(
     page.waiting.clear();
 }
 
-TEST_CASE("the line is changed with the token in its place, and with nothing else") {
+TEST_CASE("only a request with the token in its header changes the impairment") {
     struct Row {
         std::string_view name;
         std::string headers;
@@ -212,7 +211,7 @@ TEST_CASE("the line is changed with the token in its place, and with nothing els
           std::string::npos);
 }
 
-TEST_CASE("the line is impaired by PUT, and a mistake changes nothing") {
+TEST_CASE("PUT sets the impairment, and an invalid text changes nothing") {
     const Page page;
     CHECK(body_of(page.put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
     CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
@@ -225,7 +224,7 @@ TEST_CASE("the line is impaired by PUT, and a mistake changes nothing") {
     CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
 }
 
-TEST_CASE("methods that are not there are refused by name") {
+TEST_CASE("an unsupported method is refused, and the response names the allowed ones") {
     const Page page;
     for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
         CAPTURE(method);
@@ -237,15 +236,14 @@ TEST_CASE("methods that are not there are refused by name") {
     }
 }
 
-TEST_CASE("a stranger's name is not answered") {
+TEST_CASE("a request for an unknown host name is refused") {
     const Page page;
     CHECK(status_of(get(page.port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
     CHECK(status_of(get(page.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
 }
 
-TEST_CASE(
-    "a load balancer's health check is answered by any name and by none, and nothing else is") {
+TEST_CASE("a health check is answered for any Host header and for none, other paths are not") {
     const Page page;
     for (const std::string path : {"/healthz", "/readyz"}) {
         CAPTURE(path);
@@ -265,7 +263,7 @@ TEST_CASE(
           "HTTP/1.1 400 Bad Request");
 }
 
-TEST_CASE("the flight recorder writes for who has the token, all or one session") {
+TEST_CASE("with the token, the flight recorder writes one session or all") {
     const Page page;
     const auto post = [&page](const std::string& query, const std::string& more) {
         return ask(page.port(), "POST /api/flight" + query +

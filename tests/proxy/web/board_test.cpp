@@ -8,23 +8,23 @@
 #include <doctest/doctest.h>
 
 using tw::web::StatusBoard;
-using tw::web::View;
+using tw::web::StatusView;
 
-TEST_CASE("the views of all workers add up, sessions in order of appearance") {
+TEST_CASE("merging the workers' views adds the totals and sorts the sessions by number") {
     StatusBoard board{2};
-    View first;
+    StatusView first;
     first.totals.snapshots = 3;
     first.sessions_open = 2;
     first.sessions = {{.number = 1}, {.number = 4}};
     first.items = {{"character", 2}};
-    View second;
+    StatusView second;
     second.totals.snapshots = 4;
     second.sessions_open = 1;
     second.sessions = {{.number = 2}};
     second.items = {{"character", 5}, {"pickup", 1}};
     REQUIRE(board.try_publish(0, first));
     REQUIRE(board.try_publish(1, second));
-    const View all = board.read();
+    const StatusView all = board.read();
     CHECK(all.totals.snapshots == 7);
     CHECK(all.sessions_open == 3);
     REQUIRE(all.sessions.size() == 3);
@@ -35,11 +35,11 @@ TEST_CASE("the views of all workers add up, sessions in order of appearance") {
     CHECK(all.items.at("pickup") == 1);
 }
 
-TEST_CASE("a table that is too long keeps those who are connected, and the map of everyone") {
+TEST_CASE("a table that is too long keeps the connected sessions, and the maps of all sessions") {
     StatusBoard board{2};
-    View first;
-    View second;
-    constexpr auto kMost = static_cast<std::uint32_t>(View::kMaxSessions);
+    StatusView first;
+    StatusView second;
+    constexpr auto kMost = static_cast<std::uint32_t>(StatusView::kMaxSessions);
     for (std::uint32_t i = 1; i <= kMost; ++i) {
         first.sessions.push_back({.number = i, .connected = i % 2 == 0});
         first.maps[i] = std::nullopt;
@@ -48,7 +48,7 @@ TEST_CASE("a table that is too long keeps those who are connected, and the map o
     }
     REQUIRE(board.try_publish(0, first));
     REQUIRE(board.try_publish(1, second));
-    const View all = board.read();
+    const StatusView all = board.read();
     REQUIRE(all.sessions.size() == kMost);
     CHECK(all.sessions[0].number == 1);
     CHECK(all.sessions.back().number == 2 * kMost);
@@ -60,9 +60,9 @@ TEST_CASE("a table that is too long keeps those who are connected, and the map o
     CHECK(all.maps.at(2 * kMost)->front() == kMost);
 }
 
-TEST_CASE("what a worker publishes replaces what it published before") {
+TEST_CASE("a worker's new view replaces its previous one") {
     StatusBoard board{1};
-    View view;
+    StatusView view;
     view.totals.snapshots = 1;
     REQUIRE(board.try_publish(0, view));
     view.totals.snapshots = 2;
@@ -71,31 +71,31 @@ TEST_CASE("what a worker publishes replaces what it published before") {
     CHECK(board.read().totals.snapshots == 2);
 }
 
-TEST_CASE("tables stay at their limits however much comes in") {
-    View all;
+TEST_CASE("tables never exceed their limits") {
+    StatusView all;
     for (std::uint32_t worker = 0; worker < 4; ++worker) {
-        View view;
-        for (std::uint32_t i = 0; i < View::kMaxSessions; ++i) {
+        StatusView view;
+        for (std::uint32_t i = 0; i < StatusView::kMaxSessions; ++i) {
             view.sessions.push_back({.number = 1 + worker + 4 * i});
             ++view.sessions_open;
         }
-        for (std::int64_t i = 0; i < static_cast<std::int64_t>(View::kMaxFindings); ++i) {
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(StatusView::kMaxFindings); ++i) {
             view.findings.push_back({.time_ms = i});
         }
-        all.merge(view);
+        all.merge_with(view);
     }
-    CHECK(all.sessions.size() == View::kMaxSessions);
-    CHECK(all.sessions_open == 4 * View::kMaxSessions);
-    CHECK(all.sessions.back().number == View::kMaxSessions);
-    REQUIRE(all.findings.size() == View::kMaxFindings);
-    CHECK(all.findings.front().time_ms == static_cast<std::int64_t>(View::kMaxFindings) - 8);
+    CHECK(all.sessions.size() == StatusView::kMaxSessions);
+    CHECK(all.sessions_open == 4 * StatusView::kMaxSessions);
+    CHECK(all.sessions.back().number == StatusView::kMaxSessions);
+    REQUIRE(all.findings.size() == StatusView::kMaxFindings);
+    CHECK(all.findings.front().time_ms == static_cast<std::int64_t>(StatusView::kMaxFindings) - 8);
 }
 
-TEST_CASE("each server keeps a table of its own, and all together one") {
+TEST_CASE("each server has a limited table of sessions, and all servers together another") {
     StatusBoard board{2};
-    constexpr auto kMost = static_cast<std::uint32_t>(View::kMaxSessions);
-    View first;
-    View second;
+    constexpr auto kMost = static_cast<std::uint32_t>(StatusView::kMaxSessions);
+    StatusView first;
+    StatusView second;
     for (std::uint32_t i = 1; i <= kMost; ++i) {
         first.sessions.push_back({.number = i, .server_name = "ctf"});
         second.sessions.push_back({.number = 2 * kMost + i, .server_name = "race"});
@@ -106,7 +106,7 @@ TEST_CASE("each server keeps a table of its own, and all together one") {
     second.servers["race"] = {.sessions = kMost};
     REQUIRE(board.try_publish(0, first));
     REQUIRE(board.try_publish(1, second));
-    View all = board.read();
+    StatusView all = board.read();
     CHECK(all.servers.at("ctf").sessions == 2 * kMost);
     REQUIRE(all.sessions.size() == 2 * kMost);
     CHECK(all.sessions.front().number == kMost + 1);

@@ -14,7 +14,7 @@
 
 namespace tw::test {
 
-/// A connection to a server on loopback that can say anything.
+/// A client's connection to a server on loopback. It can send any bytes.
 class HttpClient {
   public:
     explicit HttpClient(std::uint16_t port, const boost::asio::ip::address_v4& from =
@@ -23,7 +23,7 @@ class HttpClient {
         socket_.connect({boost::asio::ip::address_v4::loopback(), port});
     }
 
-    /// False when the server has closed.
+    /// Returns false if the server has closed the connection.
     bool send(std::string_view bytes) {
         boost::system::error_code error;
         boost::asio::write(socket_, boost::asio::buffer(bytes.data(), bytes.size()), error);
@@ -35,14 +35,14 @@ class HttpClient {
         socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
     }
 
-    /// What has come, some of it; 0 at the end.
+    /// Reads some bytes and returns their number; 0 at the end of the connection.
     std::size_t read_some() {
         std::array<char, 4096> bytes{};
         boost::system::error_code error;
         return socket_.read_some(boost::asio::buffer(bytes), error);
     }
 
-    /// So many bytes, or all up to the end of the connection.
+    /// Reads `size` bytes, or all up to the end of the connection.
     std::string read(std::size_t size) {
         std::string bytes(size, '\0');
         boost::system::error_code error;
@@ -50,7 +50,7 @@ class HttpClient {
         return bytes;
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads all bytes up to the end of the connection.
     std::string read_all() {
         std::string answer;
         boost::system::error_code error;
@@ -63,7 +63,7 @@ class HttpClient {
     boost::asio::ip::tcp::socket socket_;
 };
 
-/// Sends a request and returns everything that came back.
+/// Sends a request and returns the whole response.
 inline std::string ask(std::uint16_t port, std::string_view request) {
     HttpClient client{port};
     client.send(request);

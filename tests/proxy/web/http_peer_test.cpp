@@ -1,4 +1,4 @@
-// Who is at the other end of a connection, and that nothing waits on the way there.
+// The peer of a connection, and Nagle's algorithm.
 // Covers: proxy/web/http_stream.cpp
 
 #include "proxy/web/http_stream.h"
@@ -15,7 +15,7 @@ using namespace tw;
 namespace asio = boost::asio;
 using Socket = web::HttpStream::socket_type;
 
-TEST_CASE("what is written to a port is sent at once, and its peer has an address") {
+TEST_CASE("a TCP connection sends without delay, and its peer has an address") {
     asio::io_context io;
     asio::ip::tcp::acceptor acceptor{io, {asio::ip::address_v4::loopback(), 0}};
     asio::ip::tcp::socket client{io};
@@ -31,7 +31,7 @@ TEST_CASE("what is written to a port is sent at once, and its peer has an addres
     CHECK(web::peer_of(socket) == web::peer_of(socket));
 }
 
-TEST_CASE("all that come by a unix socket are one, and have no such option") {
+TEST_CASE("all clients on unix sockets count as one peer, and disable_nagle() does nothing there") {
     asio::io_context io;
     asio::local::stream_protocol::socket one{io};
     asio::local::stream_protocol::socket other{io};

@@ -29,12 +29,13 @@ namespace {
 void echo(const Request& request, const Respond& respond) {
     respond({.body = std::string{request.method} + ' ' + std::string{request.path} + ' ' +
                      std::string{request.host} + ' ' + std::string{request.body} +
-                     (request.spare ? " spare" : "")});
+                     (request.is_reserved ? " spare" : "")});
 }
 
 struct EchoServer {
     explicit EchoServer(std::chrono::milliseconds timeout = 5000ms)
-        : server{{.address = "127.0.0.1", .port = 0}, echo, {.usual = timeout, .spare = timeout}} {
+        : server{
+              {.address = "127.0.0.1", .port = 0}, echo, {.usual = timeout, .reserved = timeout}} {
         server.start();
     }
 
@@ -47,7 +48,7 @@ const std::string kGood = "PUT /x?y=1 HTTP/1.1\r\nHost: here\r\nContent-Length: 
 
 } // namespace
 
-TEST_CASE("a request is handed over and answered, and the connection ends") {
+TEST_CASE("the handler answers a request, then the connection closes") {
     const EchoServer echo_server;
     const std::string answer = ask(echo_server.port(), kGood);
     CHECK(status_of(answer) == "HTTP/1.1 200 OK");
@@ -57,14 +58,14 @@ TEST_CASE("a request is handed over and answered, and the connection ends") {
     CHECK(answer.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
 }
 
-TEST_CASE("HEAD is answered without the body but with its length") {
+TEST_CASE("HEAD is answered with the body's length, without the body") {
     const EchoServer echo_server;
     const std::string answer = ask(echo_server.port(), "HEAD / HTTP/1.1\r\nHost: here\r\n\r\n");
     CHECK(body_of(answer).empty());
     CHECK(answer.find("Content-Length: 12\r\n") != std::string::npos);
 }
 
-TEST_CASE("a request cut off at any byte gets no answer of 200 and stops nobody") {
+TEST_CASE("a request cut at any byte never gets status 200, and the server keeps working") {
     const EchoServer echo_server;
     for (std::size_t size = 0; size < kGood.size(); ++size) {
         CAPTURE(size);
@@ -76,7 +77,7 @@ TEST_CASE("a request cut off at any byte gets no answer of 200 and stops nobody"
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
 }
 
-TEST_CASE("what is no request, or too long, is refused by name") {
+TEST_CASE("an invalid or too long request is refused with its status") {
     struct Row {
         std::string_view name;
         std::string request;
@@ -114,7 +115,7 @@ TEST_CASE("what is no request, or too long, is refused by name") {
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
 }
 
-TEST_CASE("who waits to be told to go on is told, and then answered") {
+TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
     const std::string body(2000, 'b');
     const EchoServer echo_server;
@@ -166,7 +167,7 @@ TEST_CASE("two Host headers count as none") {
     CHECK(body_of(answer) == "GET /  ");
 }
 
-TEST_CASE("a whole address is asked for as its path, and its host counts") {
+TEST_CASE("for a target with a host, the path is answered, and the host replaces the Host header") {
     const EchoServer echo_server;
     const auto asked = [&](const std::string& request) {
         return body_of(ask(echo_server.port(), request + "\r\n\r\n"));
@@ -176,7 +177,7 @@ TEST_CASE("a whole address is asked for as its path, and its host counts") {
     CHECK(asked("GET http://there/x HTTP/1.1") == "GET /x  ");
 }
 
-TEST_CASE("who says nothing is put out after the time given") {
+TEST_CASE("a client that sends nothing is disconnected after the timeout") {
     const EchoServer echo_server{100ms};
     HttpClient silent{echo_server.port()};
     HttpClient slow{echo_server.port()};
@@ -186,7 +187,7 @@ TEST_CASE("who says nothing is put out after the time given") {
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
 }
 
-TEST_CASE("who sends byte by byte has no more time than others") {
+TEST_CASE("a client that sends byte by byte gets no more time") {
     const EchoServer echo_server{300ms};
     HttpClient dripping{echo_server.port()};
     const auto begin = std::chrono::steady_clock::now();
@@ -196,7 +197,7 @@ TEST_CASE("who sends byte by byte has no more time than others") {
     CHECK(std::chrono::steady_clock::now() - begin < 10s);
 }
 
-TEST_CASE("who does not take an answer is put out after the time given") {
+TEST_CASE("a client that does not read its response is disconnected after the timeout") {
     constexpr std::size_t kMoreThanSocketsHold = std::size_t{64} << 20U;
     std::atomic<int> answered{0};
     HttpServer server{{.address = "127.0.0.1", .port = 0},
@@ -212,7 +213,7 @@ TEST_CASE("who does not take an answer is put out after the time given") {
     while (answered == 0) {
         std::this_thread::yield();
     }
-    // Only now and then a little: as long as it takes anything it must not live on.
+    // Reads a little now and then; this must not extend the timeout.
     std::size_t taken = 0;
     for (std::size_t size = 1; size != 0 && taken < kMoreThanSocketsHold; taken += size) {
         size = client.read_some();
@@ -229,12 +230,12 @@ TEST_CASE("a peer that holds all its connections leaves room for others, and for
         held.emplace_back(echo_server.port());
     }
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
-    // So many that say nothing that the spare seats are full, too: who comes takes the place of one.
-    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kSpareOfPeer; ++i) {
+    // Silent clients fill the reserved connections, too; a new client evicts one of them.
+    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kReservedOfPeer; ++i) {
         held.emplace_back(echo_server.port());
     }
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
-    CHECK(echo_server.server.turned_away() >= ConnectionLimiter::kSpareOfPeer);
+    CHECK(echo_server.server.rejected_connections() >= ConnectionLimiter::kReservedOfPeer);
     HttpClient other{echo_server.port(), boost::asio::ip::make_address_v4("127.0.0.2")};
     other.send(kGood);
     CHECK(body_of(other.read_all()) == "PUT /x here abc");
@@ -244,7 +245,7 @@ TEST_CASE("a peer that holds all its connections leaves room for others, and for
         CHECK(body_of(client.read_all()) == "PUT /x here abc");
         held.pop_front();
     }
-    // The server's side of a connection ends a moment after ours.
+    // The server closes its side of a connection a moment after the client.
     std::string answer;
     for (const auto end = std::chrono::steady_clock::now() + 5s;
          !answer.ends_with("abc") && std::chrono::steady_clock::now() < end;) {
@@ -253,18 +254,20 @@ TEST_CASE("a peer that holds all its connections leaves room for others, and for
     CHECK(body_of(answer) == "PUT /x here abc");
 }
 
-TEST_CASE("it listens on several addresses at once") {
-    std::vector<tw::web::Listening> listening;
+TEST_CASE("the server listens on several addresses at once") {
+    std::vector<tw::web::ListeningSocket> listening;
     listening.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
     listening.emplace_back(tw::web::HttpAddress{.address = "::1"});
     HttpServer server{
         listening, [](const Request& request, const Respond& respond) {
-            respond({.body = request.way == tw::web::ConnectionOrigin::loopback ? "here" : ""});
+            respond({.body = request.connection_origin == tw::web::ConnectionOrigin::loopback
+                                 ? "here"
+                                 : ""});
         }};
     server.start();
-    REQUIRE(server.where().size() == 2);
-    CHECK(body_of(ask(server.where()[0].port, kGood)) == "here");
-    CHECK(server.where()[1].port != 0);
+    REQUIRE(server.addresses().size() == 2);
+    CHECK(body_of(ask(server.addresses()[0].port, kGood)) == "here");
+    CHECK(server.addresses()[1].port != 0);
 }
 
 TEST_CASE("an answer may come later, from another thread") {

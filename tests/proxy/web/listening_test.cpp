@@ -22,7 +22,7 @@ using tw::test::TemporaryFolder;
 
 namespace {
 
-/// What a server says to a request by its unix socket.
+/// Sends a request to a unix socket and returns the response.
 std::string ask_by_path(const std::string& path) {
     boost::asio::io_context io;
     boost::asio::local::stream_protocol::socket socket{io};
@@ -36,7 +36,7 @@ std::string ask_by_path(const std::string& path) {
 
 std::string refusal(const HttpAddress& where) {
     try {
-        const Listening listening{where};
+        const ListeningSocket listening{where};
     } catch (const ListenError& error) {
         return error.what();
     }
@@ -45,7 +45,7 @@ std::string refusal(const HttpAddress& where) {
 
 } // namespace
 
-TEST_CASE("how those came who connect is known by where it listens") {
+TEST_CASE("the listening address decides the origin of its connections") {
     struct Row {
         const char* address;
         ConnectionOrigin way;
@@ -58,18 +58,18 @@ TEST_CASE("how those came who connect is known by where it listens") {
                         {"::", ConnectionOrigin::network}};
     for (const Row& row : rows) {
         CAPTURE(row.address);
-        const Listening listening{{.address = row.address}};
-        CHECK(listening.way() == row.way);
+        const ListeningSocket listening{{.address = row.address}};
+        CHECK(listening.origin() == row.way);
         CHECK(listening.where().port != 0);
         CHECK(listening.where().address == row.address);
     }
 }
 
-TEST_CASE("a unix socket is the owner's alone") {
+TEST_CASE("only the owner may connect to a unix socket") {
     const TemporaryFolder folder;
     const std::string path = folder.file("page");
     const ::mode_t mask = ::umask(0);
-    std::vector<Listening> listening;
+    std::vector<ListeningSocket> listening;
     listening.emplace_back(HttpAddress{.path = path});
     ::umask(mask);
 
@@ -77,19 +77,20 @@ TEST_CASE("a unix socket is the owner's alone") {
 
     REQUIRE(::stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777U) == 0600);
-    HttpServer server{
-        listening, [](const Request& request, const Respond& respond) {
-            respond({.body = request.way == ConnectionOrigin::owner ? "the owner" : "another"});
-        }};
+    HttpServer server{listening, [](const Request& request, const Respond& respond) {
+                          respond({.body = request.connection_origin == ConnectionOrigin::owner
+                                               ? "the owner"
+                                               : "another"});
+                      }};
     server.start();
     CHECK(ask_by_path(path).ends_with("\r\n\r\nthe owner"));
 }
 
-TEST_CASE("a unix socket that nobody serves is replaced; one in use, and any other file, are not") {
+TEST_CASE("an unused unix socket is replaced; a served one and other files are not") {
     const TemporaryFolder folder;
     const std::string path = folder.file("page");
     {
-        const Listening before{{.path = path}};
+        const ListeningSocket before{{.path = path}};
         CHECK(refusal({.path = path}) ==
               "cannot listen on unix:" + path + ": Address already in use");
     }
@@ -107,20 +108,20 @@ TEST_CASE("a unix socket that nobody serves is replaced; one in use, and any oth
     CHECK(std::filesystem::is_socket(path));
 }
 
-TEST_CASE("what may be there later is told apart from what is wrong") {
-    const Listening taken{{.address = "127.0.0.1"}};
+TEST_CASE("an address that may become available throws ListenLaterError") {
+    const ListeningSocket taken{{.address = "127.0.0.1"}};
     const TemporaryFolder folder;
-    const Listening served{{.path = folder.file("page")}};
+    const ListeningSocket served{{.path = folder.file("page")}};
     std::ofstream{folder.file("file")} << "mine";
-    CHECK_THROWS_AS(Listening({.address = "127.0.0.1", .port = taken.where().port}),
+    CHECK_THROWS_AS(ListeningSocket({.address = "127.0.0.1", .port = taken.where().port}),
                     ListenLaterError);
-    CHECK_THROWS_AS(Listening({.address = "192.0.2.1"}), ListenLaterError);
-    CHECK_THROWS_AS(Listening({.path = folder.file("page")}), ListenLaterError);
+    CHECK_THROWS_AS(ListeningSocket({.address = "192.0.2.1"}), ListenLaterError);
+    CHECK_THROWS_AS(ListeningSocket({.path = folder.file("page")}), ListenLaterError);
     for (const HttpAddress& wrong :
          {HttpAddress{.path = folder.file("file")}, HttpAddress{.path = folder.file("no/page")},
           HttpAddress{.address = "nowhere"}}) {
         try {
-            const Listening listening{wrong};
+            const ListeningSocket listening{wrong};
             FAIL("it listens");
         } catch (const ListenLaterError&) {
             FAIL("it is to be tried again");
@@ -130,8 +131,8 @@ TEST_CASE("what may be there later is told apart from what is wrong") {
     }
 }
 
-TEST_CASE("where it cannot listen is said in one line") {
-    const Listening taken{{.address = "127.0.0.1"}};
+TEST_CASE("an address that cannot be used is reported in one line") {
+    const ListeningSocket taken{{.address = "127.0.0.1"}};
     const TemporaryFolder folder;
 
     struct Row {

@@ -14,9 +14,9 @@ using namespace tw;
 
 namespace {
 
-/// A capture of four players on the way to the page; the rest of it is never told.
-struct Watched {
-    explicit Watched(std::size_t datagrams) {
+/// Inspects the first datagrams of a capture with four players for the page.
+struct InspectedCapture {
+    explicit InspectedCapture(std::size_t datagrams) {
         for (const test::TrafficDatagram& datagram : test::read_traffic("bench-4.pcap.gz")) {
             if (datagrams-- == 0) {
                 break;
@@ -25,9 +25,9 @@ struct Watched {
         }
     }
 
-    web::View view() {
-        web::View view;
-        tap.fill(view, run.inspector());
+    web::StatusView view() {
+        web::StatusView view;
+        tap.fill_view(view, run.inspector());
         return view;
     }
 
@@ -40,8 +40,8 @@ constexpr std::size_t kAll = 100'000'000;
 } // namespace
 
 TEST_CASE("the page shows each session with its player and its own totals") {
-    Watched watched{kAll};
-    const web::View view = watched.view();
+    InspectedCapture watched{kAll};
+    const web::StatusView view = watched.view();
     REQUIRE(view.sessions.size() == 4);
     CHECK(view.sessions_open == 4);
     CHECK(view.maps.size() == 4);
@@ -66,77 +66,77 @@ TEST_CASE("the page shows each session with its player and its own totals") {
     CHECK(snapshots == view.totals.snapshots);
 }
 
-TEST_CASE("players are looked for after the clock was set back, too") {
+TEST_CASE("players are looked up again after the clock was set back") {
     constexpr record::Timestamp kHour = 3600LL * 1'000'000'000;
     auto traffic = test::read_traffic("bench-4.pcap.gz");
-    Watched watched{traffic.size() / 2};
-    const web::View before = watched.view();
+    InspectedCapture watched{traffic.size() / 2};
+    const web::StatusView before = watched.view();
     for (std::size_t i = traffic.size() / 2; i < traffic.size(); ++i) {
         traffic[i].time -= kHour;
         watched.run.on_datagram(traffic[i]);
     }
-    const web::View after = watched.view();
+    const web::StatusView after = watched.view();
     REQUIRE(before.sessions.size() == 4);
     REQUIRE(after.sessions.size() == 4);
     CHECK_FALSE(std::ranges::equal(before.sessions, after.sessions, {}, &web::SessionView::place,
                                    &web::SessionView::place));
 }
 
-TEST_CASE("items are counted by name, and as many as the snapshots hold") {
-    Watched watched{kAll};
-    const web::View view = watched.view();
+TEST_CASE("items are counted by name, and the counts add up to those of the snapshots") {
+    InspectedCapture watched{kAll};
+    const web::StatusView view = watched.view();
     std::uint64_t counted = 0;
     for (const auto& [type, count] : view.items) {
         counted += count;
     }
     CHECK(view.items.contains("character"));
     CHECK(view.items.contains("player_info"));
-    // The rest are the items that only name types.
+    // Items that only describe types are not counted.
     const auto held = static_cast<std::uint64_t>(view.totals.items.sum);
     CHECK(counted <= held);
     CHECK(counted > held / 2);
 }
 
 TEST_CASE("a session that ends is forgotten") {
-    Watched watched{kAll};
+    InspectedCapture watched{kAll};
     REQUIRE_FALSE(watched.view().sessions.empty());
     watched.run.finish();
-    const web::View view = watched.view();
+    const web::StatusView view = watched.view();
     CHECK(view.sessions.empty());
     CHECK(view.sessions_open == 0);
     CHECK(view.totals.snapshots > 0);
 }
 
-TEST_CASE("a session that a peer closed is counted apart, until it opens again") {
-    Watched watched{kAll};
-    CHECK(watched.view().sessions_left == 0);
+TEST_CASE("a session that a peer closed is counted separately until it reopens") {
+    InspectedCapture watched{kAll};
+    CHECK(watched.view().sessions_closed == 0);
     record::SessionRecord closed{
         .head = {.session = watched.view().sessions.front().number, .server_name = "ctf"},
         .event = record::SessionEvent::close};
     watched.tap.on_record(record::Record{&closed});
-    web::View view = watched.view();
-    CHECK(view.sessions_left == 1);
-    CHECK(view.servers.at("ctf").left == 1);
-    web::View all;
-    all.merge(view);
-    all.merge(view);
-    CHECK(all.sessions_left == 2);
-    CHECK(all.servers.at("ctf").left == 2);
+    web::StatusView view = watched.view();
+    CHECK(view.sessions_closed == 1);
+    CHECK(view.servers.at("ctf").closed == 1);
+    web::StatusView all;
+    all.merge_with(view);
+    all.merge_with(view);
+    CHECK(all.sessions_closed == 2);
+    CHECK(all.servers.at("ctf").closed == 2);
     closed.event = record::SessionEvent::open;
     watched.tap.on_record(record::Record{&closed});
-    CHECK(watched.view().sessions_left == 0);
+    CHECK(watched.view().sessions_closed == 0);
 }
 
-TEST_CASE("before anything is known of a session it is shown all the same") {
-    Watched watched{1};
-    const web::View view = watched.view();
+TEST_CASE("a session is shown even before anything is known about it") {
+    InspectedCapture watched{1};
+    const web::StatusView view = watched.view();
     REQUIRE(view.sessions.size() == 1);
     CHECK(view.sessions.front().number == 1);
     CHECK(view.sessions.front().name.empty());
     CHECK(view.sessions.front().datagrams[0] + view.sessions.front().datagrams[1] == 1);
 }
 
-TEST_CASE("a finding that is explained says so in its own line") {
+TEST_CASE("an explanation replaces the finding's line") {
     web::LiveSink sink{snapshot::ObjectSet::standard()};
     const auto find = [&](record::FindingId id, snapshot::Tick tick, std::uint32_t session) {
         const record::FindingRecord finding{.head = {.session = session}, .id = id, .tick = tick};
@@ -146,7 +146,7 @@ TEST_CASE("a finding that is explained says so in its own line") {
     find(record::FindingId::snapshot_crc_mismatch, 12, 2);
     find(record::FindingId::snapshot_crc_mismatch, 120, 1);
     find(record::FindingId::snapshot_explained, 12, 1);
-    find(record::FindingId::snapshot_explained, 1, 1); // of one that is not shown any more
+    find(record::FindingId::snapshot_explained, 1, 1); // its line is not shown any more
     const record::FindingRecord explained{
         .head = {.session = 1},
         .id = record::FindingId::snapshot_explained,
@@ -159,8 +159,8 @@ TEST_CASE("a finding that is explained says so in its own line") {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     const inspect::Inspector inspector{{}, maps, sink, numbers};
-    web::View view;
-    sink.fill(view, inspector);
+    web::StatusView view;
+    sink.fill_view(view, inspector);
     REQUIRE(view.findings.size() == 3);
     CHECK(view.findings[0].severity == "error");
     CHECK(view.findings[0].text.starts_with(

@@ -1,4 +1,4 @@
-// What the page is told of maps and of items.
+// Maps and objects as JSON for the page.
 // Covers: proxy/web/page_json.cpp
 
 #include "map/game_layer.h"
@@ -31,7 +31,7 @@ map::Physics small_map() {
         std::transform(bytes.begin(), bytes.end(), block.writable().begin(),
                        [](unsigned byte) { return static_cast<std::byte>(byte); });
     };
-    // Game tiles are four bytes, tele tiles two: number, index.
+    // A game tile has four bytes, a tele tile two: number and index.
     fill(planes.records[0], {1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 192, 0, 0, 0});
     fill(planes.records[2], {0, 0, 7, 26, 0, 0, 0, 0});
     return map::Physics{std::move(planes)};
@@ -39,7 +39,7 @@ map::Physics small_map() {
 
 } // namespace
 
-TEST_CASE("a map's layers come as tiles, names and colours") {
+TEST_CASE("map_json() contains the layers' tiles, names and colours") {
     const json::object map = json::parse(web::map_json(small_map())).as_object();
     CHECK(map.at("width") == 2);
     CHECK(map.at("height") == 2);
@@ -57,7 +57,7 @@ TEST_CASE("a map's layers come as tiles, names and colours") {
     CHECK(swatches.at(1).at("color") == "#b08d57");
 }
 
-TEST_CASE("gzip is taken by who names it, and not with a quality of 0") {
+TEST_CASE("a client accepts gzip if it names gzip without a quality of 0") {
     struct Row {
         std::string_view header;
         bool takes;
@@ -82,14 +82,14 @@ TEST_CASE("gzip is taken by who names it, and not with a quality of 0") {
     }
 }
 
-TEST_CASE("what was packed can be had unpacked") {
+TEST_CASE("gunzipped() reverses gzipped()") {
     const std::string text(3'000'000, 'x');
     CHECK(web::gunzipped(web::gzipped(text)) == text);
     CHECK(web::gunzipped(web::gzipped("")).empty());
     CHECK(web::gunzipped("nonsense").empty());
 }
 
-TEST_CASE("a map is packed once while it is in use, and the packed ones are few") {
+TEST_CASE("a map in use is packed once, and few packed maps are kept") {
     web::PackedMaps packed;
     std::vector<std::shared_ptr<const map::Physics>> maps;
     maps.reserve(9);
@@ -107,14 +107,14 @@ TEST_CASE("a map is packed once while it is in use, and the packed ones are few"
     CHECK(packed.packed_json(maps[0]) == first);
     CHECK(packed.packed_json(maps[1]) == second.lock());
     CHECK(packed.packed_json(maps[8]) !=
-          nullptr); // in the place of the one that was not asked for the longest
+          nullptr); // replaces the map that was requested longest ago
     CHECK(packed.packed_json(maps[0]) == first);
     maps[1].reset();
     CHECK(packed.packed_json(maps[2]) == third.lock());
     CHECK(second.expired());
 }
 
-TEST_CASE("every object is told with its fields, in the order of their places") {
+TEST_CASE("objects_json() lists every object with its fields in order") {
     const auto& set = snapshot::ObjectSet::standard();
     const json::object all = json::parse(web::objects_json(set)).as_object();
     const json::array& objects = all.at("objects").as_array();

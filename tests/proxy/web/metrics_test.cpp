@@ -10,13 +10,13 @@
 
 namespace {
 
-tw::test::PrometheusText read(const tw::web::State& state) {
+tw::test::PrometheusText read(const tw::web::RunState& state) {
     return tw::test::read_prometheus_text(tw::web::metrics_text(state));
 }
 
 } // namespace
 
-TEST_CASE("metrics keep the rules of the format and of its naming guide") {
+TEST_CASE("metrics follow the rules of the Prometheus format and its naming guide") {
     const auto text = read(tw::test::sample_state());
     for (const std::string& complaint : text.complaints) {
         CAPTURE(complaint);
@@ -29,7 +29,7 @@ TEST_CASE("metrics keep the rules of the format and of its naming guide") {
     }
 }
 
-TEST_CASE("no label but the four that no peer can fill") {
+TEST_CASE("no metric has a label that a peer can fill") {
     const auto text = read(tw::test::sample_state());
     const std::set<std::string> allowed{"direction", "result", "finding", "item_type"};
     for (const auto& label : text.labels) {
@@ -39,8 +39,8 @@ TEST_CASE("no label but the four that no peer can fill") {
     CHECK(text.labels.size() == allowed.size());
 }
 
-TEST_CASE("servers with names have a label of their own, and nothing is counted twice") {
-    tw::web::State state = tw::test::sample_state();
+TEST_CASE("servers with names have a label, and nothing is counted twice") {
+    tw::web::RunState state = tw::test::sample_state();
     state.servers = {{.name = "ctf", .address = "127.0.0.1:8304", .relay = state.relay},
                      {.name = "race", .address = "127.0.0.1:8305", .silent = true}};
     state.servers[1].relay.sessions_open = 7;
@@ -72,24 +72,24 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
 
     for (const Row& row : {Row{8, 4, 4}, Row{4, 4, 0}, Row{3, 0, 3}, Row{1, 2, 0}}) {
         CAPTURE(row.open);
-        tw::web::State state = tw::test::sample_state();
+        tw::web::RunState state = tw::test::sample_state();
         state.relay.sessions_open = row.open;
-        state.view.sessions_left = row.left;
-        tw::web::leave_out_closed_sessions(state);
+        state.view.sessions_closed = row.left;
+        tw::web::subtract_closed_sessions(state);
         CHECK(read(state).samples.at("twscope_sessions") == row.counted);
         state.servers = {{.name = "ctf"}, {.name = "race"}};
         state.servers[0].relay.sessions_open = row.open;
         state.servers[1].relay.sessions_open = row.open;
-        state.view.servers["ctf"] = {.left = row.left};
-        tw::web::leave_out_closed_sessions(state);
+        state.view.servers["ctf"] = {.closed = row.left};
+        tw::web::subtract_closed_sessions(state);
         const auto text = read(state);
         CHECK(text.samples.at(R"(twscope_sessions{server="ctf"})") == row.counted);
         CHECK(text.samples.at(R"(twscope_sessions{server="race"})") == row.open);
     }
 }
 
-TEST_CASE("a bus has metrics for each of its numbers, and a run without one has none") {
-    tw::web::State state = tw::test::sample_state();
+TEST_CASE("each of the bus's counters is a metric, and a run without a bus has none of them") {
+    tw::web::RunState state = tw::test::sample_state();
     CHECK_FALSE(read(state).types.contains("twscope_bus_records_total"));
     auto& bus = state.recording.bus.emplace();
     std::uint64_t number = 10;
@@ -145,8 +145,8 @@ TEST_CASE("metrics say what was counted, in base units") {
     }
 }
 
-TEST_CASE("a run that only forwards shows nothing it did not look at") {
-    tw::web::State state;
+TEST_CASE("a run that only forwards has no metrics of inspection") {
+    tw::web::RunState state;
     state.inspecting = false;
     const auto text = read(state);
     CHECK(text.complaints.empty());
@@ -154,8 +154,8 @@ TEST_CASE("a run that only forwards shows nothing it did not look at") {
     CHECK_FALSE(text.types.contains("twscope_snapshots_total"));
 }
 
-TEST_CASE("a collector counts what comes of servers, and forwards nothing") {
-    tw::web::State state;
+TEST_CASE("a collector has metrics of each server's records, and none of forwarding") {
+    tw::web::RunState state;
     state.stream = tw::web::StreamState{.name = "twscope", .trouble = "no route", .records = 70};
     state.servers = {{.name = "ctf", .silent = true}};
     state.servers[0].collected =
@@ -174,7 +174,8 @@ TEST_CASE("a collector counts what comes of servers, and forwards nothing") {
     CHECK(text.samples.at(R"(twscope_collect_server_findings_total{server="ctf"})") == 5);
     CHECK(text.samples.contains(R"(twscope_collect_findings_total{finding="inspect.gap"})"));
     CHECK_FALSE(text.types.contains("twscope_datagrams_total"));
-    CHECK_FALSE(text.types.contains("twscope_sessions")); // both may be scraped
+    CHECK_FALSE(
+        text.types.contains("twscope_sessions")); // a collector's names differ from a server's own
     CHECK_FALSE(text.types.contains("twscope_server_silent"));
     CHECK_FALSE(text.types.contains("twscope_recording_failed"));
 }

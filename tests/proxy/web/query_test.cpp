@@ -9,7 +9,7 @@ using tw::web::query_number;
 using tw::web::query_text;
 using tw::web::query_value;
 
-TEST_CASE("values are found by their whole name") {
+TEST_CASE("a query value is found only by its whole name") {
     CHECK(query_value("a=1&b=2", "b") == "2");
     CHECK(query_value("ab=1&b=2", "b") == "2");
     CHECK(query_value("b=&b=2", "b") == "");
@@ -19,7 +19,7 @@ TEST_CASE("values are found by their whole name") {
     CHECK_FALSE(query_value("&&&=", "b"));
 }
 
-TEST_CASE("escapes in texts are read, and damaged ones refused") {
+TEST_CASE("escapes in query texts are decoded, and invalid ones refused") {
     CHECK(query_text("f=a%20b+c%3D%3d", "f") == "a b c==");
     CHECK(query_text("f=%e2%88%97", "f") == "\xe2\x88\x97");
     for (const auto* const damaged :
@@ -29,7 +29,7 @@ TEST_CASE("escapes in texts are read, and damaged ones refused") {
     }
 }
 
-TEST_CASE("numbers are whole texts, within their type") {
+TEST_CASE("a query number must be a number as a whole and fit its type") {
     CHECK(query_number<std::uint32_t>("s=4294967295", "s") == 4294967295U);
     CHECK(query_number<double>("s=0.5", "s") == 0.5);
     for (const auto* const none : {"s=4294967296", "s=-1", "s=1x", "s=", "s= 1", "t=1"}) {

@@ -1,4 +1,4 @@
-// What is recorded from the page, as it is asked for; files as answers.
+// Requests that start, stop, list and download recordings; files as responses.
 // Covers: proxy/web/http_server.cpp, proxy/web/api.cpp
 #include "proxy/web/api.h"
 #include "tests/proxy/web/http_client.h"
@@ -19,7 +19,7 @@ using web::RecordingKind;
 
 namespace {
 
-/// A file without a name; `promised`: how long it is said to be.
+/// Returns an unlinked file with this text. `promised`: the announced length.
 std::shared_ptr<const web::ServedFile> file_of(std::string_view text, std::size_t promised) {
     std::string name = "/tmp/twscope-XXXXXX";
     base::UniqueFd file{::mkstemp(name.data())};
@@ -37,7 +37,7 @@ struct FileServer {
                  [this](const web::Request&, const web::Respond& respond) {
                      respond({.body = {}, .file = file, .file_name = "a.demo"});
                  },
-                 {.usual = patience, .spare = patience}} {
+                 {.usual = patience, .reserved = patience}} {
         server.start();
     }
 
@@ -53,7 +53,7 @@ std::string large() {
     return text;
 }
 
-/// What is answered to a request of these sources.
+/// Returns the response to a request.
 template <typename Ask>
 std::string answer(Ask ask, const web::RecordingSources& sources, std::string_view query) {
     std::string said;
@@ -65,7 +65,7 @@ std::string answer(Ask ask, const web::RecordingSources& sources, std::string_vi
 
 } // namespace
 
-TEST_CASE("a file is sent whole, piece by piece, with its name") {
+TEST_CASE("a large file is sent completely, with its name") {
     const std::string text = large();
     const FileServer server{text, text.size(), 5000ms};
     const std::string answer = test::get(server.server.port(), "/x");
@@ -79,14 +79,14 @@ TEST_CASE("a file is sent whole, piece by piece, with its name") {
     CHECK(head.find(R"(attachment; filename="a.demo")") != std::string::npos);
 }
 
-TEST_CASE("an empty file is an answer, too") {
+TEST_CASE("an empty file can be sent") {
     const FileServer server{"", 0, 5000ms};
     const std::string answer = test::get(server.server.port(), "/x");
     CHECK(answer.find("Content-Length: 0") != std::string::npos);
     CHECK(test::body_of(answer).empty());
 }
 
-TEST_CASE("a file that was cut off ends early, and what is appended is not sent") {
+TEST_CASE("the response of a truncated file ends early, and appended data is not sent") {
     const FileServer cut{"abc", 10, 5000ms};
     const std::string answer = test::get(cut.server.port(), "/x");
     CHECK(answer.find("Content-Length: 10") != std::string::npos);
@@ -95,21 +95,22 @@ TEST_CASE("a file that was cut off ends early, and what is appended is not sent"
     CHECK(test::body_of(test::get(grown.server.port(), "/x")) == "abc");
 }
 
-TEST_CASE("who reads a file and stops is not waited for") {
+TEST_CASE("a client that stops reading a file is disconnected") {
     std::string text;
-    text.resize(50'000'000, 'x'); // more than sockets take unread
+    text.resize(50'000'000, 'x'); // more than the sockets' buffers hold
     const FileServer server{text, text.size(), 100ms};
     test::HttpClient client{server.server.port()};
     client.send("GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
     CHECK(client.read_some() > 0);
-    while (server.file.use_count() > 1) { // as long as it is being sent
+    while (server.file.use_count() > 1) { // until the server stops sending it
         std::this_thread::yield();
     }
-    CHECK(client.read_all().size() < text.size()); // it was cut off
+    CHECK(client.read_all().size() < text.size()); // the response was cut
     CHECK(test::status_of(test::get(server.server.port(), "/x")) == "HTTP/1.1 200 OK");
 }
 
-TEST_CASE("recordings are switched, listed and had; mistakes are named") {
+TEST_CASE(
+    "recordings are started, stopped, listed and downloaded; invalid requests are explained") {
     std::vector<std::pair<RecordingKind, bool>> orders;
     const web::RecordingSources sources{
         .set = [&](RecordingKind kind, bool on) -> tl::expected<void, std::string> {

@@ -21,7 +21,7 @@ unsigned status(const Request& request, const OriginOptions& options) {
 
 } // namespace
 
-TEST_CASE("only names that no stranger's page can have are answered") {
+TEST_CASE("only host names that no foreign page can have are accepted") {
     struct Row {
         std::string_view host;
         unsigned on_loopback;
@@ -53,17 +53,19 @@ TEST_CASE("only names that no stranger's page can have are answered") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.host);
-        Request request{
-            .method = "GET", .path = "/", .host = row.host, .way = ConnectionOrigin::loopback};
+        Request request{.method = "GET",
+                        .path = "/",
+                        .host = row.host,
+                        .connection_origin = ConnectionOrigin::loopback};
         CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_loopback);
-        request.way = ConnectionOrigin::network;
+        request.connection_origin = ConnectionOrigin::network;
         CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_network);
-        request.way = ConnectionOrigin::owner;
+        request.connection_origin = ConnectionOrigin::owner;
         CHECK(status(request, {.hosts = {"stats.example.org"}}) == 200);
     }
 }
 
-TEST_CASE("what changes something comes from our page or from no page") {
+TEST_CASE("a request that changes something must come from our page or from no page") {
     struct Row {
         std::string_view name;
         std::string_view origin;

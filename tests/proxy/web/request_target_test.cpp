@@ -7,12 +7,12 @@
 
 using tw::web::read_request_target;
 
-TEST_CASE("what is asked for is the same with and without the host before it") {
+TEST_CASE("a request target has the same path and query with and without a host") {
     struct Row {
         std::string_view text;
         std::string_view path;
         std::string_view query;
-        std::string_view host; ///< empty: it names none
+        std::string_view host; ///< empty if the target has no host
     };
 
     const Row rows[] = {
@@ -36,5 +36,5 @@ TEST_CASE("what is asked for is the same with and without the host before it") {
         CHECK(target.host.value_or("") == row.host);
         CHECK(target.host.has_value() == !row.host.empty());
     }
-    CHECK(read_request_target("http:///x").host == ""); // nobody's
+    CHECK(read_request_target("http:///x").host == "");
 }

@@ -7,15 +7,15 @@
 
 namespace tw::test {
 
-/// A run with something in every place, and names that want to break out of theirs.
-inline web::State sample_state() {
-    web::State state{.version = "1.2.3",
-                     .now_ms = 1'700'000'002'500,
-                     .started_ms = 1'700'000'000'500,
-                     .listen = {"127.0.0.1:8303"},
-                     .server = "127.0.0.1:8304",
-                     .impairment = "s2c:loss=2%",
-                     .inspecting = true};
+/// Returns a state with a value in every field, and names with quotes and control characters.
+inline web::RunState sample_state() {
+    web::RunState state{.version = "1.2.3",
+                        .now_ms = 1'700'000'002'500,
+                        .started_ms = 1'700'000'000'500,
+                        .listen = {"127.0.0.1:8303"},
+                        .server = "127.0.0.1:8304",
+                        .impairment = "s2c:loss=2%",
+                        .inspecting = true};
     state.server_silent = {.since_ms = 1'700'000'001'000, .unanswered = 12, .refused = 4};
     state.relay.sessions_open = 2;
     state.relay.sessions_opened = 5;

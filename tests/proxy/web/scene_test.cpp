@@ -1,4 +1,4 @@
-// Frames of what a session shows: whoever applies what changed has what all of it says.
+// Frames of a session: applying the changes gives the same items as a full frame.
 // Covers: proxy/web/feed.cpp
 
 #include "proxy/web/feed.h"
@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::int64_t kTick = 20'000'000;
 
-/// A page that keeps what frames tell.
+/// A page that applies frames to its items.
 struct Page {
     using Key = std::pair<std::int64_t, std::int64_t>;
 
-    void hear(const std::string& text) {
+    void apply_frame(const std::string& text) {
         const json::object frame = json::parse(text).as_object();
         if (frame.at("k") == "bars") {
             bars += frame.at("bars").as_array().size();
@@ -55,7 +55,7 @@ struct Page {
 struct Session {
     explicit Session(const std::vector<int>& paces) { scene.set_paces(paces); }
 
-    void snap(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
+    void add_snapshot(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
         const snapshot::Snapshot snapshot = test::to_snapshot(items);
         scene.add_snapshot({.session = 3,
                             .time = std::int64_t{tick} * kTick,
@@ -79,8 +79,8 @@ struct Session {
 
 } // namespace
 
-TEST_CASE("applying each change gives what a frame with all there is says") {
-    std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): the same each time
+TEST_CASE("applying all changes gives the same items as a full frame") {
+    std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): every run uses the same numbers
     test::Items world;
     Session session{{web::kEveryTick}};
     Page page;
@@ -94,10 +94,10 @@ TEST_CASE("applying each change gives what a frame with all there is says") {
                 world[key] = {static_cast<std::int32_t>(random() % 3), -1, INT32_MIN};
             }
         }
-        session.snap(tick, world);
+        session.add_snapshot(tick, world);
         Page whole;
-        page.hear(session.frames[web::kEveryTick].back());
-        whole.hear(session.fulls[web::kEveryTick].back());
+        page.apply_frame(session.frames[web::kEveryTick].back());
+        whole.apply_frame(session.fulls[web::kEveryTick].back());
         REQUIRE(page.items == whole.items);
         REQUIRE(page.items.size() == world.size());
         REQUIRE(page.tick == tick);
@@ -108,7 +108,7 @@ TEST_CASE("applying each change gives what a frame with all there is says") {
 TEST_CASE("each pace has its own frames, with the bars of all snapshots between them") {
     Session session{{5, 20, web::kEveryTick}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
-        session.snap(tick, {{{4, 1}, {tick, 0, 0, 0}}});
+        session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}});
     }
     CHECK(session.frames[web::kEveryTick].size() == 100);
     CHECK(session.frames[20].size() >= 39);
@@ -117,15 +117,15 @@ TEST_CASE("each pace has its own frames, with the bars of all snapshots between 
     CHECK(session.frames[5].size() <= 11);
     Page page;
     for (const std::string& frame : session.frames[20]) {
-        page.hear(frame);
+        page.apply_frame(frame);
     }
     CHECK(page.bars >= 97);
 }
 
 TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     Session session{{5, web::kEveryTick}};
-    session.snap(1, {{{4, 1}, {1, 2, 3, 4}}});
-    session.snap(2, {}, false);
+    session.add_snapshot(1, {{{4, 1}, {1, 2, 3, 4}}});
+    session.add_snapshot(2, {}, false);
     const auto last = [&](int pace) {
         return json::parse(session.frames[pace].back()).as_object();
     };
@@ -135,31 +135,31 @@ TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     CHECK(red.at("k") == "bars");
     CHECK(red.at("session") == 3);
     CHECK(red.at("bars").as_array().size() == 1);
-    CHECK(red.at("bars").at(0).at(7) == 2); // another checksum
-    session.snap(3, {{{4, 1}, {1, 2, 3, 5}}});
+    CHECK(red.at("bars").at(0).at(7) == 2); // the checksum differs
+    session.add_snapshot(3, {{{4, 1}, {1, 2, 3, 5}}});
     CHECK(last(web::kEveryTick).at("bars").as_array().size() == 1);
     CHECK(last(web::kEveryTick).at("bars").at(0).at(7) == 0);
     CHECK(last(web::kEveryTick).at("n") == 2); // no frame is missing
     CHECK(session.scene.snapshot_count() == 2);
 }
 
-TEST_CASE("a game of which nothing can be rebuilt has bars all the same, at each pace") {
+TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
     Session session{{20, web::kEveryTick}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
-        session.snap(tick, {}, false);
+        session.add_snapshot(tick, {}, false);
     }
     CHECK(session.frames[web::kEveryTick].size() == 100);
     CHECK(session.frames[20].size() >= 39);
     CHECK(session.frames[20].size() <= 41);
     Page page;
     for (const std::string& frame : session.frames[20]) {
-        page.hear(frame);
+        page.apply_frame(frame);
     }
     CHECK(page.bars >= 97);
     CHECK_FALSE(session.scene.latest());
 }
 
-TEST_CASE("types named by a UUID have their place among the objects, others say their number") {
+TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {
     Session session{{web::kEveryTick}};
     const auto uuid = [](const snapshot::ObjectSpec& spec) {
         std::vector<std::int32_t> ints;
@@ -182,21 +182,21 @@ TEST_CASE("types named by a UUID have their place among the objects, others say 
         }
     }
     REQUIRE(other != nullptr);
-    session.snap(1, {{{0, 0x7fff}, uuid(*named)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
+    session.add_snapshot(1, {{{0, 0x7fff}, uuid(*named)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
     const json::object frame = json::parse(session.frames[web::kEveryTick].back()).as_object();
     const json::array& items = frame.at("items").as_array();
     REQUIRE(items.size() == 2);
     CHECK(items[0].as_array().at(0) == -1 - 0x7ffe);
     CHECK(items[1].as_array().at(0) == static_cast<std::int64_t>(objects.index_of(*named)));
 
-    // A server that was started again gives the number to another type: all is told anew.
-    session.snap(2, {{{0, 0x7fff}, uuid(*other)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
+    // A restarted server uses the number for another type, so the frame is a full one.
+    session.add_snapshot(2, {{{0, 0x7fff}, uuid(*other)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
     const json::object next = json::parse(session.frames[web::kEveryTick].back()).as_object();
     CHECK(next.at("full") == true);
     REQUIRE(next.at("items").as_array().size() == 2);
     CHECK(next.at("items").at(1).at(0) == static_cast<std::int64_t>(objects.index_of(*other)));
-    // One that nobody knows is known to be so, not taken for the one before.
-    session.snap(3, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 2}, {1}}});
+    // The number now stands for an unknown type, not for the previous one.
+    session.add_snapshot(3, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 2}, {1}}});
     const json::object last = json::parse(session.frames[web::kEveryTick].back()).as_object();
     CHECK(last.at("full") == true);
     CHECK(last.at("items").at(0).at(0) == -1 - 0x7fff);

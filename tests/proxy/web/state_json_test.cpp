@@ -11,7 +11,7 @@
 
 namespace json = boost::json;
 
-TEST_CASE("the state is one JSON object that says what it was given") {
+TEST_CASE("the state is one JSON object with the given values") {
     const json::value state = json::parse(tw::web::state_json(tw::test::sample_state()));
     CHECK(state.at("v").to_number<int>() == 1);
     CHECK(state.at("server").as_string() == "127.0.0.1:8304");
@@ -31,7 +31,7 @@ TEST_CASE("the state is one JSON object that says what it was given") {
     CHECK(state.at("sessions").at(0).at("frozen_ms").to_number<int>() == 1250);
 }
 
-TEST_CASE("a finding leads to its story where one is kept") {
+TEST_CASE("a finding has a link to its explanation if one is kept") {
     const json::value state = json::parse(tw::web::state_json(tw::test::sample_state()));
     const json::array& recent = state.at("recent").as_array();
     REQUIRE(recent.size() == 3);
@@ -40,7 +40,7 @@ TEST_CASE("a finding leads to its story where one is kept") {
     CHECK(recent[2].as_object().if_contains("explained_at") == nullptr);
 }
 
-TEST_CASE("what became of records on their way to a bus is said, where there is one") {
+TEST_CASE("the state has the bus's counters if there is a bus") {
     auto state = tw::test::sample_state();
     CHECK(json::parse(tw::web::state_json(state)).at("recording").at("bus").is_null());
     state.recording.bus = {.published = 9, .dropped = 2, .waiting_bytes = 70, .reconnects = 3};
@@ -55,7 +55,7 @@ TEST_CASE("what became of records on their way to a bus is said, where there is 
     CHECK(bus.at("connected") == 0);
 }
 
-TEST_CASE("a stream says what came of each server, and where its page is") {
+TEST_CASE("the state of a stream has each server's records and the address of its page") {
     auto state = tw::test::sample_state();
     CHECK(json::parse(tw::web::state_json(state)).at("stream").is_null());
     state.stream = tw::web::StreamState{.name = "eu", .trouble = "no route", .records = 9};
@@ -107,7 +107,7 @@ TEST_CASE("the page loads nothing from elsewhere and turns no text into markup")
     CHECK(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"));
 }
 
-TEST_CASE("what a browser loads first is small") {
+TEST_CASE("the page's first files are small") {
     constexpr std::size_t kMost = 150'000;
     CHECK(tw::web::page_html().gzipped->size() + tw::web::page_script().gzipped->size() +
               tw::web::page_style().gzipped->size() <

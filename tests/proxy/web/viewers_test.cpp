@@ -1,4 +1,4 @@
-// Everybody who looks at the live page, and what their messages may say.
+// The live page's viewers and their messages.
 // Covers: proxy/web/record_requests.cpp, proxy/web/page_json.cpp
 #include "proxy/web/viewers.h"
 #include "tests/support/snapshot_messages.h"
@@ -19,7 +19,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// A page that may be too slow.
+/// A viewer's socket, which may be too slow.
 class FakeSocket final : public web::WebSocket {
   public:
     bool send(std::shared_ptr<const std::string> text) override {
@@ -32,7 +32,7 @@ class FakeSocket final : public web::WebSocket {
 
     void close(std::string_view why) override { reason = why; }
 
-    [[nodiscard]] std::vector<json::object> of(std::string_view kind) const {
+    [[nodiscard]] std::vector<json::object> messages_of_kind(std::string_view kind) const {
         std::vector<json::object> fitting;
         for (const json::object& message : got) {
             if (message.at("k") == json::string_view{kind.data(), kind.size()}) {
@@ -43,7 +43,7 @@ class FakeSocket final : public web::WebSocket {
     }
 
     bool stuck = false;
-    std::string reason; ///< it was closed for
+    std::string reason; ///< the reason for which the server closed the socket
     std::vector<json::object> got;
 };
 
@@ -51,78 +51,78 @@ base::Source source_of(std::size_t number) {
     return {.address = number, .v6 = false};
 }
 
-/// Takes all that is slow, and some milliseconds for each.
+/// A filter that takes some milliseconds for each line.
 bool slow_filter(std::string_view line) {
     std::this_thread::sleep_for(std::chrono::milliseconds{3});
     return line.find("slow") != std::string_view::npos;
 }
 
-struct Hall {
-    std::shared_ptr<FakeSocket> come() {
+struct ViewersFixture {
+    std::shared_ptr<FakeSocket> connect_viewer() {
         auto socket = std::make_shared<FakeSocket>();
         viewers.add_viewer(socket, {});
         return socket;
     }
 
-    /// A worker sees the next snapshot of a session.
-    void snap(std::uint32_t session = 1) {
+    /// Adds the next snapshot of a session as a worker does.
+    void add_snapshot(std::uint32_t session = 1) {
         ++tick;
         const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
-        web::Batch batch;
-        if (feed.watch.session(session)) {
+        web::ViewerBatch batch;
+        if (feed.interest.wants_session(session)) {
             batch.add({.session = session,
                        .time = std::int64_t{tick} * 20'000'000,
                        .tick = tick,
                        .rebuilt = true},
                       items.view());
         }
-        if (feed.watch.log()) {
+        if (feed.interest.wants_log()) {
             batch.lines +=
                 R"({"v":1,"type":"snapshot","session":1,"tick":)" + std::to_string(tick) + "}\n";
         }
         if (!batch.empty()) {
-            CHECK(feed.boxes[0].try_put(batch));
+            CHECK(feed.mailboxes[0].try_put(batch));
         }
-        turn();
+        update();
     }
 
-    /// Nobody fetches it.
-    void leave_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
-        web::Batch batch;
+    /// Adds a snapshot that is not fetched.
+    void add_unfetched_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
+        web::ViewerBatch batch;
         batch.add({.session = session, .tick = at, .rebuilt = true},
                   test::to_snapshot({{{4, 1}, {1, 0, 0, 0}}}).view());
-        CHECK(feed.boxes[0].try_put(batch));
+        CHECK(feed.mailboxes[0].try_put(batch));
     }
 
-    /// A world is made of three sessions.
-    void make_world(std::string line = {}) {
+    /// Adds a merged snapshot of three sessions.
+    void add_merged_snapshot(std::string line = {}) {
         ++tick;
         const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
-        web::Batch batch;
+        web::ViewerBatch batch;
         batch.add(
             {.time = std::int64_t{tick} * 20'000'000, .tick = tick, .parts = 3, .rebuilt = true},
             items.view());
         batch.world_line = std::move(line);
         batch.world_server = world_server;
-        CHECK(feed.world().try_put(batch));
-        turn();
+        CHECK(feed.world_mailbox().try_put(batch));
+        update();
     }
 
-    bool turn() {
+    bool update() {
         now += std::chrono::milliseconds{200};
-        return viewers.turn(now);
+        return viewers.update(now);
     }
 
     web::Viewers::Clock::time_point now = web::Viewers::Clock::now();
     snapshot::Tick tick = 0;
     std::string world_server;
-    web::Feed feed{1};
+    web::PageFeed feed{1};
     web::Viewers viewers{
         {.feed = &feed,
          .make_filter =
-             [](const std::string& text) -> tl::expected<web::LineFilter, web::Complaint> {
+             [](const std::string& text) -> tl::expected<web::LineFilter, web::InputError> {
              if (text == "bad") {
-                 return tl::unexpected{web::Complaint{.message = "no such key", .offset = 2}};
+                 return tl::unexpected{web::InputError{.message = "no such key", .offset = 2}};
              }
              if (text == "slow") {
                  return slow_filter;
@@ -132,16 +132,16 @@ struct Hall {
              };
          },
          .state_json = [] { return std::string{"{\"v\":1}\n"}; },
-         .snapshot_line = [](const web::SeenSnapshot& seen,
+         .snapshot_line = [](const web::InspectedSnapshot& seen,
                              const snapshot::SnapshotView&) { return std::to_string(seen.tick); }}};
 };
 
 } // namespace
 
-TEST_CASE("wishes are read, and what they cannot be is said") {
+TEST_CASE("viewers' requests are parsed, and invalid ones explained") {
     struct Row {
         std::string_view text;
-        std::string_view error; ///< empty: fine
+        std::string_view error; ///< empty if the message is valid
     };
 
     const std::string deep(10000, '[');
@@ -177,201 +177,201 @@ TEST_CASE("wishes are read, and what they cannot be is said") {
     }
 }
 
-TEST_CASE("nobody looks, nothing is watched") {
-    Hall hall;
-    CHECK_FALSE(hall.turn());
-    auto socket = hall.come();
-    CHECK(hall.turn());
-    CHECK_FALSE(hall.feed.watch.any());
+TEST_CASE("nothing is wanted without viewers") {
+    ViewersFixture fixture;
+    CHECK_FALSE(fixture.update());
+    auto socket = fixture.connect_viewer();
+    CHECK(fixture.update());
+    CHECK_FALSE(fixture.feed.interest.wants_any());
     socket->on_text(R"({"watch":1})");
-    CHECK(hall.feed.watch.session(1));
+    CHECK(fixture.feed.interest.wants_session(1));
     socket->on_text(R"({"watch":null})");
-    CHECK_FALSE(hall.feed.watch.any());
+    CHECK_FALSE(fixture.feed.interest.wants_any());
     socket->on_text(R"({"watch":1,"log":"","bytes":true})");
-    CHECK(hall.feed.watch.log());
+    CHECK(fixture.feed.interest.wants_log());
     socket.reset();
-    CHECK_FALSE(hall.turn());
-    CHECK_FALSE(hall.feed.watch.any());
+    CHECK_FALSE(fixture.update());
+    CHECK_FALSE(fixture.feed.interest.wants_any());
 }
 
-TEST_CASE("a viewer gets all there is, then what changed, and the state") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE("a viewer gets a full frame, then changes, and the state") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
     for (int i = 0; i < 4; ++i) {
-        hall.snap();
+        fixture.add_snapshot();
     }
-    const auto frames = socket->of("frame");
+    const auto frames = socket->messages_of_kind("frame");
     REQUIRE(frames.size() == 4);
     CHECK(frames[0].at("full") == true);
     CHECK(frames[1].at("full") == false);
     CHECK(frames[3].at("n") == 4);
-    CHECK_FALSE(socket->of("state").empty());
+    CHECK_FALSE(socket->messages_of_kind("state").empty());
 }
 
 TEST_CASE(
-    "whoever is too slow loses frames, counted, and gets all there is next; others lose none") {
-    Hall hall;
-    const auto slow = hall.come();
-    const auto fast = hall.come();
+    "a slow viewer's lost frames are counted and a full frame follows; other viewers lose none") {
+    ViewersFixture fixture;
+    const auto slow = fixture.connect_viewer();
+    const auto fast = fixture.connect_viewer();
     for (const auto& socket : {slow, fast}) {
         socket->on_text(R"({"watch":1,"pace":50})");
     }
-    hall.snap();
+    fixture.add_snapshot();
     slow->stuck = true;
     for (int i = 0; i < 5; ++i) {
-        hall.snap();
+        fixture.add_snapshot();
     }
     slow->stuck = false;
-    hall.snap();
-    hall.snap();
-    const auto frames = slow->of("frame");
+    fixture.add_snapshot();
+    fixture.add_snapshot();
+    const auto frames = slow->messages_of_kind("frame");
     REQUIRE(frames.size() == 3);
     CHECK(frames[1].at("full") == true);
     CHECK(frames[2].at("full") == false);
-    CHECK(fast->of("frame").size() == 8);
-    CHECK(hall.viewers.lost() >= 5);
-    hall.turn();
-    hall.turn();
-    hall.turn();
-    CHECK(slow->of("state").back().at("frames_lost").as_int64() >= 5);
+    CHECK(fast->messages_of_kind("frame").size() == 8);
+    CHECK(fixture.viewers.lost() >= 5);
+    fixture.update();
+    fixture.update();
+    fixture.update();
+    CHECK(slow->messages_of_kind("state").back().at("frames_lost").as_int64() >= 5);
 }
 
-TEST_CASE("the log is each viewer's own, and a wrong filter is told with its place") {
-    Hall hall;
-    const auto all = hall.come();
-    const auto some = hall.come();
-    const auto wrong = hall.come();
+TEST_CASE("each viewer has its own filter, and an invalid filter is reported with its position") {
+    ViewersFixture fixture;
+    const auto all = fixture.connect_viewer();
+    const auto some = fixture.connect_viewer();
+    const auto wrong = fixture.connect_viewer();
     all->on_text(R"({"log":""})");
     some->on_text(R"({"log":"\"tick\":2}"})");
     wrong->on_text(R"({"log":"bad"})");
     for (int i = 0; i < 3; ++i) {
-        hall.snap();
+        fixture.add_snapshot();
     }
     std::size_t lines = 0;
-    for (const json::object& message : all->of("log")) {
+    for (const json::object& message : all->messages_of_kind("log")) {
         lines += message.at("lines").as_array().size();
     }
     CHECK(lines == 3);
-    CHECK(some->of("log").size() == 1);
-    CHECK(wrong->of("log").empty());
-    REQUIRE(wrong->of("error").size() == 1);
-    CHECK(wrong->of("error")[0].at("message") == "no such key");
-    CHECK(wrong->of("error")[0].at("offset") == 2);
+    CHECK(some->messages_of_kind("log").size() == 1);
+    CHECK(wrong->messages_of_kind("log").empty());
+    REQUIRE(wrong->messages_of_kind("error").size() == 1);
+    CHECK(wrong->messages_of_kind("error")[0].at("message") == "no such key");
+    CHECK(wrong->messages_of_kind("error")[0].at("offset") == 2);
 }
 
-TEST_CASE("nonsense is answered, and changes nothing") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE("an invalid message gets an error and changes nothing") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
     for (int i = 0; i < 1000; ++i) {
         socket->on_text("nonsense");
     }
-    hall.snap();
-    CHECK(socket->of("frame").size() == 1);
-    CHECK(socket->of("error").size() == 1000);
+    fixture.add_snapshot();
+    CHECK(socket->messages_of_kind("frame").size() == 1);
+    CHECK(socket->messages_of_kind("error").size() == 1000);
 }
 
-TEST_CASE("a request for a snapshot waits for the next one, and not for ever") {
-    Hall hall;
+TEST_CASE("a request for a snapshot waits for the next one until a timeout") {
+    ViewersFixture fixture;
     std::vector<std::string> answers;
     const auto keep = [&](const web::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
-    hall.viewers.ask_snapshot(7, {}, keep);
-    CHECK(hall.feed.watch.session(7));
-    hall.snap(7);
+    fixture.viewers.request_snapshot(7, {}, keep);
+    CHECK(fixture.feed.interest.wants_session(7));
+    fixture.add_snapshot(7);
     REQUIRE(answers.size() == 1);
     CHECK(answers[0] == "200 1");
-    CHECK_FALSE(hall.feed.watch.any());
-    hall.viewers.ask_snapshot(8, {}, keep);
-    for (int i = 0; i < 20 && hall.turn(); ++i) {
+    CHECK_FALSE(fixture.feed.interest.wants_any());
+    fixture.viewers.request_snapshot(8, {}, keep);
+    for (int i = 0; i < 20 && fixture.update(); ++i) {
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
 }
 
-TEST_CASE("what was there when somebody asked is not the next snapshot, though others look at it") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE(
+    "a snapshot from before the request does not answer it, even if viewers watch the session") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":7,"pace":50})");
-    hall.snap(7);
-    hall.leave_snapshot(7, 50); // on its way, and older than the question
+    fixture.add_snapshot(7);
+    fixture.add_unfetched_snapshot(7, 50); // added before the request, fetched after it
     std::vector<std::string> answers;
     const auto keep = [&](const web::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
-    hall.viewers.ask_snapshot(7, {}, keep);
-    hall.turn();
+    fixture.viewers.request_snapshot(7, {}, keep);
+    fixture.update();
     CHECK(answers.empty());
-    hall.snap(7);
+    fixture.add_snapshot(7);
     CHECK(answers.size() == 1);
 }
 
-TEST_CASE(
-    "a log with too much at once gives the newest lines, and says how many there were before") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE("too many log lines at once are cut to the newest, and the rest is counted as lost") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"log":""})");
     const std::string filler(10000, 'x');
-    web::Batch batch;
+    web::ViewerBatch batch;
     for (int i = 0; i < 60; ++i) {
         batch.lines += R"({"line":)" + std::to_string(i) + R"(,"filler":")" + filler + "\"}\n";
     }
-    batch.lost_lines = 5; // that the worker had no room for
-    CHECK(hall.feed.boxes[0].try_put(batch));
-    hall.turn();
-    REQUIRE(socket->of("log").size() == 1);
-    const json::object log = socket->of("log")[0];
+    batch.lost_lines = 5; // lines for which the worker had no room
+    CHECK(fixture.feed.mailboxes[0].try_put(batch));
+    fixture.update();
+    REQUIRE(socket->messages_of_kind("log").size() == 1);
+    const json::object log = socket->messages_of_kind("log")[0];
     const json::array& lines = log.at("lines").as_array();
     CHECK(lines.size() > 20);
     CHECK(lines.back().at("line") == 59);
     CHECK(log.at("lost").to_number<std::size_t>() == 65 - lines.size());
-    // Neither is told twice, and who comes later has lost nothing.
-    hall.snap();
-    CHECK(socket->of("log").back().at("lost").as_int64() == 0);
-    const auto later = hall.come();
-    hall.turn();
-    hall.turn();
-    hall.turn();
-    CHECK(later->of("state").back().at("frames_lost").as_int64() == 0);
-    CHECK(socket->of("state").back().at("frames_lost").as_int64() == 0);
+    // No loss is reported twice, and a later viewer has lost nothing.
+    fixture.add_snapshot();
+    CHECK(socket->messages_of_kind("log").back().at("lost").as_int64() == 0);
+    const auto later = fixture.connect_viewer();
+    fixture.update();
+    fixture.update();
+    fixture.update();
+    CHECK(later->messages_of_kind("state").back().at("frames_lost").as_int64() == 0);
+    CHECK(socket->messages_of_kind("state").back().at("frames_lost").as_int64() == 0);
 }
 
-TEST_CASE("lines that a viewer was too slow for are told of with the next it gets") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE("lines lost for a slow viewer are reported with its next message") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"log":""})");
     socket->stuck = true;
     for (int i = 0; i < 3; ++i) {
-        hall.snap();
+        fixture.add_snapshot();
     }
     socket->stuck = false;
-    hall.snap();
-    REQUIRE(socket->of("log").size() == 1);
-    CHECK(socket->of("log")[0].at("lost").as_int64() == 3);
-    CHECK(socket->of("log")[0].at("lines").as_array().size() == 1);
+    fixture.add_snapshot();
+    REQUIRE(socket->messages_of_kind("log").size() == 1);
+    CHECK(socket->messages_of_kind("log")[0].at("lost").as_int64() == 3);
+    CHECK(socket->messages_of_kind("log")[0].at("lines").as_array().size() == 1);
 }
 
-TEST_CASE("records that are too much for an answer are the newest") {
-    Hall hall;
+TEST_CASE("a response that would be too long has the newest records") {
+    ViewersFixture fixture;
     std::vector<std::string> bodies;
-    hall.viewers.ask_records(
+    fixture.viewers.request_records(
         {}, std::chrono::milliseconds{100}, 1000, {},
         [&](const web::Response& response) { bodies.push_back(response.body); });
     const std::string filler(10000, 'x');
     for (int part = 0; part < 3; ++part) {
-        web::Batch batch;
+        web::ViewerBatch batch;
         for (int i = 0; i < 60; ++i) {
             batch.lines +=
                 R"({"line":)" + std::to_string(part * 60 + i) + R"(,"filler":")" + filler + "\"}\n";
         }
-        CHECK(hall.feed.boxes[0].try_put(batch));
+        CHECK(fixture.feed.mailboxes[0].try_put(batch));
         if (part < 2) {
-            hall.viewers.turn(hall.now); // the time has not come
+            fixture.viewers.update(fixture.now); // the responses are not due yet
         } else {
             for (int i = 0; i < 100 && bodies.empty(); ++i) {
-                hall.turn();
+                fixture.update();
             }
         }
     }
@@ -381,136 +381,138 @@ TEST_CASE("records that are too much for an answer are the newest") {
     CHECK(bodies[0].find("\"line\":0,") == std::string::npos);
 }
 
-TEST_CASE("the world of all is watched like a session, and asked for as a line") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE("merged snapshots can be watched like a session and requested as a line") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":"all","pace":50})");
-    CHECK(hall.feed.watch.world());
-    CHECK_FALSE(hall.feed.watch.world_line());
-    hall.make_world();
-    REQUIRE(socket->of("frame").size() == 1);
-    CHECK(socket->of("frame")[0].at("session") == 0);
-    CHECK(socket->of("frame")[0].at("bars").at(0).at(5) == 3);
+    CHECK(fixture.feed.interest.wants_world());
+    CHECK_FALSE(fixture.feed.interest.wants_world_line());
+    fixture.add_merged_snapshot();
+    REQUIRE(socket->messages_of_kind("frame").size() == 1);
+    CHECK(socket->messages_of_kind("frame")[0].at("session") == 0);
+    CHECK(socket->messages_of_kind("frame")[0].at("bars").at(0).at(5) == 3);
 
     std::vector<std::string> answers;
     const auto keep = [&](const web::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
-    hall.viewers.ask_snapshot(0, {}, keep);
-    CHECK(hall.feed.watch.world_line());
-    hall.make_world("the world");
+    fixture.viewers.request_snapshot(0, {}, keep);
+    CHECK(fixture.feed.interest.wants_world_line());
+    fixture.add_merged_snapshot("the world");
     CHECK(answers == std::vector<std::string>{"200 the world"});
-    CHECK_FALSE(hall.feed.watch.world_line());
-    hall.make_world("a line that nobody asked for");
-    hall.viewers.ask_snapshot(0, {}, keep);
+    CHECK_FALSE(fixture.feed.interest.wants_world_line());
+    fixture.add_merged_snapshot("a line that nobody asked for");
+    fixture.viewers.request_snapshot(0, {}, keep);
     for (int i = 0; i < 20 && answers.size() < 2; ++i) {
-        hall.turn();
+        fixture.update();
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
 }
 
-TEST_CASE("no request takes the picture from a viewer, however many look and ask") {
-    Hall hall;
+TEST_CASE("the watched sessions suffice for the most viewers and requests") {
+    ViewersFixture fixture;
     std::vector<std::shared_ptr<FakeSocket>> sockets;
     constexpr auto kViewers = static_cast<std::uint32_t>(web::Viewers::kMaxViewers);
     for (std::uint32_t i = 0; i < kViewers; ++i) {
-        sockets.push_back(hall.come());
+        sockets.push_back(fixture.connect_viewer());
         sockets.back()->on_text(R"({"watch":)" + std::to_string(101 + i) + '}');
     }
     for (std::uint32_t i = 0; i < web::Viewers::kMaxWaiting; ++i) {
-        hall.viewers.ask_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
-        CHECK(hall.feed.watch.session(1 + i));
+        fixture.viewers.request_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
+        CHECK(fixture.feed.interest.wants_session(1 + i));
     }
     for (std::uint32_t i = 0; i < kViewers; ++i) {
-        CHECK(hall.feed.watch.session(101 + i));
+        CHECK(fixture.feed.interest.wants_session(101 + i));
     }
 }
 
-TEST_CASE("one peer leaves places to wait for others") {
-    Hall hall;
+TEST_CASE("one peer cannot use all places of waiting requests") {
+    ViewersFixture fixture;
     std::vector<unsigned> answers;
     const auto keep = [&](const web::Response& response) { answers.push_back(response.status); };
     for (std::size_t i = 0; i < web::Viewers::kMaxWaitingOfPeer; ++i) {
-        hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
-        hall.viewers.ask_snapshot(1, source_of(1), keep);
+        fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
+        fixture.viewers.request_snapshot(1, source_of(1), keep);
     }
     CHECK(answers.empty());
-    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
-    hall.viewers.ask_snapshot(1, source_of(1), keep);
+    fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
+    fixture.viewers.request_snapshot(1, source_of(1), keep);
     CHECK(answers == std::vector<unsigned>{503, 503});
-    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
-    hall.viewers.ask_snapshot(1, source_of(2), keep);
+    fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
+    fixture.viewers.request_snapshot(1, source_of(2), keep);
     CHECK(answers.size() == 2);
 }
 
-TEST_CASE("who came by a token goes when it is another one; who needed none stays") {
-    Hall hall;
-    const auto free = hall.come();
+TEST_CASE("a new token disconnects the viewers that used the old one, and no others") {
+    ViewersFixture fixture;
+    const auto free = fixture.connect_viewer();
     const auto before = std::make_shared<FakeSocket>();
     const auto after = std::make_shared<FakeSocket>();
-    hall.viewers.add_viewer(before, {}, 1);
-    hall.viewers.add_viewer(after, {}, 2);
-    hall.viewers.disconnect_other_tokens(2);
+    fixture.viewers.add_viewer(before, {}, 1);
+    fixture.viewers.add_viewer(after, {}, 2);
+    fixture.viewers.disconnect_other_tokens(2);
     CHECK(free->reason.empty());
     CHECK(before->reason == "the token was changed");
     CHECK(after->reason.empty());
 }
 
-TEST_CASE("viewers are told whose world is shown") {
-    Hall hall;
-    const auto socket = hall.come();
+TEST_CASE("viewers get the name of the server whose merged snapshots are shown") {
+    ViewersFixture fixture;
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":"all","pace":50})");
-    hall.turn();
-    CHECK(socket->of("state").back().at("world_server").is_null());
-    hall.world_server = "ctf \"1\"";
-    hall.make_world();
-    CHECK(socket->of("state").back().at("world_server") == "ctf \"1\"");
-    hall.world_server = "";
-    hall.make_world();
-    CHECK(socket->of("state").back().at("world_server").is_null());
+    fixture.update();
+    CHECK(socket->messages_of_kind("state").back().at("world_server").is_null());
+    fixture.world_server = "ctf \"1\"";
+    fixture.add_merged_snapshot();
+    CHECK(socket->messages_of_kind("state").back().at("world_server") == "ctf \"1\"");
+    fixture.world_server = "";
+    fixture.add_merged_snapshot();
+    CHECK(socket->messages_of_kind("state").back().at("world_server").is_null());
 }
 
-TEST_CASE("what was left when nobody looked is not shown to who comes") {
-    Hall hall;
+TEST_CASE("stale data is not sent to a new viewer") {
+    ViewersFixture fixture;
     const std::vector<std::uint32_t> old{1};
-    hall.feed.watch.set(old, false, false);
-    hall.leave_snapshot();
-    hall.feed.watch.set({}, false, false);
-    const auto socket = hall.come();
+    fixture.feed.interest.set(old, false, false);
+    fixture.add_unfetched_snapshot();
+    fixture.feed.interest.set({}, false, false);
+    const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
-    hall.turn();
-    CHECK(socket->of("frame").empty());
-    hall.snap();
-    CHECK(socket->of("frame").size() == 1);
+    fixture.update();
+    CHECK(socket->messages_of_kind("frame").empty());
+    fixture.add_snapshot();
+    CHECK(socket->messages_of_kind("frame").size() == 1);
 }
 
-TEST_CASE("records are gathered while somebody asks, the newest win, and waiting places are few") {
-    Hall hall;
+TEST_CASE(
+    "records are collected while a request waits; the newest are kept, and few requests may wait") {
+    ViewersFixture fixture;
     std::vector<std::string> bodies;
     const auto keep = [&](const web::Response& response) { bodies.push_back(response.body); };
-    hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, {}, keep);
+    fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, {}, keep);
     for (int i = 0; i < 4; ++i) {
-        hall.snap();
+        fixture.add_snapshot();
     }
     CHECK(bodies.empty());
-    hall.turn();
-    hall.turn();
+    fixture.update();
+    fixture.update();
     REQUIRE(bodies.size() == 1);
     CHECK(bodies[0].find("\"tick\":3}\n") != std::string::npos);
     CHECK(bodies[0].find("\"tick\":4}\n") != std::string::npos);
     CHECK(bodies[0].find("\"tick\":2}\n") == std::string::npos);
     bodies.clear();
     for (std::size_t i = 0; i < web::Viewers::kMaxWaiting + 3; ++i) {
-        hall.viewers.ask_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8), keep);
+        fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8),
+                                        keep);
     }
     CHECK(bodies.size() == 3);
-    hall.viewers.clear();
+    fixture.viewers.clear();
     CHECK(bodies.size() == 3);
-    CHECK_FALSE(hall.feed.watch.any());
+    CHECK_FALSE(fixture.feed.interest.wants_any());
 }
 
-TEST_CASE("the log keeps the latest lines, up to so many bytes") {
+TEST_CASE("the log keeps the latest lines up to a number of bytes") {
     web::LogRing log;
     const std::string line = std::string(1000, 'x') + '\n';
     const std::string lines = line + line;
@@ -528,7 +530,7 @@ TEST_CASE("the log keeps the latest lines, up to so many bytes") {
     CHECK(kept.size() * 1000 > web::LogRing::kMaxBytes / 2);
     seen = 19'998;
     CHECK(log.find_lines(seen, {}, kNever).size() == 2);
-    // When the time is over, one at a time.
+    // Each request times out on its own.
     seen = 19'990;
     CHECK(log.find_lines(seen, {}, {}).size() == 1);
     CHECK(seen == 19'991);
@@ -537,10 +539,10 @@ TEST_CASE("the log keeps the latest lines, up to so many bytes") {
     CHECK(seen == 19'992);
 }
 
-TEST_CASE("whose filter takes long waits longer himself, and gets all in the end") {
-    Hall hall;
-    const auto slow = hall.come();
-    const auto quick = hall.come();
+TEST_CASE("a slow filter delays only its own viewer, who gets all lines in the end") {
+    ViewersFixture fixture;
+    const auto slow = fixture.connect_viewer();
+    const auto quick = fixture.connect_viewer();
     slow->on_text(R"({"log":"slow"})");
     quick->on_text(R"({"log":"tick"})");
     std::size_t answered = 0;
@@ -549,32 +551,32 @@ TEST_CASE("whose filter takes long waits longer himself, and gets all in the end
         ++answered;
         answer = response;
     };
-    hall.viewers.ask_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
-    web::Batch batch;
-    constexpr std::size_t kLines = 100; // of some milliseconds each
+    fixture.viewers.request_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
+    web::ViewerBatch batch;
+    constexpr std::size_t kLines = 100; // the filter takes some milliseconds for each
     for (std::size_t i = 0; i < kLines; ++i) {
         batch.lines += R"({"tick":)" + std::to_string(i) +
                        R"(,"slow":true})"
                        "\n";
     }
-    REQUIRE(hall.feed.boxes[0].try_put(batch));
+    REQUIRE(fixture.feed.mailboxes[0].try_put(batch));
     const auto lines_of = [](const FakeSocket& socket) {
         std::size_t lines = 0;
-        for (const json::object& message : socket.of("log")) {
+        for (const json::object& message : socket.messages_of_kind("log")) {
             lines += message.at("lines").as_array().size();
             CHECK(message.at("lost").as_int64() == 0);
         }
         return lines;
     };
     for (int i = 0; i < 20 && lines_of(*quick) < kLines; ++i) {
-        hall.turn();
+        fixture.update();
     }
     CHECK(lines_of(*quick) == kLines);
     CHECK(lines_of(*slow) < kLines);
     for (std::size_t i = 0; i < 2 * kLines && (lines_of(*slow) < kLines || answered == 0); ++i) {
-        hall.turn();
+        fixture.update();
     }
     CHECK(lines_of(*slow) == kLines);
     CHECK(answered == 1);
-    CHECK(answer.status == 503); // it had no more time than that
+    CHECK(answer.status == 503); // filtering took too long
 }

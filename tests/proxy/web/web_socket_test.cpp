@@ -1,4 +1,4 @@
-// WebSockets of the live page on a real server: who may open one, hostile frames, slow readers, many.
+// WebSockets of the live page on a real server: access, hostile frames, slow readers, many viewers.
 // Covers: proxy/web/http_stream.cpp, proxy/web/gzip.cpp, proxy/web/api.cpp
 
 #include "proxy/web/admin.h"
@@ -36,7 +36,7 @@ namespace {
 const std::string kToken = "correct-horse-battery-staple";
 constexpr const char* kTokenInHex = "636f72726563742d686f7273652d626174746572792d737461706c65";
 
-/// A run of one session that shows something new each time it is asked.
+/// A run with one session and a new snapshot at every update.
 struct Page {
     explicit Page(std::string on = "127.0.0.1") : address{std::move(on)} { admin.start(); }
 
@@ -52,10 +52,10 @@ struct Page {
     Page(Page&&) = delete;
     Page& operator=(Page&&) = delete;
 
-    /// From now on a worker sees snapshots of session 1, large ones, of which some changes.
+    /// Makes a worker add large snapshots of session 1, which differ a little.
     void play() {
         worker = std::thread{[this] {
-            web::Batch batch;
+            web::ViewerBatch batch;
             test::Items items;
             for (std::uint16_t id = 0; id < 900; ++id) {
                 items[{9, id}] = std::vector<std::int32_t>(10, 1'000'000);
@@ -64,13 +64,13 @@ struct Page {
                 for (std::uint16_t id = 0; id < 40; ++id) {
                     items[{9, id}][0] = tick;
                 }
-                if (feed.watch.session(1)) {
+                if (feed.interest.wants_session(1)) {
                     batch.add({.session = 1,
                                .time = std::int64_t{tick} * 20'000'000,
                                .tick = tick,
                                .rebuilt = true},
                               test::to_snapshot(items).view());
-                    if (feed.boxes[0].try_put(batch)) {
+                    if (feed.mailboxes[0].try_put(batch)) {
                         batch.clear();
                     }
                 }
@@ -79,22 +79,22 @@ struct Page {
         }};
     }
 
-    web::Feed feed{1};
+    web::PageFeed feed{1};
     std::atomic<bool> ending{false};
     std::atomic<std::size_t> servers{0};
     std::thread worker;
     std::string address;
-    std::vector<web::Listening> listening = [this] {
-        std::vector<web::Listening> one;
+    std::vector<web::ListeningSocket> listening = [this] {
+        std::vector<web::ListeningSocket> one;
         one.emplace_back(web::HttpAddress{.address = address});
         return one;
     }();
-    web::Admin admin{
+    web::AdminServer admin{
         {.access = {.token = kToken}},
         listening,
         {.state =
              [this] {
-                 web::State state = test::sample_state();
+                 web::RunState state = test::sample_state();
                  state.servers.resize(servers);
                  return state;
              },
@@ -105,27 +105,28 @@ struct Page {
          .api = {.map = [](std::uint32_t) { return nullptr; },
                  .keys_json = [] { return std::string{"{}"}; },
                  .make_filter =
-                     [](const std::string& text) -> tl::expected<web::LineFilter, web::Complaint> {
+                     [](const std::string& text) -> tl::expected<web::LineFilter, web::InputError> {
                      if (text == "a b") {
                          return [](std::string_view) { return true; };
                      }
-                     return tl::unexpected{web::Complaint{.message = "no", .offset = 3}};
+                     return tl::unexpected{web::InputError{.message = "no", .offset = 3}};
                  }},
          .view = {.feed = &feed,
-                  .snapshot_line = [](const web::SeenSnapshot&, const snapshot::SnapshotView&) {
+                  .snapshot_line = [](const web::InspectedSnapshot&,
+                                      const snapshot::SnapshotView&) {
                       return std::string{"{}\n"};
                   }}}};
 
     [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
 };
 
-/// A client that speaks WebSocket properly; what it says may be anything.
+/// A WebSocket client that can send any text.
 struct Client {
     explicit Client(std::uint16_t port, bool small = false,
                     const asio::ip::address_v4& from = asio::ip::address_v4::loopback()) {
         auto& lowest = beast::get_lowest_layer(socket);
         lowest.open(asio::ip::tcp::v4());
-        if (small) { // the system keeps little for who does not read
+        if (small) { // a small buffer, so that unread data fills it soon
             lowest.set_option(asio::socket_base::receive_buffer_size{4096});
         }
         lowest.bind({from, 0});
@@ -153,7 +154,7 @@ struct Client {
         }
     }
 
-    /// The server has said goodbye, or just gone.
+    /// True once the server has closed the connection.
     bool ends() {
         beast::flat_buffer buffer;
         boost::system::error_code error;
@@ -182,7 +183,7 @@ std::string upgrade(std::uint16_t port, const std::string& headers,
 
 } // namespace
 
-TEST_CASE("only our own page may open a socket, and only where they are") {
+TEST_CASE("only our own page may open a WebSocket, and only at /api/live") {
     const Page page;
     const std::uint16_t port = page.port();
     const std::string here = "localhost:" + std::to_string(port);
@@ -199,7 +200,7 @@ TEST_CASE("only our own page may open a socket, and only where they are") {
     CHECK(upgrade(port, "Host: " + here + "\r\n", "/api/state") == "HTTP/1.1 404 Not Found");
 }
 
-TEST_CASE("the token comes as a subprotocol") {
+TEST_CASE("the token may be sent as a subprotocol") {
     CHECK(web::token_in_protocols("twscope.live.1, bearer." + std::string{kTokenInHex}) == kToken);
     CHECK(web::token_in_protocols("bearer." + std::string{kTokenInHex} + ", other") == kToken);
     for (const auto* const none : {"", "twscope.live.1", "bearer.", "bearer.zz", "bearer.6G"}) {
@@ -208,7 +209,7 @@ TEST_CASE("the token comes as a subprotocol") {
     }
 }
 
-TEST_CASE("a subprotocol is answered only to who asks for it") {
+TEST_CASE("the response names a subprotocol only if the client requested it") {
     for (const auto* const none : {"", "other", "twscope.live.10", "xtwscope.live.1", ","}) {
         CAPTURE(none);
         CHECK_FALSE(web::asks_for_protocol(none, web::kLiveProtocol));
@@ -232,7 +233,7 @@ TEST_CASE("a subprotocol is answered only to who asks for it") {
               .find("Sec-WebSocket-Protocol: twscope.live.1") != std::string::npos);
 }
 
-TEST_CASE("a viewer is shown what it asks for") {
+TEST_CASE("a viewer gets what it requests") {
     Page page;
     page.play();
     Client client{page.port()};
@@ -244,7 +245,7 @@ TEST_CASE("a viewer is shown what it asks for") {
     CHECK(client.hear("state").at("state").at("viewers") == 1);
 }
 
-TEST_CASE("another token ends the viewers that came by the one before, and no others") {
+TEST_CASE("a new token disconnects viewers that used the old one, and no others") {
     Page far{"0.0.0.0"};
     Page near;
     Client by_token{far.port()};
@@ -262,7 +263,7 @@ TEST_CASE("another token ends the viewers that came by the one before, and no ot
     std::ignore = by_loopback.hear("state");
 }
 
-TEST_CASE("hostile frames end the connection they came by, and nothing else") {
+TEST_CASE("hostile WebSocket frames close only their own connection") {
     Page page;
     page.play();
     Client watching{page.port()};
@@ -284,7 +285,7 @@ TEST_CASE("hostile frames end the connection they came by, and nothing else") {
     CHECK(unmasked.ends());
 
     Client reserved{page.port()};
-    // A whole header: what is cut is waited for.
+    // A complete header, because the server waits for the rest of an incomplete one.
     asio::write(beast::get_lowest_layer(reserved.socket), asio::buffer(std::string(14, '\xff')),
                 ignored);
     CHECK(reserved.ends());
@@ -294,7 +295,7 @@ TEST_CASE("hostile frames end the connection they came by, and nothing else") {
     beast::get_lowest_layer(gone.socket).close();
 
     Client nonsense{page.port()};
-    nonsense.say("\xc3\x28"); // no UTF-8
+    nonsense.say("\xc3\x28"); // invalid UTF-8
     CHECK(nonsense.ends());
 
     CHECK(watching.hear("frame").at("session") == 1);
@@ -302,7 +303,7 @@ TEST_CASE("hostile frames end the connection they came by, and nothing else") {
 }
 
 TEST_CASE(
-    "twenty look, one of them reads nothing: the others miss nothing, and memory has a bound") {
+    "one of twenty viewers reads nothing: the others miss nothing, and memory stays bounded") {
     Page page;
     page.play();
     Client stuck{page.port(), true};
@@ -326,11 +327,11 @@ TEST_CASE(
     const std::string state = test::body_of(test::get(page.port(), "/api/state"));
     const json::object counted = json::parse(state).as_object();
     CHECK(counted.at("viewers") == 20);
-    // What is kept for it: its queue, and what the system takes.
+    // Only its queue and the system's buffer may hold data for it.
     CHECK(counted.at("viewers_lost").as_int64() > 0);
 }
 
-// Under the thread sanitizer, it takes longer to make such a state than until the next one is due.
+// Under the thread sanitizer, making such a state takes longer than the interval between states.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define TW_SLOW_STATE
@@ -342,30 +343,30 @@ constexpr bool kSlowState = true;
 constexpr bool kSlowState = false;
 #endif
 
-TEST_CASE("a state longer than the queue reaches who reads" * doctest::skip(kSlowState)) {
+TEST_CASE("a state longer than the queue reaches a viewer that reads" * doctest::skip(kSlowState)) {
     Page page;
     page.servers = 5000;
     Client client{page.port()};
-    for (int i = 0; i < 2; ++i) { // the queue is as empty behind it
+    for (int i = 0; i < 2; ++i) { // the queue is empty again after the first state
         const json::object state = client.hear("state");
         CHECK(state.at("state").at("servers").as_array().size() == page.servers);
         CHECK(json::serialize(state).size() > web::WebSocket::kMaxQueuedBytes);
     }
 }
 
-TEST_CASE("one too many is refused, and room is made by who goes") {
+TEST_CASE("a viewer beyond the limit is refused until another one leaves") {
     Page page;
     std::vector<std::unique_ptr<Client>> clients;
     const auto come = [&](const asio::ip::address_v4& from) {
         clients.push_back(std::make_unique<Client>(page.port(), false, from));
-        clients.back()->hear("state"); // it is inside
+        clients.back()->hear("state"); // the viewer is admitted
     };
     const auto own = asio::ip::address_v4::loopback();
     const auto other = asio::ip::make_address_v4("127.0.0.2");
     while (clients.size() < web::Viewers::kMaxOfPeer) {
         come(own);
     }
-    CHECK_THROWS(Client{page.port()}); // the rest is for others
+    CHECK_THROWS(Client{page.port()}); // the other places are for other peers
     while (clients.size() < web::Viewers::kMaxViewers) {
         come(other);
     }
@@ -382,7 +383,7 @@ TEST_CASE("one too many is refused, and room is made by who goes") {
     }
 }
 
-TEST_CASE("scripts ask for the same, and mistakes are named") {
+TEST_CASE("scripts can request snapshots and records, and invalid requests are explained") {
     struct Row {
         std::string path;
         std::string_view status;
@@ -421,7 +422,7 @@ TEST_CASE("scripts ask for the same, and mistakes are named") {
     }
 }
 
-TEST_CASE("answers are compressed for who takes them so") {
+TEST_CASE("responses are compressed for clients that accept gzip") {
     const Page page;
     const std::string plain = test::body_of(test::get(page.port(), "/page.js"));
     const std::string packed =

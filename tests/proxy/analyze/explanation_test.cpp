@@ -34,9 +34,9 @@ Explanation told(const std::vector<std::string>& records,
 
 } // namespace
 
-TEST_CASE("a page tells what came, why it was refused, the item, the bytes and where to look") {
+TEST_CASE("an explanation has the events, the reason, the item, the bytes and advice") {
     const Explanation story = told(kRecords);
-    REQUIRE(story.found());
+    REQUIRE(story.has_finding());
     CHECK(explanation_text(story) ==
           R"(snapshot.crc_mismatch
 session 1, 127.0.0.1:5 at 127.0.0.1:8303, 0.6+ddnet, map dm1, tick 12
@@ -79,8 +79,7 @@ Where to look
 )");
 }
 
-TEST_CASE(
-    "where the item is not known, candidates are listed, and the likeliest is called a guess") {
+TEST_CASE("if the item is unknown, candidates are listed, and the likeliest is called a guess") {
     const std::string candidates =
         R"("candidates":{"count":7,"likeliest":[{"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004},{"item":{"type":"","type_id":40,"id":7}},7]})";
     std::vector<std::string> records = kRecords;
@@ -107,21 +106,20 @@ TEST_CASE(
         CHECK(text.find("marked") == std::string::npos);
         CHECK(text.find("  0000  00 01 00\n") != std::string::npos);
     }
-    // A finding that named an item, and an explanation that is less sure.
+    // The finding names an item, and its explanation is less certain.
     records[3] = kRecords[3];
     const std::string text = explanation_text(told(records));
     CHECK(text.find("\nThe item, if") != std::string::npos);
     CHECK(text.find("marked") == std::string::npos);
 
-    // The byte of the likeliest candidate, where the records name it.
+    // The byte of the likeliest candidate, if the records name the byte.
     records[6].insert(records[6].size() - 1, R"(,"offset":4,"part":0,"hex":"0001000903a0")");
     CHECK(explanation_text(told(records))
               .find("The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
                     "  0000  00 01 00 09[03]a0\n") != std::string::npos);
 }
 
-TEST_CASE(
-    "the only candidate is not a list, and an item in no other snapshot is said to be in none") {
+TEST_CASE("a single candidate is no list, and an item in no other snapshot is described as such") {
     std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
     const auto with = [&](const std::string& candidate) {
         records[3] =
@@ -140,7 +138,7 @@ TEST_CASE(
           std::string::npos);
 }
 
-TEST_CASE("a long dump is cut around the marked byte, and says how much is left") {
+TEST_CASE("a long dump is cut around the marked byte and says how much is left out") {
     std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
     std::string bytes;
     for (int i = 0; i < 120; ++i) {
@@ -156,7 +154,7 @@ TEST_CASE("a long dump is cut around the marked byte, and says how much is left"
     CHECK(text.find("  … 54 more bytes; the JSON has all in hex\n") != std::string::npos);
 }
 
-TEST_CASE("what the client acknowledged is held against what was rejected") {
+TEST_CASE("the client's acknowledgements are compared with the rejected snapshots") {
     struct Row {
         std::string_view name;
         int acknowledged;
@@ -181,7 +179,7 @@ TEST_CASE("what the client acknowledged is held against what was rejected") {
               .find("No later input of the client was seen") != std::string::npos);
 }
 
-TEST_CASE("no byte is marked outside those that are printed") {
+TEST_CASE("only a printed byte is marked") {
     std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
     const std::string mark = R"("offset":4,)";
     for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
@@ -194,7 +192,7 @@ TEST_CASE("no byte is marked outside those that are printed") {
     }
 }
 
-TEST_CASE("a finding's numbers are named for what they are") {
+TEST_CASE("the numbers of a finding are explained") {
     struct Row {
         std::string_view finding;
         std::string_view said;
@@ -221,18 +219,18 @@ TEST_CASE("a finding's numbers are named for what they are") {
         const std::string text = explanation_text(told(records));
         CHECK(text.find(row.said) != std::string::npos);
         CHECK(text.find("The item: character 3") != std::string::npos);
-        CHECK(text.find("       rejected") == std::string::npos); // nothing was
+        CHECK(text.find("       rejected") == std::string::npos); // no snapshot was rejected
     }
 }
 
-TEST_CASE("a story is of the session and the tick that were asked for") {
-    CHECK_FALSE(told(kRecords, {.session = 2}).found());
-    CHECK_FALSE(told(kRecords, {.tick = 14}).found());
-    CHECK(told(kRecords, {.session = 1, .tick = 12}).found());
-    CHECK_FALSE(told({}).found());
+TEST_CASE("the finding of the requested session and tick is explained") {
+    CHECK_FALSE(told(kRecords, {.session = 2}).has_finding());
+    CHECK_FALSE(told(kRecords, {.tick = 14}).has_finding());
+    CHECK(told(kRecords, {.session = 1, .tick = 12}).has_finding());
+    CHECK_FALSE(told({}).has_finding());
 }
 
-TEST_CASE("a story ends where another run begins in the same recording") {
+TEST_CASE("an explanation ends when another run begins in the recording") {
     const std::vector<std::string> first{kRecords.begin(), kRecords.begin() + 4};
     const std::string alone = explanation_text(told(first));
     const auto again = [&](const std::string& open) {
@@ -244,17 +242,17 @@ TEST_CASE("a story ends where another run begins in the same recording") {
     const std::string open =
         R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
     CHECK(again(open + "}") == alone);
-    // What a segment of the same run repeats at its begin.
+    // Records that another segment of the same run repeats at its start.
     CHECK(again(open + R"(,"again":true})").find("snapshot 14 on 10") != std::string::npos);
 
-    // And nothing of the run before stands in front of a finding.
+    // No event of the previous run precedes a finding.
     std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
     records.push_back(open + "}");
     records.push_back(kRecords[3]);
     CHECK(explanation_text(told(records)).find("snapshot 10") == std::string::npos);
 }
 
-TEST_CASE("an error goes before the warnings that came first") {
+TEST_CASE("an error is explained rather than an earlier warning") {
     std::vector<std::string> records{
         R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
     CHECK(told(records).finding().at("id").as_string() == "snapshot.unknown_base");
@@ -266,7 +264,8 @@ TEST_CASE("an error goes before the warnings that came first") {
     CHECK(story.after_tick() == 14);
 }
 
-TEST_CASE("a finding that names the cause goes before the errors that follow from it") {
+TEST_CASE(
+    "a finding that names the cause is explained rather than the errors that follow from it") {
     const auto finding = [](const std::string& id, int tick, const std::string& name = {}) {
         return R"({"t":"","type":"finding","session":1,"severity":"error","id":")" + id +
                R"(","name":")" + name + R"(","tick":)" + std::to_string(tick) + "}";
@@ -298,7 +297,7 @@ TEST_CASE("a finding that names the cause goes before the errors that follow fro
     CHECK(explanation_text(told({first})).find("Also reported") == std::string::npos);
 }
 
-TEST_CASE("each type of another size is told, the others with their place") {
+TEST_CASE("each type of a different size is named, with the session and tick of the others") {
     const auto finding = [](const std::string& item) {
         return R"({"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.size_differs","tick":3,"value":5,"limit":4,"item":)" +
                item + "}";
@@ -314,7 +313,7 @@ TEST_CASE("each type of another size is told, the others with their place") {
     CHECK(text.find("of pickup") == std::string::npos);
 }
 
-TEST_CASE("where there is information only, its number and how to see it are told") {
+TEST_CASE("if there are only information findings, their number and how to see them are printed") {
     std::vector<std::string> records;
     for (const std::string tick : {"7", "9"}) {
         records.push_back(
@@ -332,7 +331,8 @@ TEST_CASE("where there is information only, its number and how to see it are tol
     CHECK_FALSE(told(records, {.session = 2}).lacks_session());
 }
 
-TEST_CASE("datagrams of a capture are named, and where the marked byte is in them") {
+TEST_CASE(
+    "the explanation of a capture names the datagrams and the marked byte's position in them") {
     struct Row {
         std::string_view name;
         bool compressed;
@@ -372,7 +372,7 @@ TEST_CASE("datagrams of a capture are named, and where the marked byte is in the
     }
 }
 
-TEST_CASE("where the one asked for is not there, the first of the others are listed") {
+TEST_CASE("if the requested finding does not exist, the first other findings are listed") {
     std::vector<std::string> records;
     for (int tick = 1; tick <= 20; ++tick) {
         for (const std::string id :
@@ -382,11 +382,11 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
         }
     }
     const Explanation story = told(records, {.session = 4});
-    CHECK_FALSE(story.found());
-    CHECK(story.num_choices() == 20);
-    REQUIRE(story.choices().size() == 12);
-    CHECK(story.choices().front() ==
-          Explanation::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
+    CHECK_FALSE(story.has_finding());
+    CHECK(story.num_explainable() == 20);
+    REQUIRE(story.explainable_findings().size() == 12);
+    CHECK(story.explainable_findings().front() ==
+          Explanation::ExplainableFinding{.session = 3, .tick = 1, .id = "snapshot.size_change"});
     const std::string text = explainable_findings_text(story);
     CHECK(text.starts_with(
         "Nothing to explain: no finding about snapshots of session 4.\nOthers are:\n"
@@ -394,7 +394,7 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
     CHECK(text.ends_with("  and 8 more\n"));
 }
 
-TEST_CASE("records that are none, cut or hostile do no harm") {
+TEST_CASE("invalid, truncated and hostile lines do no harm") {
     std::mt19937 random{41};
     for (int round = 0; round < 300; ++round) {
         Explanation story{{}};
@@ -407,7 +407,7 @@ TEST_CASE("records that are none, cut or hostile do no harm") {
             }
             story.on_line(line);
         }
-        if (story.found()) {
+        if (story.has_finding()) {
             CHECK_FALSE(explanation_text(story).empty());
         }
     }

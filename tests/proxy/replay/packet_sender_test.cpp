@@ -31,7 +31,7 @@ struct Read {
     std::vector<Sent> chunks;
 };
 
-/// What a receiver makes of all that is to be sent.
+/// Returns what a receiver reads from the packets to send.
 Read read(replay::PacketSender& outbox) {
     Read read;
     for (const auto& datagram : outbox.take_packets()) {
@@ -75,22 +75,22 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
                                                    {0, false, false, 10}});
     now += kSecond;
     outbox.on_ack(1);
-    outbox.on_time(now); // the oldest one alone
+    outbox.on_time(now); // resends only the oldest chunk
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}});
     outbox.on_resend_request(now);
-    outbox.on_resend_request(now); // asked for twice at a time
+    outbox.on_resend_request(now); // a second request at the same time is ignored
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}, {3, true, true, 10}});
     CHECK(outbox.resent() == 3);
     CHECK(outbox.waiting_since() == 5 * kSecond);
-    outbox.on_ack(900); // of nothing that was sent
+    outbox.on_ack(900); // acknowledges a chunk that was not sent
     CHECK(outbox.waiting_since());
     outbox.on_ack(3);
     CHECK_FALSE(outbox.waiting_since());
 }
 
-TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequences") {
+TEST_CASE("at most half of the sequences may be unacknowledged") {
     replay::PacketSender outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     int taken = 0;
@@ -100,7 +100,7 @@ TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequen
     CHECK(taken == 511);
     outbox.flush(kSecond);
     CHECK(read(outbox).chunks.size() == 511);
-    // Around the end of the sequences.
+    // The sequence numbers wrap around.
     for (int round = 0; round < 3; ++round) {
         outbox.on_ack(static_cast<std::uint16_t>((511 * (round + 1)) % wire::kSequenceModulus));
         CHECK_FALSE(outbox.waiting_since());
@@ -112,7 +112,7 @@ TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequen
     }
 }
 
-TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is missing") {
+TEST_CASE("packets stay below the size limit, acknowledge, and request a resend once") {
     replay::PacketSender outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     const std::vector<std::byte> large(1000, std::byte{1});
@@ -122,8 +122,8 @@ TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is m
     for (int i = 0; i < 300; ++i) {
         outbox.add_nonvital({});
     }
-    outbox.accept(77);
-    outbox.ask_resend();
+    outbox.acknowledge(77);
+    outbox.request_resend();
     outbox.flush(kSecond);
     const Read first = read(outbox);
     CHECK(first.chunks.size() == 305);
@@ -133,14 +133,14 @@ TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is m
     outbox.add_nonvital(kMessage);
     outbox.flush(kSecond);
     CHECK_FALSE(read(outbox).asks);
-    outbox.ask_resend(); // with nothing else to say
+    outbox.request_resend(); // with nothing else to send
     outbox.flush(kSecond);
     const Read asked = read(outbox);
     CHECK(asked.asks);
     CHECK(asked.packets == 1);
 }
 
-TEST_CASE("who says nothing for a second says that it is there") {
+TEST_CASE("after a second without packets, a keepalive is sent") {
     replay::PacketSender outbox{wire::Dialect::six};
     outbox.add_nonvital(kMessage);
     outbox.flush(kSecond);

@@ -25,7 +25,7 @@ FrameBytes frame(std::size_t size) {
     return bytes;
 }
 
-/// A section with frames of several sizes, at these microseconds.
+/// Returns a section with frames of several sizes at these times, in microseconds.
 FrameBytes section(bool big_endian) {
     return pcapng_file(big_endian, kEthernet, 6,
                        {{1'700'000'000'000'001, frame(60)},
@@ -41,9 +41,9 @@ FrameBytes joined(const std::vector<FrameBytes>& parts) {
     return all;
 }
 
-/// What comes out where so many bytes are asked for and found at a time.
+/// Returns the converted bytes if this many bytes are requested, and returned by the source, at a time.
 FrameBytes passed(const FrameBytes& file, std::size_t asked, std::size_t found) {
-    capture::SectionOrder order;
+    capture::ByteOrderConverter order;
     std::size_t at = 0;
     const auto source = [&](std::span<std::byte> room) {
         const std::size_t size = std::min({room.size(), found, file.size() - at});
@@ -61,7 +61,7 @@ FrameBytes passed(const FrameBytes& file, std::size_t asked, std::size_t found) 
 
 } // namespace
 
-TEST_CASE("all sections come out in the order of the first one, however they are read") {
+TEST_CASE("all sections are converted to the first one's byte order, whatever the sizes of reads") {
     for (const bool first : {false, true}) {
         const FrameBytes own = section(first);
         const FrameBytes other = section(!first);
@@ -80,7 +80,7 @@ TEST_CASE("all sections come out in the order of the first one, however they are
     }
 }
 
-TEST_CASE("what is no pcapng, or cut, or damaged passes as far as it goes") {
+TEST_CASE("data that is not pcapng, or is truncated or damaged, passes unchanged") {
     const FrameBytes own = section(false);
     const FrameBytes other = section(true);
     const FrameBytes plain = pcap_file({}, {{.bytes = frame(60)}, {.bytes = frame(9)}});
@@ -94,7 +94,7 @@ TEST_CASE("what is no pcapng, or cut, or damaged passes as far as it goes") {
                   .size() == size);
     }
     FrameBytes damaged = mixed;
-    damaged[own.size() + 4] = std::byte{0xff}; // the size of its section block
+    damaged[own.size() + 4] = std::byte{0xff}; // damages the size of the section block
     CHECK(passed(damaged, 64, 64).size() == damaged.size());
 }
 
@@ -105,6 +105,6 @@ TEST_CASE("a file with sections of both byte orders is read to its end") {
     while (capture.next(datagram)) {
     }
     CHECK(capture.counts().frames == 9);
-    CHECK(capture.unreadable() == "");
+    CHECK(capture.read_error() == "");
     CHECK_FALSE(capture.counts().ended_early);
 }
