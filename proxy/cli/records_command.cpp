@@ -140,20 +140,6 @@ bool is_terminal(const std::string& output) {
     return std::filesystem::is_character_file(output, ignored);
 }
 
-/// Returns the key that was probably meant by this name; empty if none is similar.
-std::string suggest_column(std::string_view name, filter::Described described) {
-    const std::string of_item = fmt::format("{}{}", filter::kItemsPrefix, name);
-    if (filter::find_key(filter::KeyScope::row, of_item, described)) {
-        return of_item;
-    }
-    if (!name.starts_with(filter::kItemsPrefix)) {
-        return filter::suggest_key(filter::KeyScope::record, name, described);
-    }
-    name.remove_prefix(filter::kItemsPrefix.size());
-    const std::string like = filter::suggest_key(filter::KeyScope::item, name, described);
-    return like.empty() ? like : fmt::format("{}{}", filter::kItemsPrefix, like);
-}
-
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
 std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described described) {
@@ -165,7 +151,7 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described
         const bool item = name.starts_with(filter::kItemsPrefix);
         const auto scope = item ? filter::KeyScope::row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {
-            const std::string like = suggest_column(name, described);
+            const std::string like = filter::suggest_key(filter::KeyScope::record, name, described);
             throw UsageError{
                 fmt::format("--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
                             like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like))};
@@ -275,37 +261,13 @@ int verify(RecordsFiles& files) {
     return check.is_whole() ? 0 : kExitFailed;
 }
 
-/// Checks that all files are recordings, before anything is written. Errors: UsageError for a file
-/// that is no recording.
-void check_records(const RecordsFiles& files) {
-    constexpr int kMaxLinesChecked = 16;
-    for (const std::string& path : files.files()) {
-        std::error_code ignored;
-        if (!std::filesystem::is_regular_file(path, ignored)) {
-            continue; // reading a pipe consumes its data
-        }
-        sink::LineReader reader{path};
-        bool any = false;
-        std::string_view line;
-        for (int i = 0; !any && i < kMaxLinesChecked && reader.next(line); ++i) {
-            any = filter::is_record(line);
-        }
-        const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
-                                 (reader.rest().empty() || reader.rest().front() == '{');
-        if (!any && !nothing_yet) {
-            throw UsageError{
-                fmt::format("{}: contains no records{}", path, kind_hint(path, FileType::records))};
-        }
-    }
-}
-
 int convert(const RecordsFlags& flags, RecordsFiles& files) {
     Selection selection{flags};
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
     auto table = table_of(flags);
-    check_records(files);
+    files.check();
     Writer writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
     std::string current;

@@ -376,6 +376,28 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
     close(use);
 }
 
+void RecordsFiles::check() const {
+    constexpr int kMaxLinesChecked = 16;
+    for (const std::string& path : files_) {
+        std::error_code ignored;
+        if (!std::filesystem::is_regular_file(path, ignored)) {
+            continue; // reading a pipe consumes its data
+        }
+        sink::LineReader reader{path};
+        bool any = false;
+        std::string_view line;
+        for (int i = 0; !any && i < kMaxLinesChecked && reader.next(line); ++i) {
+            any = filter::is_record(line);
+        }
+        const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
+                                 (reader.rest().empty() || reader.rest().front() == '{');
+        if (!any && !nothing_yet) {
+            throw UsageError{
+                fmt::format("{}: contains no records{}", path, kind_hint(path, FileType::records))};
+        }
+    }
+}
+
 bool read_records(const std::string& path, const std::function<void(std::string_view line)>& use) {
     bool whole = true;
     std::string current;

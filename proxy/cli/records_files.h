@@ -53,6 +53,10 @@ class RecordsFiles {
 
     [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
 
+    /// Checks that all files are recordings: a record is among their first lines, or they are still
+    /// empty. Errors: UsageError that says what the file is instead.
+    void check() const;
+
     struct Use {
         std::function<void(const std::string& path)> begin;
         std::function<void(std::string_view line)> line;

@@ -216,8 +216,8 @@ std::string shown_key(KeyScope scope, std::string_view name) {
            std::string{name};
 }
 
-std::string meant(std::string_view prefix, std::string_view word) {
-    return word.empty() ? std::string{} : fmt::format("; did you mean \"{}{}\"?", prefix, word);
+std::string meant(std::string_view word) {
+    return word.empty() ? std::string{} : fmt::format("; did you mean \"{}\"?", word);
 }
 
 /// Converts the literal to the type of its key. Returns an error text if that is not possible.
@@ -250,7 +250,7 @@ std::optional<std::string> convert_literal(Comparison& comparison, Described mor
     if (!words.empty() && (equality || ranked) && !number_allowed && !literal.text.empty() &&
         !has(words, literal.text)) {
         return fmt::format("{} is never {}{}", comparison.text, shown_text(literal.text),
-                           meant({}, nearest(literal.text, words)));
+                           meant(nearest(literal.text, words)));
     }
     if (const auto severity = record::find_severity(literal.text); ranked && severity) {
         literal.number = static_cast<std::int64_t>(*severity);
@@ -478,16 +478,12 @@ class Parser {
     }
 
     Parsed unknown(KeyScope scope, std::size_t at, std::string_view name) {
-        const bool items = scope != KeyScope::item && name.starts_with(kItemsPrefix);
-        const std::string_view prefix = items ? kItemsPrefix : std::string_view{};
-        const std::string near =
-            suggest_key(items ? KeyScope::item : scope, name.substr(prefix.size()), more_);
-        const bool item = scope == KeyScope::item || items;
+        const bool item = scope == KeyScope::item || name.starts_with(kItemsPrefix);
         return fail(at, fmt::format("no {} has a key {}{}",
                                     item                        ? "item"
                                     : scope == KeyScope::record ? "record"
                                                                 : "item or record",
-                                    shown_text(name), meant(prefix, near)));
+                                    shown_text(name), meant(suggest_key(scope, name, more_))));
     }
 
     Parsed comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
@@ -512,10 +508,12 @@ class Parser {
         const bool type = has(types, word);
         auto found = key(scope, type ? "type" : word);
         if (!found) {
-            const std::string_view near = nearest(word, types);
-            return near.empty() ? unknown(scope, at, word)
-                                : fail(at, fmt::format("unknown name {}{}", shown_text(word),
-                                                       meant({}, near)));
+            const std::string near = scope == KeyScope::record && has(item_type_words(more_), word)
+                                         ? fmt::format("any(items: {})", word)
+                                         : std::string{nearest(word, types)};
+            return near.empty()
+                       ? unknown(scope, at, word)
+                       : fail(at, fmt::format("unknown name {}{}", shown_text(word), meant(near)));
         }
         if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {
             return fail(at, fmt::format("{} must be compared with something", word));

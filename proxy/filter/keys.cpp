@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -313,10 +314,57 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     return best;
 }
 
-std::string suggest_key(KeyScope scope, std::string_view name, Described more) {
+namespace {
+
+/// A key that may have been meant by an unknown name.
+struct KeyGuess {
+    static constexpr std::size_t kEndsSo = 1;
+
+    std::string key{};
+    /// 0 if the scope has a key of this name, kEndsSo if its key ends in a dot and the name; otherwise
+    /// kEndsSo plus the edit distance.
+    std::size_t rank = SIZE_MAX;
+};
+
+KeyGuess guess_key(KeyScope scope, std::string_view name, Described more) {
+    if (find_key(scope, name, more)) {
+        return {.key = std::string{name}, .rank = 0};
+    }
     const std::vector<std::string> keys = all_keys(scope, more);
+    const std::string ending = "." + std::string{name};
+    const std::string* shortest = nullptr;
+    for (const std::string& key : keys) {
+        if (key.ends_with(ending) && (shortest == nullptr || key.size() < shortest->size())) {
+            shortest = &key;
+        }
+    }
+    if (shortest != nullptr) {
+        return {.key = *shortest, .rank = KeyGuess::kEndsSo};
+    }
     const std::vector<std::string_view> views{keys.begin(), keys.end()};
-    return std::string{nearest(name, views)};
+    const std::string_view near = nearest(name, views);
+    return near.empty() ? KeyGuess{}
+                        : KeyGuess{.key = std::string{near},
+                                   .rank = KeyGuess::kEndsSo + distance(name, near)};
+}
+
+} // namespace
+
+std::string suggest_key(KeyScope scope, std::string_view name, Described more) {
+    const bool prefixed = name.starts_with(kItemsPrefix);
+    name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
+    KeyGuess best = guess_key(scope, name, more);
+    bool of_item =
+        scope == KeyScope::row && prefixed && find_key(KeyScope::item, best.key, more).has_value();
+    if (scope == KeyScope::record) {
+        KeyGuess item = guess_key(KeyScope::item, name, more);
+        const bool wins_tie = prefixed || item.rank == KeyGuess::kEndsSo;
+        if (item.rank < best.rank || (item.rank == best.rank && wins_tie)) {
+            best = std::move(item);
+            of_item = true;
+        }
+    }
+    return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
 }
 
 std::vector<std::string_view> words_of(const Key& key, Described more) {

@@ -72,7 +72,8 @@ struct Described {
 /// Returns the key with this name; nullopt if no record type has it.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
                                           Described more = {});
-/// Returns the key whose name is most similar to this one; empty if none is similar.
+/// Returns the key that was probably meant by this name, as it is written in this scope: an item's key
+/// with "items." where a record's key could stand, too. Empty if none is similar.
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, Described more = {});
 /// Returns the names of all keys, in the order of the tables.
 [[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, Described more = {});

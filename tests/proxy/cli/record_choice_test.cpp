@@ -152,6 +152,11 @@ TEST_CASE("columns must be keys of records") {
     check_refused({"records", file, "--columns", "player"}, "did you mean \"items.player\"?");
     check_refused({"records", file, "--columns", "items.playr"}, "did you mean \"items.player\"?");
     check_refused({"records", file, "--columns", "items.plaier"}, "items.player");
+    check_refused({"records", file, "--columns", "playr"}, "did you mean \"items.player\"?");
+    check_refused({"records", file, "--columns", "health"},
+                  "did you mean \"items.fields.health\"?");
+    check_refused({"records", file, "--columns", "items.tick"}, "did you mean \"tick\"?");
+    check_refused({"records", file, "--filter", "player == ann"}, "did you mean \"items.player\"?");
     const Finished done =
         twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});
     CHECK(done.status == 0);
