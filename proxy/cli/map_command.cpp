@@ -136,6 +136,7 @@ struct DrawnRecording {
 /// Reads the paths to draw.
 DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const std::string& file = flags.recording();
+    RecordsFiles{{file}}.check();
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
     if (!bytes) {
         throw complaint(flags.file, bytes.error());

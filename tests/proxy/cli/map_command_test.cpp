@@ -170,6 +170,7 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
     const std::string file = folder.file("tiny.map");
     const std::string noise = folder.file("noise.map");
     const std::string nobody = folder.file("nobody.jsonl");
+    const std::string capture = TW_GOLDEN "/token-map-change.pcap";
     REQUIRE(map::test::write_file(file, small_map()));
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
@@ -201,6 +202,11 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
         {{"map", file, "--png", folder.file("a.png"), "--path", folder.file("missing.jsonl")},
          "missing.jsonl"},
         {{"map", file, "--png", folder.file("a.png"), "--path", folder.path()}, "contains no"},
+        {{"map", file, "--png", folder.file("a.png"), "--heat", capture},
+         "token-map-change.pcap: contains no records; this is a capture; use 'twscope decode'"},
+        {{"map", file, "--png", folder.file("a.png"), "--path", capture}, "use 'twscope decode'"},
+        {{"map", file, "--png", folder.file("a.png"), "--heat", file},
+         "contains no records; this is a map; use 'twscope map'"},
         {{"map", file, "--png", folder.file("no/such/folder.png")}, "folder.png"},
         {{"map", file, "--png", folder.file("a.png"), "--layer", "sky"}, "sky"},
         {{"map", file, "--png", folder.file("a.png"), "--scale", "0"}, "scale"},
