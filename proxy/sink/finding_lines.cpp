@@ -19,9 +19,13 @@ bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::
     return now - since >= time.count() || since - now >= time.count();
 }
 
-std::string clock_text(record::Timestamp time) {
+std::tm local_time(record::Timestamp time) {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds{time});
-    return fmt::format("{:%H:%M:%S}", fmt::localtime(std::time_t{seconds.count()}));
+    return fmt::localtime(std::time_t{seconds.count()});
+}
+
+std::string clock_text(record::Timestamp time) {
+    return fmt::format("{:%H:%M:%S}", local_time(time));
 }
 
 /// Returns a line for a finding with its time and player: "12:00:03  error snapshot.crc_mismatch:
@@ -157,6 +161,11 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
         if (explain && total.tick && is_explainable(info.name)) {
             lines.push_back("    " + explain(total.session, *total.tick));
         }
+    }
+    const auto last =
+        std::ranges::max_element(totals_, {}, [](const auto& each) { return each.second.last; });
+    if (const std::tm time = local_time(last->second.last); time.tm_gmtoff != 0) {
+        lines.push_back(fmt::format("Times are local (UTC{:%z}); those of records are UTC.", time));
     }
     return lines;
 }

@@ -39,8 +39,10 @@ bool holds(const std::string& text, std::string_view part) {
 
 /// Times of day are those of UTC.
 struct InUtc {
-    InUtc() {
-        ::setenv("TZ", "UTC", 1);
+    InUtc() { set("UTC"); }
+
+    static void set(const char* zone) {
+        ::setenv("TZ", zone, 1);
         ::tzset();
     }
 };
@@ -155,4 +157,31 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
     CHECK(findings.table(explain) == expected);
     CHECK(findings.table(nullptr).size() == 3);
     CHECK(findings.total() == 3); // without the informational one
+}
+
+TEST_CASE("the table says that its times are local, where they differ from those of records") {
+    struct Row {
+        const char* zone;
+        std::string_view time;
+        std::string_view last_line; ///< empty if there is none
+    };
+
+    const Row rows[] = {
+        {"UTC", "00:00:03", ""},
+        {"CET-1", "01:00:03", "Times are local (UTC+0100); those of records are UTC."},
+        {"NST3:30", "20:30:03", "Times are local (UTC-0330); those of records are UTC."},
+        {"no such zone", "00:00:03", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.zone);
+        InUtc::set(row.zone);
+        FindingLines findings;
+        findings.add(wrong_item(2, 3 * kOneSecond), "");
+        CHECK(texts(findings.take(kOneSecond)).at(0).starts_with(row.time));
+        const auto table = findings.table(nullptr);
+        REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));
+        CHECK(holds(table[1], row.time));
+        CHECK((row.last_line.empty() || table[2] == row.last_line));
+        InUtc::set("UTC");
+    }
 }
