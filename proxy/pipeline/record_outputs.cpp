@@ -11,7 +11,8 @@
 
 namespace tw::pipeline {
 
-void DiskReport::check(sink::OutputFile& file) {
+void LiveOutput::check() {
+    sink::OutputFile& file = *target_;
     if (const auto cut = file.take_cut(); cut.bytes != 0) {
         spdlog::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
                      cut.bytes,
@@ -43,7 +44,7 @@ void DiskReport::check(sink::OutputFile& file) {
 std::uint64_t LiveOutput::finish() {
     target_->stop_waiting();
     queue_.finish();
-    report_.check(*target_);
+    check();
     return queue_.dropped() + target_->lost();
 }
 

@@ -10,16 +10,6 @@
 
 namespace tw::pipeline {
 
-/// Logs the state of the records file: once when writing fails, once when it works again.
-class DiskReport {
-  public:
-    /// Logs a change of the state. Call it regularly and at the end.
-    void check(sink::OutputFile& file);
-
-  private:
-    int error_ = 0; ///< the last error that was logged
-};
-
 /// An output of a run, for records or a capture: the file, a queue in front of it, and log messages
 /// about both.
 class LiveOutput {
@@ -28,19 +18,16 @@ class LiveOutput {
     /// `target` must outlive the object.
     LiveOutput(sink::OutputFile& target, unsigned makers, std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {
-        report_.check(target);
+        check();
     }
-
-    [[nodiscard]] sink::OutputFile& target() { return *target_; }
-
-    [[nodiscard]] const sink::OutputFile& target() const { return *target_; }
 
     [[nodiscard]] sink::QueuedOutput& queue() { return queue_; }
 
     [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
 
-    /// Logs the state of the output. Call it once a second.
-    void check() { report_.check(*target_); }
+    /// Logs when writing fails and when it works again, and what happened to the file. Call it once a
+    /// second.
+    void check();
 
     /// Writes all queued data. Returns the number of lost records or packets.
     [[nodiscard]] std::uint64_t finish();
@@ -48,7 +35,7 @@ class LiveOutput {
   private:
     sink::OutputFile* target_;
     sink::QueuedOutput queue_;
-    DiskReport report_;
+    int error_ = 0; ///< the last error that was logged
 };
 
 /// A message bus that records are published on.

@@ -152,9 +152,9 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
                      record::counted(checkpoints_.size(), "session[s]"));
     }
     relay_.look_again();
-    for (auto* const output : {&records_, &capture_}) {
-        if (*output) {
-            (*output)->target().go_behind_last_unit();
+    for (sink::OutputFile* const file : {options_.file, options_.capture}) {
+        if (file != nullptr) {
+            file->go_behind_last_unit();
         }
     }
     impairment_.emplace(relay_, lines_.lines(), options_.config.json);
@@ -340,7 +340,7 @@ std::array<ObserverRun::NamedOutput, 3> ObserverRun::named_outputs() const {
             NamedOutput{channel::kSummary, options_.summary}};
 }
 
-void ObserverRun::reopen(channel::ProcessLink::Message& message) {
+void ObserverRun::reopen(channel::ProcessLink::Message& message) const {
     for (const auto& [name, file] : named_outputs()) {
         if (file == nullptr || name != message.text) {
             continue;

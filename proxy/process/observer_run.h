@@ -109,7 +109,7 @@ class ObserverRun {
     [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
     void check_disk();
-    void reopen(channel::ProcessLink::Message& message);
+    void reopen(channel::ProcessLink::Message& message) const;
     void write_flight(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
