@@ -100,4 +100,27 @@ std::error_code replace_file(const std::filesystem::path& path, std::span<const 
     return error;
 }
 
+namespace {
+
+struct flock whole_file(short type) {
+    struct flock whole {};
+
+    whole.l_type = type;
+    whole.l_whence = SEEK_SET;
+    return whole;
+}
+
+} // namespace
+
+bool lock_file(int file) {
+    auto lock = whole_file(F_WRLCK);
+    return ::fcntl(file, F_OFD_SETLK, &lock) == 0;
+}
+
+bool is_locked(const std::filesystem::path& path) {
+    const UniqueFd file{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    auto lock = whole_file(F_RDLCK);
+    return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 } // namespace tw::base

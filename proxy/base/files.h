@@ -31,4 +31,11 @@ read_small_file(const std::filesystem::path& path, std::size_t most);
 [[nodiscard]] std::error_code replace_file(const std::filesystem::path& path,
                                            std::span<const std::byte> bytes);
 
+/// Locks a file for its writer until this descriptor and its copies are closed, at the latest when the
+/// process ends. The lock also holds against other descriptors of the same process. Returns false if
+/// another one has the lock (errno is EAGAIN or EACCES) or the file cannot be locked.
+[[nodiscard]] bool lock_file(int file);
+/// Returns whether a writer has locked the file.
+[[nodiscard]] bool is_locked(const std::filesystem::path& path);
+
 } // namespace tw::base

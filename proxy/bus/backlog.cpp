@@ -1,5 +1,6 @@
 #include "proxy/bus/backlog.h"
 
+#include "proxy/base/files.h"
 #include "proxy/bus/spool_folder.h"
 #include "proxy/sink/output.h"
 
@@ -92,7 +93,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
     : Spool{folder, run,
             ::open((folder.path() / spool_state_name(run)).c_str(),
                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kSpoolFileMode)} {
-    if (!state_file_.valid() || !lock_file(state_file_.get())) {
+    if (!state_file_.valid() || !base::lock_file(state_file_.get())) {
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
     }
     is_ours_ = true;
@@ -105,7 +106,7 @@ std::unique_ptr<Spool> Spool::take_over(SpoolFolder& folder, const std::string& 
                                         const std::string& stream) {
     const auto path = folder.path() / spool_state_name(run);
     base::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
-    if (!state.valid() || !lock_file(state.get())) {
+    if (!state.valid() || !base::lock_file(state.get())) {
         return nullptr;
     }
     std::array<char, kMaxStateBytes> text{};

@@ -1,5 +1,6 @@
 #include "proxy/bus/collected_files.h"
 
+#include "proxy/base/files.h"
 #include "proxy/bus/spool_folder.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ CollectedFiles::CollectedFiles(std::filesystem::path folder, sink::Disk& disk)
     : folder_{std::move(folder)}, disk_{&disk} {
     std::filesystem::create_directory(folder_);
     journal_ = ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll);
-    if (journal_ < 0 || !lock_file(journal_)) {
+    if (journal_ < 0 || !base::lock_file(journal_)) {
         const int error = journal_ < 0 ? errno : EBUSY;
         ::close(journal_);
         throw std::system_error{error, std::generic_category(), folder_.string()};

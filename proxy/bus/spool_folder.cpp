@@ -1,6 +1,7 @@
 #include "proxy/bus/spool_folder.h"
 
 #include "proxy/base/descriptors.h"
+#include "proxy/base/files.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
@@ -128,17 +129,6 @@ constexpr std::size_t kCheckBytes = std::size_t{256} << 10U;
 constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
-/// Returns true if a process, maybe this one, owns the run with this state file.
-bool has_owner(const std::filesystem::path& state) {
-    const base::UniqueFd file{::open(state.c_str(), O_RDWR | O_CLOEXEC)};
-
-    struct flock whole {};
-
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
-}
-
 /// Reads a state file; nullopt if it does not exist or cannot be read.
 std::optional<SpoolState> state_at(const std::filesystem::path& path) {
     std::ifstream file{path};
@@ -166,7 +156,7 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
       segment_bytes_{std::min(kLargestSegment, max_bytes / kSegments)}, disk_{&disk} {
     std::filesystem::create_directory(path_);
     for (const std::string& run : run_ids()) {
-        if (!has_owner(path_ / spool_state_name(run))) {
+        if (!base::is_locked(path_ / spool_state_name(run))) {
             counted_.insert(run);
         }
     }

@@ -16,19 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-
 namespace tw::bus {
-
-/// Locks a file until this descriptor is closed. The lock also holds against other descriptors of
-/// the same process. Returns false if the file is locked already or cannot be locked.
-[[nodiscard]] inline bool lock_file(int file) {
-    struct flock whole {};
-
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    return ::fcntl(file, F_OFD_SETLK, &whole) == 0;
-}
 
 /// The state of a run's spool, apart from its lines.
 struct SpoolState {

@@ -1,5 +1,7 @@
 #include "proxy/sink/recording.h"
 
+#include "proxy/base/descriptors.h"
+#include "proxy/base/files.h"
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/zstd_frames.h"
 
@@ -14,11 +16,14 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -153,11 +158,19 @@ constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
 /// If the clock jumps by this many seconds or more, it was set. Smaller jumps are corrections.
 constexpr std::int64_t kJumpSeconds = 60;
+constexpr std::chrono::milliseconds kLockPoll{20};
+/// The longest time that a process needs from its check for another writer to its own lock.
+constexpr std::chrono::seconds kStartTime{1};
 /// The number of names that are tried if other processes created segments in the same second.
 constexpr int kNamesToTry = 100;
 
 std::int64_t seconds_of(Recording::Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+std::string other_writer_complaint(const std::string& path) {
+    return fmt::format("{}: another process is recording to it; stop that one, or name another {}",
+                       path, path.ends_with('/') ? "folder" : "file or folder");
 }
 
 /// Returns the text of whole frames.
@@ -189,7 +202,14 @@ Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
     if (options_.compressed) {
         frames_.emplace();
     }
-    open(begin);
+    try {
+        open(begin);
+    } catch (...) {
+        if (file_ >= 0) {
+            disk_->close(file_); // ends the lock
+        }
+        throw;
+    }
 }
 
 Recording::~Recording() {
@@ -202,21 +222,25 @@ void Recording::open(Begin begin) {
         throw std::system_error{error, std::generic_category(), options_.path};
     };
     if (options_.segments) {
-        const auto there = segments_in(options_.segments->folder, &*options_.segments);
-        for (const Segment& segment : there) {
-            number_ = std::max(number_, segment.number);
-        }
+        const base::UniqueFd starting = begin == Begin::shared ? base::UniqueFd{} : await_writer();
+        count_segments();
         free_disk_space();
         if (begin != Begin::shared && !open_segment()) {
             print_error();
         }
-        return; // the previous process may still write, so the segment starts with the first record
+        return; // the previous process may still write; go_on() opens the segment
+    }
+    if (begin != Begin::shared) {
+        std::ignore = await_writer();
     }
     current_ = options_.path;
     file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append,
                         options_.readers);
     if (file_ < 0) {
         print_error();
+    }
+    if (begin != Begin::shared && !lock()) {
+        throw std::runtime_error{other_writer_complaint(options_.path)};
     }
     if (begin == Begin::behind) {
         const Repair::Result result = repair();
@@ -232,6 +256,54 @@ void Recording::open(Begin begin) {
     }
 }
 
+void Recording::count_segments() {
+    for (const Segment& segment : segments_in(options_.segments->folder, &*options_.segments)) {
+        number_ = std::max(number_, segment.number);
+    }
+}
+
+/// Waits until no other process writes to the recording. Errors: std::runtime_error if one still does
+/// when the patience ends. While the result exists, no other process gets past this.
+base::UniqueFd Recording::await_writer() const {
+    base::UniqueFd folder;
+    if (options_.segments) {
+        folder = base::UniqueFd{
+            ::open(options_.segments->folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    }
+    const auto until = Clock::now() + options_.patience;
+    while (true) {
+        // Another process that starts holds this lock for a moment, a stranger perhaps for ever.
+        const bool has_turn = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
+                              errno != EWOULDBLOCK || Clock::now() >= until + kStartTime;
+        const bool is_written = has_other_writer();
+        if (has_turn && !is_written) {
+            return folder;
+        }
+        if (is_written && Clock::now() >= until) {
+            throw std::runtime_error{other_writer_complaint(options_.path)};
+        }
+        ::flock(folder.get(), LOCK_UN);
+        std::this_thread::sleep_for(kLockPoll);
+    }
+}
+
+bool Recording::has_other_writer() const {
+    if (!options_.segments) {
+        return base::is_locked(options_.path);
+    }
+    const std::string& folder = options_.segments->folder;
+    const auto there = segments_in(folder, &*options_.segments);
+    return std::any_of(there.begin(), there.end(), [&folder](const Segment& segment) {
+        return base::is_locked(folder + "/" + segment.file);
+    });
+}
+
+/// Locks the file. Returns false if another process has the lock; not every file system has locks.
+bool Recording::lock() {
+    locked_ = base::lock_file(file_);
+    return locked_ || (errno != EAGAIN && errno != EACCES);
+}
+
 bool Recording::open_segment() {
     for (int tries = 0; tries < kNamesToTry; ++tries) {
         std::string path = options_.segments->path(disk_->utc(), number_ + 1);
@@ -243,6 +315,7 @@ bool Recording::open_segment() {
         if (file >= 0) {
             file_ = file;
             current_ = std::move(path);
+            std::ignore = lock();
             head_ = units().segment_head(current_.substr(current_.rfind('/') + 1), number_,
                                          disk_->utc() * kNanoseconds);
             opened_ = now_;
@@ -409,23 +482,40 @@ void Recording::on_time(Clock::time_point now) {
     if (now - looked_ >= kLookEvery) {
         looked_ = now;
         check_path();
+        if (!locked_ && file_ >= 0) {
+            std::ignore = lock(); // the process that had it has ended by now
+        }
         if (options_.sync == SyncPolicy::every_second) {
             sync();
         }
     }
 }
 
-/// Does what other threads have requested.
-void Recording::execute_requests() {
-    if (repair_wanted_.exchange(false) && file_ >= 0) {
-        const Repair::Result result = repair();
-        if (result == Repair::Result::done) {
-            begin_file();
-        } else if (result == Repair::Result::failed) {
+/// Continues the recording of a process that has ended.
+void Recording::go_on() {
+    if (options_.segments) {
+        count_segments();
+        if (file_ < 0 && !open_segment()) { // now, because only a segment can be locked
             error_ = errno;
             tried_ = now_;
-            repair_wanted_ = true;
         }
+        return;
+    }
+    const Repair::Result result = repair();
+    if (result == Repair::Result::done) {
+        std::ignore = lock();
+        begin_file();
+    } else if (result == Repair::Result::failed) {
+        error_ = errno;
+        tried_ = now_;
+        repair_wanted_ = true;
+    }
+}
+
+/// Does what other threads have requested.
+void Recording::execute_requests() {
+    if (repair_wanted_.exchange(false)) {
+        go_on();
     }
     if (const int next = next_.exchange(-1); next >= 0) {
         change_file(next);
@@ -454,6 +544,7 @@ void Recording::change_file(int next) {
     file_ = before;
     leave_file();
     file_ = next;
+    std::ignore = lock();
     written_ = 0;
     moved_ = false;
     begin_file();
@@ -515,6 +606,8 @@ bool Recording::cut() {
     if (!put()) {
         return false;
     }
+    // Keeps the lock until the next segment has one.
+    const base::UniqueFd before{file_ < 0 ? -1 : ::fcntl(file_, F_DUPFD_CLOEXEC, 0)};
     leave_file();
     if (!open_segment()) {
         error_ = errno;

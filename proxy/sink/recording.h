@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/retention.h"
@@ -59,6 +60,9 @@ struct RecordingOptions {
     SyncPolicy sync = SyncPolicy::none;
     /// A compressed frame is ended at this many bytes of text.
     std::uint64_t frame_text = kMaxFrameText;
+    /// How long to wait at the start for another process that writes to the recording: a killed
+    /// twscope's observer still writes what it has.
+    std::chrono::milliseconds patience{3000};
 };
 
 /// A recording on a disk: one file to which data is appended, or segments. All data can be read at any
@@ -67,6 +71,9 @@ struct RecordingOptions {
 /// Data is written unit by unit, or in zstd frames of up to a second if it is compressed. If a unit does
 /// not fit on the disk, its written part is removed and it waits, so nothing is lost as long as the writer
 /// can wait. So readers, and a process that continues after a crash, find whole units only.
+///
+/// The file that is written is locked, so that no second process writes to the recording. The lock ends
+/// with the process.
 class Recording final : public OutputFile {
   public:
     enum class Begin : std::uint8_t {
@@ -76,7 +83,8 @@ class Recording final : public OutputFile {
     };
 
     /// Opens the file, or the first segment. Errors: throws std::system_error if the file cannot be
-    /// opened, std::runtime_error if it holds data of another kind, which appended units would spoil.
+    /// opened, std::runtime_error if it holds data of another kind, which appended units would spoil,
+    /// or if another process writes to the recording. Begin::shared allows another process.
     Recording(RecordingOptions options, Begin begin, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;
@@ -96,7 +104,12 @@ class Recording final : public OutputFile {
 
   private:
     void open(Begin begin);
+    void go_on();
+    void count_segments();
     [[nodiscard]] bool open_segment();
+    [[nodiscard]] base::UniqueFd await_writer() const;
+    [[nodiscard]] bool has_other_writer() const;
+    [[nodiscard]] bool lock();
     /// Repairs the end of the file so that units can be appended.
     [[nodiscard]] Repair::Result repair();
     /// Explains why no data can be appended.
@@ -126,6 +139,7 @@ class Recording final : public OutputFile {
     std::string head_; ///< the bytes that start each file
     int file_ = -1;
     std::string current_; ///< the path of file_
+    bool locked_ = false; ///< file_ is locked
     std::optional<FrameWriter> frames_;
     Clock::time_point frame_begun_{};
     std::string unit_; ///< the current unit; its bytes from `written_` on are not written yet

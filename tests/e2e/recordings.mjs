@@ -85,6 +85,33 @@ function holdsAll(ticks, bot) {
     assert.deepEqual(missing, []);
 }
 
+for (const form of ['records/', 'game.jsonl']) {
+    test(`${form}: one twscope writes to it: a second one is refused, a takeover has it, and a killed one leaves no lock`, () =>
+        withServer(async ({ folder, server, record, enter }) => {
+            const path = join(folder, form);
+            const state = join(folder, 'state');
+            const isRefused = () => {
+                const { status, stderr } = spawnSync(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', '127.0.0.1:0', '-o', path],
+                    { encoding: 'utf8' });
+                assert.match(stderr, /another process is recording to it; stop that one, or name another/);
+                assert.equal(status, 2);
+            };
+            const first = await record(path, '--state', state);
+            isRefused();
+            const next = await startProxy({ server: server.port, listen: first.port, records: path, args: ['--maps', MAPS, '--state', state, '--takeover'] });
+            await first.child.ended;
+            const bot = await enter(next);
+            await plays(bot); // by then it goes on with the recording
+            isRefused();
+            process.kill(-next.child.process.pid, 'SIGKILL');
+            await next.child.ended;
+            bot.vanish();
+            const last = await record(path, '--state', state);
+            assert.equal(await last.drain(), 0);
+            assert.equal(spawnSync(TWSCOPE, ['records', path, '--verify']).status, 0);
+        }));
+}
+
 for (const form of FORMS) {
     test(`${form}: it can be read while it grows, and another run goes on behind it`, () =>
         withServer(async ({ folder, record, enter }) => {

@@ -550,12 +550,13 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("who waits for the one before it makes no segment until there is something to write") {
+TEST_CASE("a recording that waits for another process makes no segment until that has ended") {
     const TemporaryFolder folder;
     Recording recording{in_segments(folder), Begin::shared};
     CHECK(segments_in(folder.path()).empty());
     recording.go_behind_last_unit();
     recording.on_time(OutputFile::Clock::now());
+    CHECK(segments_in(folder.path()).size() == 1);
     recording.write("one\n");
     recording.finish();
     CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});
