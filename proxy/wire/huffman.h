@@ -62,5 +62,8 @@ enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 /// and DDNet before 20.0 do.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
+/// The size of the result of huffman_compress, in bytes.
+[[nodiscard]] std::size_t huffman_compressed_size(std::span<const std::byte> in,
+                                                  HuffmanEnding ending);
 
 } // namespace tw::wire
