@@ -94,9 +94,61 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
     return head;
 }
 
+namespace {
+
+/// Does what is_flawless does for bodies of ints, bytes and an input's object, many times faster than a
+/// FieldDecoder. Nearly all messages have such a body. Returns false for any other body.
+bool is_plainly_flawless(std::span<const MessageField> fields, std::span<const std::byte> body) {
+    std::int32_t value = 0; // of the field before
+    const auto read_int = [&] {
+        const std::size_t used = snapshot::decode_varint(body.data(), body.size(), value);
+        body = body.subspan(used);
+        return used != 0;
+    };
+    for (const MessageField& field : fields) {
+        switch (field.type) {
+        case FieldType::integer:
+        case FieldType::boolean:
+        case FieldType::tick:
+            if (!read_int() || value < field.min || value > field.max) {
+                return false;
+            }
+            break;
+        case FieldType::raw:
+            if (value < 0 || static_cast<std::size_t>(value) > body.size()) {
+                return false;
+            }
+            body = body.subspan(static_cast<std::size_t>(value));
+            value = 0;
+            break;
+        case FieldType::object:
+            // All values of an input's object are in range. Other objects are rare.
+            if (value < 0 || field.object != "player_input") {
+                return false;
+            }
+            for (std::int32_t left = value / 4; left != 0; --left) {
+                if (!read_int()) {
+                    return false;
+                }
+            }
+            value = 0;
+            break;
+        default:
+            return false;
+        }
+    }
+    return body.empty();
+}
+
+} // namespace
+
 bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
+    const auto fields = fields_of(spec, body);
+    if (is_plainly_flawless(fields, body)) [[likely]] {
+        return true;
+    }
     FlawSearch search;
-    FieldDecoder{body, {}, search, spec.dialect}.run(fields_of(spec, body));
+    FieldDecoder{body, {}, search, spec.dialect}.run(fields);
     return !search.found();
 }
 

@@ -31,6 +31,7 @@ STAGES = [
     ("history", "history: base, keeping", ["find", "commit"], []),
     ("decode", "all of the above: datagram to snapshot",
      ["packet", "chunks", "parts", "delta", "apply", "checksum", "find", "commit"], []),
+    ("verify", "the inspector without message records", ["verify"], []),
     ("inspect", "the whole inspector, both directions", ["inspect"], ["json"]),
     ("json", "JSON lines of changed items", ["json"], []),
 ]

@@ -90,6 +90,12 @@ struct Heads {
     inspector.on_datagram(datagram);
 }
 
+/// Nobody asks for message records.
+[[gnu::noinline]] void verify(test::TrafficInspector& inspector,
+                              const test::TrafficDatagram& datagram) {
+    inspector.on_datagram(datagram);
+}
+
 [[gnu::noinline]] void json(record::RecordSink& lines, const record::Record& record) {
     lines.on_record(record);
 }
@@ -171,6 +177,11 @@ class ToJson final : public record::RecordSink {
     sink::JsonLines lines_;
 };
 
+class NoSink final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& /*record*/) override {}
+};
+
 int run() {
     const ServerDatagrams captured = read_server_datagrams(kCapture);
     Snapshots snapshots{captured.num_sessions};
@@ -180,8 +191,11 @@ int run() {
     Forgetting output;
     ToJson sink{output};
     test::TrafficInspector inspector{{}, sink};
+    NoSink no_sink;
+    test::TrafficInspector verifier{{.messages = false}, no_sink};
     for (const test::TrafficDatagram& each : test::read_traffic(kCapture)) {
         stage::inspect(inspector, each);
+        stage::verify(verifier, each);
     }
     const record::SessionStats totals = inspector.inspector().totals();
     if (snapshots.verified == 0 || snapshots.verified != totals.verified ||
