@@ -177,21 +177,27 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
     return limit - limit / 10;
 }
 
-void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter) {
+/// Key of the first item whose type has a UUID.
+constexpr std::uint32_t kFirstExtended = std::uint32_t{snapshot::kFirstUuidType} << 16U;
+
+void check_descriptors(const record::SnapshotRecord& record, std::size_t first_extended,
+                       Reporter& reporter) {
     const auto keys = record.items.keys();
-    const auto first_of = [&](std::uint32_t type, auto from) {
-        return std::lower_bound(from, keys.end(), type << 16U);
-    };
-    for (auto at = first_of(snapshot::kFirstUuidType, keys.begin()); at != keys.end();) {
+    // Clients need the descriptor in the same snapshot. Its key is the type, so descriptors come first,
+    // in the order of the types.
+    auto descriptor = keys.begin();
+    for (auto at = keys.begin() + static_cast<std::ptrdiff_t>(first_extended); at != keys.end();) {
         const auto key = snapshot::ItemKey::from_packed(*at);
-        // Clients need the descriptor in the same snapshot.
-        if (!record.items.find({snapshot::kDescriptorType, key.type}) ||
-            record.types->find(key.type) == nullptr) {
+        while (*descriptor < key.type) {
+            ++descriptor;
+        }
+        if (*descriptor != key.type || record.types->find(key.type) == nullptr) {
             reporter.finding_once({.id = record::FindingId::snapshot_missing_descriptor,
                                    .tick = record.tick,
                                    .item = name_item(*record.types, key)});
         }
-        at = first_of(std::uint32_t{key.type} + 1, at + 1);
+        at = std::find_if(at, keys.end(),
+                          [&](std::uint32_t other) { return other >> 16U != key.type; });
     }
 }
 
@@ -200,8 +206,10 @@ void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter)
 void SnapshotChecks::check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
     check_limits(record, reporter);
     budget_.check_snapshot(record, reporter);
-    check_descriptors(record, reporter);
-    check_types(record, reporter);
+    const std::size_t first_extended =
+        record.items.lower_bound(ItemKey::from_packed(kFirstExtended));
+    check_descriptors(record, first_extended, reporter);
+    check_types(record, record.items.keys().first(first_extended), reporter);
     check_world(record, reporter);
 }
 
@@ -213,11 +221,14 @@ void SnapshotChecks::begin_anew() {
 
 // Reports numbered types that are unknown. Clients remove items of types that the table of their version
 // does not contain (ValidateObj).
-void SnapshotChecks::check_types(const record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotChecks::check_types(const record::SnapshotRecord& record,
+                                 std::span<const std::uint32_t> keys, Reporter& reporter) {
     constexpr std::uint32_t kFirst = 21; // all lower types are known in 0.6 and 0.7
-    const auto keys = record.items.keys();
+    if (keys.empty() || keys.back() >> 16U < kFirst) {
+        return;
+    }
     auto at = std::lower_bound(keys.begin(), keys.end(), kFirst << 16U);
-    while (at != keys.end() && *at >> 16U < snapshot::kFirstUuidType) {
+    while (at != keys.end()) {
         const auto key = snapshot::ItemKey::from_packed(*at);
         const auto end = std::lower_bound(at, keys.end(), (std::uint32_t{key.type} + 1) << 16U);
         if (record.types->object(key.type) == nullptr) {

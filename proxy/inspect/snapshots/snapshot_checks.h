@@ -7,6 +7,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -71,7 +72,9 @@ class SnapshotChecks {
   private:
     void check_limits(const record::SnapshotRecord& record, Reporter& reporter);
     void check_world(const record::SnapshotRecord& record, Reporter& reporter);
-    void check_types(const record::SnapshotRecord& record, Reporter& reporter);
+    /// `keys`: those of the items with numbered types.
+    void check_types(const record::SnapshotRecord& record, std::span<const std::uint32_t> keys,
+                     Reporter& reporter);
 
     /// Characters with this client id or a higher one are not checked for impossible positions.
     static constexpr std::size_t kMaxClients = 128;

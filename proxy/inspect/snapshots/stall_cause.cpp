@@ -52,15 +52,23 @@ void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
     (*inputs_)[num_inputs_++ % kInputs] = {.intended = intended, .sent = now};
 }
 
+InputReceipts::Input* InputReceipts::find_unanswered(snapshot::Tick intended) {
+    for (std::size_t age = 1; age <= std::min(num_inputs_, kInputs); ++age) {
+        Input& input = (*inputs_)[(num_inputs_ - age) % kInputs];
+        if (input.is_answered && input.intended < intended) {
+            break;
+        }
+        if (input.intended == intended && !input.is_answered) {
+            return &input;
+        }
+    }
+    return nullptr;
+}
+
 void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, Timestamp now) {
     answered_ = now;
-    if (!inputs_) {
-        return;
-    }
-    auto* const input = std::ranges::find_if(*inputs_, [&](const Input& each) {
-        return each.sent != 0 && each.intended == intended && !each.is_answered;
-    });
-    if (input == inputs_->end()) {
+    Input* const input = find_unanswered(intended);
+    if (input == nullptr) {
         return;
     }
     input->is_answered = true;

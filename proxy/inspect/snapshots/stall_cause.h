@@ -77,6 +77,10 @@ class InputReceipts {
     static constexpr int kSpacingShare = 8;
     static constexpr std::size_t kInputs = 64;
 
+    /// Finds the stored input that an answer belongs to; null if there is none. Inputs are answered in
+    /// order, so the search goes back from the newest one, and ends at an answered one for an older tick.
+    [[nodiscard]] Input* find_unanswered(snapshot::Tick intended);
+
     /// A ring buffer of the last inputs; null before the first one.
     std::unique_ptr<std::array<Input, kInputs>> inputs_;
     std::size_t num_inputs_ = 0;

@@ -84,6 +84,15 @@ TEST_CASE("servers answer only inputs for a later tick, each once") {
     CHECK(receipts.outcome(kStart, kStart + 200 * kMs).inputs == 0);
 }
 
+TEST_CASE("an answer that was overtaken by a later one belongs to its input all the same") {
+    Inputs inputs;
+    inputs.send(4);
+    inputs.answer(1, 1, 3);
+    inputs.answer(4, 4, 3);
+    inputs.answer(2, 3, 3);
+    CHECK(inputs.receipts.outcome(kStart, inputs.sent()).answered == 4);
+}
+
 TEST_CASE("the first inputs of a long silence stay known") {
     Inputs inputs;
     inputs.send(50);
