@@ -32,7 +32,8 @@ concept HasMembers = requires(T& value) {
     members(value);
 };
 
-/// Numbers, enumerators, and what consists of them alone. bool is not: not every byte is one.
+/// A type for which any bytes are a valid value: numbers, enumerators, and structs of these. bool is
+/// excluded, because only the bytes 0 and 1 are valid.
 template <typename T>
 concept Raw =
     std::has_unique_object_representations_v<T> && !std::same_as<T, bool> && !HasMembers<T>;
@@ -68,7 +69,8 @@ class ArchiveWriter {
 };
 
 /// Reads the output of an ArchiveWriter from an untrusted source. After the first value that is cut
-/// off, further values are not read. Enumerators and lengths are any; who uses them checks them.
+/// off, further values are not read. Enumerators and lengths can have any value, so the
+/// caller must check them.
 class ArchiveReader {
   public:
     explicit ArchiveReader(std::span<const std::byte> in) : in_{in} {}
@@ -101,7 +103,7 @@ class ArchiveReader {
 
     [[nodiscard]] bool failed() const noexcept { return failed_; }
 
-    /// Whether all values were there, and nothing else.
+    /// Whether all values were read and no bytes are left.
     [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
 
   private:
@@ -124,7 +126,7 @@ template <typename State>
     return out;
 }
 
-/// Returns nullopt unless the bytes are those of such a state.
+/// Decodes a state. Returns nullopt if the bytes are not exactly one archived State.
 template <typename State>
 [[nodiscard]] std::optional<State> from_archive(std::span<const std::byte> in) {
     ArchiveReader reader{in};

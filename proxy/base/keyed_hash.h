@@ -38,19 +38,19 @@ class SipHash {
 
 /// Identifies one customer of an Internet provider: the client's IPv4 address, or the /64 of the
 /// client's IPv6 address.
-struct Source {
+struct CustomerAddress {
     std::uint64_t address;
     bool v6;
 
-    friend bool operator==(const Source&, const Source&) = default;
+    friend bool operator==(const CustomerAddress&, const CustomerAddress&) = default;
 
-    friend bool operator<(const Source& left, const Source& right) {
+    friend bool operator<(const CustomerAddress& left, const CustomerAddress& right) {
         return std::tie(left.address, left.v6) < std::tie(right.address, right.v6);
     }
 };
 
-[[nodiscard]] inline Source source_of(const Endpoint& client) noexcept {
-    Source source{.address = 0, .v6 = client.v6};
+[[nodiscard]] inline CustomerAddress source_of(const Endpoint& client) noexcept {
+    CustomerAddress source{.address = 0, .v6 = client.v6};
     std::memcpy(&source.address, client.address.data(), sizeof source.address);
     return source;
 }
@@ -59,7 +59,7 @@ struct Source {
 /// or /48 that contains it, because one customer may own such a range, too.
 struct Network {
     std::uint64_t address;
-    /// 0: the IPv4 address or IPv6 /64, as in Source; 1: the IPv6 /56; 2: the IPv6 /48.
+    /// 0: the IPv4 address or IPv6 /64, as in CustomerAddress; 1: the IPv6 /56; 2: the IPv6 /48.
     std::uint8_t width;
     bool v6;
 
@@ -100,7 +100,7 @@ class KeyedHash {
         return mix(mix(mix(a ^ key_) + b) + c);
     }
 
-    [[nodiscard]] std::uint64_t operator()(const Source& source) const noexcept {
+    [[nodiscard]] std::uint64_t operator()(const CustomerAddress& source) const noexcept {
         return (*this)(source.v6 ? 1 : 0, source.address, 0);
     }
 

@@ -34,8 +34,8 @@ enum class ControlMessage : std::uint8_t {
     checkpoint,
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
     finish,
-    /// To an observer that waits: the previous observer has finished, so start to inspect. The file of
-    /// the descriptor, if the message has one, contains the previous observer's session checkpoints.
+    /// To an observer that waits: the previous observer has finished, so start to inspect. If the
+    /// message has a descriptor, its file contains the previous observer's session checkpoints.
     look,
     // Messages from the observer.
     /// The file of the output that the text names was moved or deleted. Asks for `file`.

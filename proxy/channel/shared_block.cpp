@@ -62,7 +62,7 @@ std::string RelayWindow::server(relay::ServerIndex server) const {
                                  : base::to_string(block_->facts.servers[server].server);
 }
 
-std::string RelayWindow::shown_server(relay::ServerIndex index) const {
+std::string RelayWindow::server_text(relay::ServerIndex index) const {
     const std::string_view name = server_name(index);
     return name.empty() ? server(index) : fmt::format("{} ({})", name, server(index));
 }
@@ -79,11 +79,11 @@ void RelayWindow::set_server(std::string_view moved) {
     moved_[server] = moved;
 }
 
-std::string moved_server(relay::ServerIndex server, const std::string& where) {
+std::string server_move_text(relay::ServerIndex server, const std::string& where) {
     return fmt::format("{} {}", server, where);
 }
 
-void RelayWindow::look_again() {
+void RelayWindow::reload_impairment() {
     const std::scoped_lock lock{mutex_};
     impairment_ = block_->facts.impairment;
 }

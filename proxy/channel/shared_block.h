@@ -115,7 +115,7 @@ class RelayWindow {
     }
 
     /// Whether the server was removed.
-    [[nodiscard]] bool removed(relay::ServerIndex server) const noexcept {
+    [[nodiscard]] bool is_removed(relay::ServerIndex server) const noexcept {
         return block_->facts.servers[server].removed;
     }
 
@@ -129,9 +129,9 @@ class RelayWindow {
     [[nodiscard]] std::string server(relay::ServerIndex server = 0) const;
 
     /// The server's name and address as text.
-    [[nodiscard]] std::string shown_server(relay::ServerIndex index) const;
+    [[nodiscard]] std::string server_text(relay::ServerIndex index) const;
 
-    /// Sets the new address of a server. `moved`: a text that moved_server() returned.
+    /// Sets the new address of a server. `moved`: a text that server_move_text() returned.
     void set_server(std::string_view moved);
 
     [[nodiscard]] const relay::Observation& observation() const noexcept {
@@ -151,8 +151,8 @@ class RelayWindow {
         return relay::totals_of(block_->observation, server);
     }
 
-    /// Reads the impairment in the shared memory again, which a takeover may have changed.
-    void look_again();
+    /// Reads the impairment from the shared memory again, because a takeover may have changed it.
+    void reload_impairment();
 
     /// The impairment that was requested last.
     [[nodiscard]] relay::Impairment impairment() const;
@@ -168,8 +168,9 @@ class RelayWindow {
     std::map<relay::ServerIndex, std::string> moved_; ///< addresses that set_server() set
 };
 
-/// Returns a text for RelayWindow::set_server, which says that the server's address is now `where`.
-[[nodiscard]] std::string moved_server(relay::ServerIndex server, const std::string& where);
+/// Returns the text with which RelayWindow::set_server() learns that a server's address is now
+/// `where`.
+[[nodiscard]] std::string server_move_text(relay::ServerIndex server, const std::string& where);
 
 /// The number of open sessions.
 [[nodiscard]] inline std::uint64_t open_sessions(const relay::Counters& counters) noexcept {

@@ -242,7 +242,7 @@ void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
 
 /// Stops forwarding and sends everything. Returns false if that takes too long.
 bool HandoverGiver::give(const std::vector<ServerIndex>& wanted, TakeoverLink::Time held_at) {
-    if (!parts_.relay->hold(kGiveTime)) {
+    if (!parts_.relay->pause(kGiveTime)) {
         return false;
     }
     auto [state, sockets] = parts_.relay->handover(wanted);

@@ -343,7 +343,7 @@ void LivePage::add_servers(web::RunState& state) const {
     const channel::RelayWindow& relay = *parts_.relay;
     const std::scoped_lock lock{mutex_};
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
-        if (relay.removed(i)) {
+        if (relay.is_removed(i)) {
             continue;
         }
         if (state.listen.empty()) { // this is the first server that was not removed
@@ -401,7 +401,7 @@ void LivePage::probe_servers() {
     const std::uint64_t before = relay.counters().directions[0].datagrams;
     std::vector<ServerProbe*> asked;
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
-        if (!relay.removed(i)) {
+        if (!relay.is_removed(i)) {
             const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             asked.push_back(
                 &probes_.try_emplace(i, *parts_.io, where, kProbeTimeout).first->second);

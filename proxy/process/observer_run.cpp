@@ -151,7 +151,7 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
         spdlog::info("resuming {} from the previous observer",
                      record::counted(checkpoints_.size(), "session[s]"));
     }
-    relay_.look_again();
+    relay_.reload_impairment();
     for (sink::OutputFile* const file : {options_.file, options_.capture}) {
         if (file != nullptr) {
             file->go_behind_last_unit();

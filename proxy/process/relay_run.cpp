@@ -99,7 +99,7 @@ relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direct
             .is_play = judgement.is_play};
 }
 
-relay::Repeating repeating_info() {
+relay::AnswerFunctions repeating_info() {
     return {
         .read_question = read_question, .read_answer = read_answer, .write_answer = write_answer};
 }
@@ -163,7 +163,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     complete(options_);
     options_.relay.prove = options_.admission ? prove_address : nullptr;
     options_.relay.repeating =
-        options_.admission && options_.info_cache ? repeating_info() : relay::Repeating{};
+        options_.admission && options_.info_cache ? repeating_info() : relay::AnswerFunctions{};
     if (options_.taker != nullptr) {
         options_.taker->check(options_.servers);
     }
@@ -338,11 +338,11 @@ void RelayRun::on_second() {
     resync_limiter_.refill();
     apply_postponed_servers();
     report_failed_sessions();
-    servers_->on_second(supervisor_->keeper() == nullptr,
-                        [this](relay::ServerIndex index, const base::Endpoint& to) {
-                            supervisor_->send(channel::ControlMessage::server,
-                                              channel::moved_server(index, base::to_string(to)));
-                        });
+    servers_->on_second(supervisor_->keeper() == nullptr, [this](relay::ServerIndex index,
+                                                                 const base::Endpoint& to) {
+        supervisor_->send(channel::ControlMessage::server,
+                          channel::server_move_text(index, base::to_string(to)));
+    });
 }
 
 void RelayRun::report_failed_sessions() {
@@ -369,7 +369,7 @@ LiveRunResult RelayRun::finish() {
         giver_->stop();
     }
     if (gave) {
-        relay_->leave(giver_->let_go());
+        relay_->stop_for_handover(giver_->let_go());
     } else {
         relay_->stop();
     }

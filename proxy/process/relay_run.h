@@ -28,7 +28,7 @@ namespace tw::process {
                                            std::span<const std::byte> datagram);
 
 /// The functions by which the relay reads and repeats a server's information.
-[[nodiscard]] relay::Repeating repeating_info();
+[[nodiscard]] relay::AnswerFunctions repeating_info();
 
 /// Describes rejected and repeated datagrams for the log.
 class AdmissionReport {

@@ -91,9 +91,9 @@ void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindo
             const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
         };
-        if (!relay.removed(i)) {
+        if (!relay.is_removed(i)) {
             // A tap sends no requests.
-            reports_[i].check(now, relay.counters(i), relay.shown_server(i), console, show,
+            reports_[i].check(now, relay.counters(i), relay.server_text(i), console, show,
                               relay.is_tap() ? ServerReport::SendRequest{}
                                              : ServerReport::SendRequest{send_request});
         } else if (reports_.erase(i) != 0) {

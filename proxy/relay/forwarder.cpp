@@ -62,7 +62,7 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
     totals.bytes.add(bytes);
 }
 
-void ImpairedPath::set(const Impairment& impairment) {
+void ImpairedPath::set_impairment(const Impairment& impairment) {
     if (active()) {
         static_cast<void>(send_due(Time::max()));
     }
@@ -70,26 +70,26 @@ void ImpairedPath::set(const Impairment& impairment) {
         impairment.active() ? std::make_unique<Impairer>(impairment, counters_->fates) : nullptr;
 }
 
-void ImpairedPath::accept(Session& session, Direction direction, std::span<const std::byte> bytes,
-                          Time now) {
+void ImpairedPath::enqueue(Session& session, Direction direction, std::span<const std::byte> bytes,
+                           Time now) {
     session.active = true;
     if (session.lines == nullptr) {
         session.lines =
             std::make_unique<SessionImpairment>(impairer_->impairment(), session.number);
     } else if (session.lines->session != session.number) { // until now, it was connectionless
-        session.lines->begin(impairer_->impairment(), session.number);
+        session.lines->restart(impairer_->impairment(), session.number);
     }
-    impairer_->accept(&session, *session.lines, direction, bytes, now);
+    impairer_->enqueue(&session, *session.lines, direction, bytes, now);
 }
 
 std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
     const base::Timestamp utc = base::now_utc();
-    impairer_->release(now,
-                       [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
-                           send(*static_cast<Session*>(owner), direction, bytes, utc);
-                       });
+    impairer_->release_due(now,
+                           [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
+                               send(*static_cast<Session*>(owner), direction, bytes, utc);
+                           });
     tap_->commit();
-    return impairer_->next();
+    return impairer_->next_due();
 }
 
 void ImpairedPath::send(Session& session, Direction direction, std::span<const std::byte> bytes,
@@ -206,11 +206,11 @@ void Forwarder::add_wakeup(int descriptor) const {
     watch_descriptor(descriptor, kWakeupTag);
 }
 
-Forwarder::WorkResult Forwarder::work(int timeout) {
+Forwarder::ForwardResult Forwarder::forward_ready(int timeout) {
     std::array<epoll_event, kMaxReady> events; // NOLINT(*-member-init): as far as it is filled
     const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReady, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
-    WorkResult woken;
+    ForwardResult woken;
     // Sessions come first, because reading from clients may free sessions in this list.
     if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWakeupTag; })) {
         woken.datagrams = read_servers(ready);
@@ -229,13 +229,13 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     const int received =
         batch_.receive(listener.socket, 0, DatagramBatch::kDatagrams, true, listener.any_address);
     if (received <= 0) {
-        note_receive_error(-received, listener.table->counters());
+        count_receive_error(-received, listener.table->counters());
         return 0;
     }
     const auto count = static_cast<std::size_t>(received);
     SessionTable& table = *listener.table;
     const base::Timestamp now = timers_.begin_batch();
-    forget_rewritten();
+    clear_rewritten();
     std::array<Session*, DatagramBatch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -245,8 +245,8 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
                 touched[num_touched++] = owner_[i];
             }
             append_to_session(*owner_[i], i);
-            if (owner_[i]->resync.wanted()) [[unlikely]] {
-                rewrite(i);
+            if (owner_[i]->resync.in_progress()) [[unlikely]] {
+                rewrite_datagram(i);
             }
         }
     }
@@ -274,13 +274,14 @@ void Forwarder::resync(std::uint32_t id) {
     for (const auto& table : tables_) {
         table->sessions().for_each([&](Session& session) {
             if (session.tap.id == id && session.is_announced()) {
-                static_cast<void>(session.resync.ask(timers_.now().ms, session.last_heard_ms));
+                static_cast<void>(
+                    session.resync.begin_request(timers_.now().ms, session.last_heard_ms));
             }
         });
     }
 }
 
-void Forwarder::rewrite(std::size_t i) noexcept {
+void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     Session& session = *owner_[i];
     const auto known = session.resync.next_acknowledgement(timers_.now().ms);
     // In the last two cases, the observer might not see the answer.
@@ -293,12 +294,12 @@ void Forwarder::rewrite(std::size_t i) noexcept {
         return;
     }
     rewritten.vector = {rewritten.bytes.data(), size};
-    rewritten.first = session.resync.on_written();
+    rewritten.first = session.resync.on_rewritten();
     rewritten_.any = true;
     session.table->counters().rewritten.add(1);
 }
 
-void Forwarder::forget_rewritten() noexcept {
+void Forwarder::clear_rewritten() noexcept {
     if (std::exchange(rewritten_.any, false)) {
         for (auto& each : rewritten_.datagrams) {
             each.vector = {};
@@ -356,11 +357,11 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
         const int received = batch_.receive(session->upstream.socket.get(), held,
                                             DatagramBatch::kDatagrams, false, false);
         if (received <= 0) {
-            note_receive_error(-received, session->table->counters());
+            count_receive_error(-received, session->table->counters());
             continue;
         }
         session->table->note_answer(*session);
-        if (session->resync.wanted()) [[unlikely]] {
+        if (session->resync.in_progress()) [[unlikely]] {
             look_for_answer(*session, held, held + static_cast<std::size_t>(received));
         }
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
@@ -408,12 +409,12 @@ void Forwarder::send_to_clients(std::size_t count) {
 void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
     const auto now = base::Clock::now();
     for (std::size_t i = 0; i < count; ++i) {
-        note_truncated(i);
+        count_truncated(i);
         if (owner_[i] != nullptr) {
             SessionTable& table = *owner_[i]->table;
-            table.examine(*owner_[i], direction, batch_.bytes(i));
+            table.examine_datagram(*owner_[i], direction, batch_.bytes(i));
             try {
-                impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
+                impaired_.enqueue(*owner_[i], direction, batch_.bytes(i), now);
             } catch (const std::bad_alloc&) { // the other datagrams are still forwarded
                 table.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
@@ -421,7 +422,7 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
     }
 }
 
-void Forwarder::note_truncated(std::size_t i) noexcept {
+void Forwarder::count_truncated(std::size_t i) noexcept {
     if ((batch_.message(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
         counters_.truncated.add(1);
     }
@@ -429,12 +430,12 @@ void Forwarder::note_truncated(std::size_t i) noexcept {
 
 void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
-        note_truncated(i);
+        count_truncated(i);
         if (owner_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
             SessionTable& table = *owner_[i]->table;
-            table.examine(*owner_[i], direction, bytes);
+            table.examine_datagram(*owner_[i], direction, bytes);
             if (direction == Direction::c2s && is_rewritten(i) && rewritten_.datagrams[i].first) {
                 tap_.resync(owner_[i]->tap, now);
             }
@@ -444,7 +445,7 @@ void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Directi
     tap_.commit();
 }
 
-void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
+void Forwarder::count_receive_error(int error, LiveCounters& counters) noexcept {
     if (error == ECONNREFUSED) {
         counters.icmp_refused.add(1);
     } else if (error != 0 && error != EAGAIN && error != EWOULDBLOCK && error != EINTR) {
@@ -452,7 +453,7 @@ void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
     }
 }
 
-bool Forwarder::sweep(base::Clock::time_point now) {
+bool Forwarder::check_timeouts(base::Clock::time_point now) {
     counters_.turns.add(1);
     const bool all =
         timers_.sweep(now, [now](Session& session) { session.table->check_timeout(session, now); });
@@ -465,7 +466,8 @@ bool Forwarder::sweep(base::Clock::time_point now) {
             }
         }
     }
-    static_cast<void>(tap_.retry_pending(base::now_utc())); // what is left is retried by sweep()
+    static_cast<void>(
+        tap_.retry_pending(base::now_utc())); // what is left is retried by check_timeouts()
     return all;
 }
 

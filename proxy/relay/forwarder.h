@@ -44,17 +44,17 @@ class ImpairedPath {
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
 
     /// Replaces the impairment; waiting datagrams are sent at once. The caller must then call
-    /// begin_anew() for all sessions.
-    void set(const Impairment& impairment);
+    /// restart_random_decisions() for all sessions.
+    void set_impairment(const Impairment& impairment);
 
     /// Restarts the random decisions of all sessions.
-    static void begin_anew(Sessions& sessions) {
+    static void restart_random_decisions(Sessions& sessions) {
         sessions.for_each([](Session& session) { session.lines.reset(); });
     }
 
     /// Queues a datagram. The session must live until all of its datagrams are sent. Precondition:
     /// active().
-    void accept(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
+    void enqueue(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
 
     /// Sends the datagrams that are due. Returns when the next datagram is due; nullopt if none
     /// waits. Precondition: active().
@@ -71,7 +71,7 @@ class ImpairedPath {
 };
 
 /// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
-/// copies them to the observer. Used by one thread; never blocks except in work().
+/// copies them to the observer. Used by one thread; never blocks except in forward_ready().
 class Forwarder {
   public:
     /// `thread`: the thread's number, from 0. `ring`: null without an observer. `shortest`: the
@@ -92,24 +92,24 @@ class Forwarder {
     /// session is left; if false, the caller must call it again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// What work() did, and why it returned.
-    struct WorkResult {
+    /// What forward_ready() did, and why it returned.
+    struct ForwardResult {
         std::size_t datagrams = 0; ///< datagrams received
         bool is_woken = false;     ///< a descriptor that was passed to add_wakeup() is readable
     };
 
     /// Waits up to `timeout` milliseconds (-1: without limit), then forwards at most one batch of
     /// datagrams from each ready socket.
-    WorkResult work(int timeout);
+    ForwardResult forward_ready(int timeout);
 
-    /// Makes work() also return when this descriptor is readable. Errors: throws std::system_error.
+    /// Makes forward_ready() also return when this descriptor is readable. Errors: throws std::system_error.
     void add_wakeup(int descriptor) const;
 
     /// Replaces the impairment of all sessions; waiting datagrams are sent at once.
     void set_impairment(const Impairment& impairment) {
-        impaired_.set(impairment);
+        impaired_.set_impairment(impairment);
         for (const auto& table : tables_) {
-            ImpairedPath::begin_anew(table->sessions());
+            ImpairedPath::restart_random_decisions(table->sessions());
         }
     }
 
@@ -123,13 +123,13 @@ class Forwarder {
 
     /// Closes idle sessions, a bounded number per call, and retries events that did not fit into
     /// the observer's ring. Returns whether all due sessions were examined.
-    bool sweep(base::Clock::time_point now);
+    bool check_timeouts(base::Clock::time_point now);
 
     /// The interval of sweeps while there are no sessions and no event waits for the observer.
     static constexpr std::chrono::milliseconds kRestInterval{1000};
 
-    /// The interval at which to call sweep().
-    [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
+    /// The interval at which to call check_timeouts().
+    [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
         return timers_.empty() && tap_.nothing_pending() ? std::max(kRestInterval, timers_.tick())
                                                          : timers_.tick();
     }
@@ -174,17 +174,17 @@ class Forwarder {
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);
-    void rewrite(std::size_t i) noexcept;
+    void rewrite_datagram(std::size_t i) noexcept;
     void look_for_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
 
     [[nodiscard]] bool is_rewritten(std::size_t i) const noexcept {
         return rewritten_.any && rewritten_.datagrams[i].vector.iov_base != nullptr;
     }
 
-    void forget_rewritten() noexcept;
+    void clear_rewritten() noexcept;
     void add_listener(const Listener& listener);
-    void note_truncated(std::size_t i) noexcept;
-    static void note_receive_error(int error, LiveCounters& counters) noexcept;
+    void count_truncated(std::size_t i) noexcept;
+    static void count_receive_error(int error, LiveCounters& counters) noexcept;
     void copy_to_observer(std::size_t count, base::Timestamp now, Direction direction);
 
     std::vector<Listener> listeners_;

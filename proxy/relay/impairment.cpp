@@ -347,13 +347,13 @@ std::uint64_t direction_key(std::uint64_t seed, std::uint32_t session,
     return mix(mix(seed) + std::uint64_t{session} * 2 + direction);
 }
 
-std::uint64_t ImpairedDirection::draw(Draw what) const noexcept {
+std::uint64_t ImpairedDirection::draw_number(Draw what) const noexcept {
     return mix(key_ + number_ * static_cast<std::uint64_t>(Draw::count) +
                static_cast<std::uint64_t>(what));
 }
 
 bool ImpairedDirection::draw_chance(Draw what, std::uint32_t share) const noexcept {
-    return below(draw(what), LineImpairment::kCertain) < share;
+    return below(draw_number(what), LineImpairment::kCertain) < share;
 }
 
 /// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
@@ -367,18 +367,18 @@ bool ImpairedDirection::is_lost() noexcept {
     const double leave = kThousand / static_cast<double>(*impairment_.burst);
     const double loss = static_cast<double>(impairment_.loss) / LineImpairment::kCertain;
     const double enter = leave * loss / (1 - loss);
-    const double drawn = unit(draw(Draw::loss));
+    const double drawn = unit(draw_number(Draw::loss));
     losing_ = losing_ ? drawn >= leave : drawn < enter;
     return losing_;
 }
 
 microseconds ImpairedDirection::delay() const noexcept {
     const auto jitter = static_cast<std::uint64_t>(impairment_.jitter.count());
-    const auto drawn = below(draw(Draw::jitter), 2 * jitter + 1);
+    const auto drawn = below(draw_number(Draw::jitter), 2 * jitter + 1);
     return impairment_.delay - impairment_.jitter + microseconds{static_cast<std::int64_t>(drawn)};
 }
 
-ImpairmentResult ImpairedDirection::next(Time now, std::size_t bytes) noexcept {
+ImpairmentResult ImpairedDirection::decide_next(Time now, std::size_t bytes) noexcept {
     ImpairmentResult fate;
     if (is_lost()) {
         fate.outcome = ImpairmentResult::Outcome::lost;
@@ -418,18 +418,18 @@ std::array<ImpairedDirection, 2> directions_of(const Impairment& impairment,
 SessionImpairment::SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept
     : session{number}, lines{directions_of(impairment, number)} {}
 
-void SessionImpairment::begin(const Impairment& impairment, std::uint32_t number) noexcept {
+void SessionImpairment::restart(const Impairment& impairment, std::uint32_t number) noexcept {
     session = number;
     lines = directions_of(impairment, number);
 }
 
-void Impairer::accept(void* owner, SessionImpairment& session, Direction direction,
-                      std::span<const std::byte> bytes, Time now) {
+void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direction,
+                       std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
     SessionImpairment::HeldDatagram& held = session.held[index];
     fates.datagrams.add(1);
-    const ImpairmentResult fate = session.lines[index].next(now, bytes.size());
+    const ImpairmentResult fate = session.lines[index].decide_next(now, bytes.size());
     if (fate.outcome != ImpairmentResult::Outcome::pass) {
         (fate.outcome == ImpairmentResult::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
         return;
@@ -451,7 +451,7 @@ void Impairer::accept(void* owner, SessionImpairment& session, Direction directi
         fates.reordered.add(1);
         held = {*slot, slots_[*slot].order, leaves};
     } else if (is_held) {
-        let_overtaken_leave(held, fate.leaves);
+        schedule_overtaken(held, fate.leaves);
     }
 }
 
@@ -475,41 +475,41 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionImpairment& sessio
     slot.session = &session;
     slot.direction = direction;
     slot.bytes.assign(bytes.begin(), bytes.end());
-    schedule(index, leaves); // the last step that may allocate
+    schedule_slot(index, leaves); // the last step that may allocate
     bytes_ += bytes.size();
     ++session.waiting;
     return index;
 }
 
-void Impairer::schedule(std::size_t slot, Time leaves) {
+void Impairer::schedule_slot(std::size_t slot, Time leaves) {
     slots_[slot].order = ++last_order_;
     heap_.push_back({leaves, last_order_, slot});
     std::push_heap(heap_.begin(), heap_.end(), IsLater{});
 }
 
-/// Schedules a held datagram right after the datagram that overtook it, unless the held one is due
-/// earlier.
-void Impairer::let_overtaken_leave(SessionImpairment::HeldDatagram& held, Time leaves) {
+/// Schedules a held datagram right after the datagram that overtook it, unless the held datagram is
+/// due earlier.
+void Impairer::schedule_overtaken(SessionImpairment::HeldDatagram& held, Time leaves) {
     if (leaves < held.leaves) {
-        schedule(held.slot, leaves); // the old heap entry becomes stale
+        schedule_slot(held.slot, leaves); // the old heap entry becomes stale
     }
     held = {};
 }
 
-void Impairer::drop_stale() noexcept {
+void Impairer::drop_stale_entries() noexcept {
     while (!heap_.empty() && slots_[heap_.front().slot].order != heap_.front().order) {
         std::pop_heap(heap_.begin(), heap_.end(), IsLater{});
         heap_.pop_back();
     }
 }
 
-std::optional<Impairer::Time> Impairer::next() noexcept {
-    drop_stale();
+std::optional<Impairer::Time> Impairer::next_due() noexcept {
+    drop_stale_entries();
     return heap_.empty() ? std::nullopt : std::optional{heap_.front().leaves};
 }
 
-std::optional<std::size_t> Impairer::pop(Time now) noexcept {
-    const auto first = next();
+std::optional<std::size_t> Impairer::pop_due_slot(Time now) noexcept {
+    const auto first = next_due();
     if (!first || *first > now) {
         return std::nullopt;
     }

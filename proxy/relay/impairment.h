@@ -109,14 +109,14 @@ class ImpairedDirection {
         : impairment_{impairment}, key_{key} {}
 
     /// Decides about the next datagram, which has this many bytes.
-    [[nodiscard]] ImpairmentResult next(Time now, std::size_t bytes) noexcept;
+    [[nodiscard]] ImpairmentResult decide_next(Time now, std::size_t bytes) noexcept;
 
   private:
     /// The random numbers drawn for each datagram. All are always drawn, so that one setting does
     /// not change the results of another.
     enum class Draw : std::uint8_t { loss, duplicate, reorder, jitter, count };
 
-    [[nodiscard]] std::uint64_t draw(Draw what) const noexcept;
+    [[nodiscard]] std::uint64_t draw_number(Draw what) const noexcept;
     [[nodiscard]] bool draw_chance(Draw what, std::uint32_t share) const noexcept;
     [[nodiscard]] bool is_lost() noexcept;
     [[nodiscard]] std::chrono::microseconds delay() const noexcept;
@@ -146,7 +146,7 @@ struct SessionImpairment {
     SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept;
 
     /// Restarts both directions as for a new session; waiting datagrams are kept.
-    void begin(const Impairment& impairment, std::uint32_t number) noexcept;
+    void restart(const Impairment& impairment, std::uint32_t number) noexcept;
 
     std::uint32_t session; ///< the number on which the session's random decisions depend
     std::array<ImpairedDirection, 2> lines;
@@ -175,16 +175,16 @@ class Impairer {
 
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairment_; }
 
-    /// Queues a datagram. `owner` is passed to the handler of release(). Owner and session must live
-    /// until release() has handled the datagram.
-    void accept(void* owner, SessionImpairment& session, Direction direction,
-                std::span<const std::byte> bytes, Time now);
+    /// Queues a datagram. `owner` is passed to the handler of release_due(). Owner and session must live
+    /// until release_due() has handled the datagram.
+    void enqueue(void* owner, SessionImpairment& session, Direction direction,
+                 std::span<const std::byte> bytes, Time now);
 
     /// Calls handler(void* owner, Direction, std::span<const std::byte>) for each due datagram, in
     /// order.
     template <typename Handler>
-    void release(Time now, Handler&& handler) {
-        while (const auto slot = pop(now)) {
+    void release_due(Time now, Handler&& handler) {
+        while (const auto slot = pop_due_slot(now)) {
             DatagramSlot& leaving = slots_[*slot];
             handler(leaving.owner, leaving.direction, std::span<const std::byte>{leaving.bytes});
             free_slot(*slot);
@@ -192,7 +192,7 @@ class Impairer {
     }
 
     /// When the next datagram is due; nullopt if none waits.
-    [[nodiscard]] std::optional<Time> next() noexcept;
+    [[nodiscard]] std::optional<Time> next_due() noexcept;
 
     [[nodiscard]] std::size_t waiting() const noexcept { return slots_.size() - free_.size(); }
 
@@ -227,10 +227,10 @@ class Impairer {
     [[nodiscard]] std::optional<std::size_t> push(void* owner, SessionImpairment& session,
                                                   Direction direction,
                                                   std::span<const std::byte> bytes, Time leaves);
-    void schedule(std::size_t slot, Time leaves);
-    void let_overtaken_leave(SessionImpairment::HeldDatagram& held, Time leaves);
-    void drop_stale() noexcept;
-    [[nodiscard]] std::optional<std::size_t> pop(Time now) noexcept;
+    void schedule_slot(std::size_t slot, Time leaves);
+    void schedule_overtaken(SessionImpairment::HeldDatagram& held, Time leaves);
+    void drop_stale_entries() noexcept;
+    [[nodiscard]] std::optional<std::size_t> pop_due_slot(Time now) noexcept;
     void free_slot(std::size_t slot) noexcept;
 
     Impairment impairment_;

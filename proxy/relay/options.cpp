@@ -54,7 +54,7 @@ void lower_thread_priority() {
     std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kNicenessStep);
 }
 
-bool ResyncState::ask(std::uint32_t now, std::uint32_t heard) noexcept {
+bool ResyncState::begin_request(std::uint32_t now, std::uint32_t heard) noexcept {
     if (ever_asked_ && now - asked_ < kBetweenMs) {
         return false;
     }
@@ -69,16 +69,16 @@ bool ResyncState::ask(std::uint32_t now, std::uint32_t heard) noexcept {
 
 std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
     const std::uint32_t silent = now - std::exchange(heard_, now);
-    if (wanted() && now - since_ > (stage_ == Stage::asking ? kAnswerTimeoutMs : kRewriteMs)) {
+    if (in_progress() && now - since_ > (stage_ == Stage::asking ? kAnswerTimeoutMs : kRewriteMs)) {
         stage_ = Stage::none;
     }
-    if (!wanted() || (stage_ == Stage::asking && silent > kMaxPauseMs)) {
+    if (!in_progress() || (stage_ == Stage::asking && silent > kMaxPauseMs)) {
         return std::nullopt;
     }
     return known_;
 }
 
-bool ResyncState::on_written() noexcept {
+bool ResyncState::on_rewritten() noexcept {
     return !std::exchange(written_, true);
 }
 

@@ -65,18 +65,18 @@ class ResyncState {
 
     /// Starts a resync. `heard`: time of the client's last datagram. Returns false if the last
     /// request is too recent.
-    bool ask(std::uint32_t now, std::uint32_t heard) noexcept;
+    bool begin_request(std::uint32_t now, std::uint32_t heard) noexcept;
 
     /// Whether a resync is in progress. If so, the client's datagrams must be examined, and the
     /// server's datagrams until the server has sent a full answer.
-    [[nodiscard]] bool wanted() const noexcept { return stage_ != Stage::none; }
+    [[nodiscard]] bool in_progress() const noexcept { return stage_ != Stage::none; }
 
     /// Returns the answer that the client's next datagram must acknowledge; nullopt if the datagram
     /// must stay unchanged.
     [[nodiscard]] std::optional<std::int32_t> next_acknowledgement(std::uint32_t now) noexcept;
 
     /// Notes that a datagram was rewritten. Returns whether it is the first one since the request.
-    bool on_written() noexcept;
+    bool on_rewritten() noexcept;
 
     /// Notes that the server sent a full answer.
     void on_answer(std::uint32_t now, std::int32_t number) noexcept;
@@ -148,7 +148,7 @@ struct Options {
     AdmissionLimits admission{};
     /// The functions with which the relay repeats answers to common requests. If they are null,
     /// answers are never repeated. Requires `prove`.
-    Repeating repeating{};
+    AnswerFunctions repeating{};
     /// The functions for Relay::resync. If they are null, no datagram is ever rewritten.
     Resync resync{};
     /// The impairment at the start; see Relay::set_impairment.

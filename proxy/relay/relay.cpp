@@ -119,7 +119,7 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
         if (threads.empty()) {
             add_it();
         } else {
-            relay_threads[i]->call(add_it);
+            relay_threads[i]->run_on_thread(add_it);
         }
     }
 }
@@ -188,7 +188,7 @@ void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
     for (auto& relay_thread : state_->relay_threads) {
-        // A shared_ptr, because a thread may still run the job after call() has timed out.
+        // A shared_ptr, because a thread may still run the job after run_on_thread() has timed out.
         const auto is_gone = std::make_shared<bool>(false);
         const auto remove_some = [&relay_thread = *relay_thread, &gone, is_gone] {
             *is_gone = relay_thread.remove_server(gone.shared);
@@ -197,7 +197,7 @@ void Relay::remove_server(ServerIndex server) {
             if (state_->threads.empty()) {
                 remove_some();
             } else {
-                relay_thread->call(remove_some);
+                relay_thread->run_on_thread(remove_some);
             }
         }
     }
@@ -227,7 +227,7 @@ void Relay::join() {
     state_->threads.clear();
 }
 
-bool Relay::hold(std::chrono::milliseconds timeout) {
+bool Relay::pause(std::chrono::milliseconds timeout) {
     const auto deadline = base::Clock::now() + timeout;
     for (auto& relay_thread : state_->relay_threads) {
         relay_thread->request_pause();
@@ -249,12 +249,12 @@ void Relay::resume() {
     }
 }
 
-void Relay::leave(std::span<const ServerIndex> let_go) {
+void Relay::stop_for_handover(std::span<const ServerIndex> let_go) {
     for (const ServerIndex server : let_go) {
         state_->servers.at(server)->shared.let_go = true;
     }
     for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->leave();
+        relay_thread->stop_for_handover();
     }
 }
 

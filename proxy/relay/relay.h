@@ -98,11 +98,11 @@ class Relay {
     /// datagrams (see Resync); at most once in five seconds per session. Callable from any thread.
     void resync(std::uint32_t session);
 
-    // Handover to a relay of another process: hold(), pass on the state, then leave() or resume().
+    // Handover to a relay of another process: pause(), pass on the state, then stop_for_handover() or resume().
 
     /// Pauses all threads between two batches. If a thread does not pause within `timeout`, all
     /// threads go on and the result is false.
-    [[nodiscard]] bool hold(std::chrono::milliseconds timeout);
+    [[nodiscard]] bool pause(std::chrono::milliseconds timeout);
 
     /// The listening sockets of a server: one set per thread, each with one socket per address.
     [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
@@ -113,15 +113,15 @@ class Relay {
         std::vector<int> sockets;
     };
 
-    /// The state with these servers and their sessions. Precondition: hold().
+    /// The state with these servers and their sessions. Precondition: pause().
     [[nodiscard]] Handover handover(std::span<const ServerIndex> servers);
 
-    /// Ends the pause of hold(): all threads go on.
+    /// Ends the pause of pause(): all threads go on.
     void resume();
 
-    /// Ends the threads after hold(). The other relay continues their sessions. The sessions of the
+    /// Ends the threads after pause(). The other relay continues their sessions. The sessions of the
     /// servers in `let_go` are reported as closed instead. join() must follow.
-    void leave(std::span<const ServerIndex> let_go = {});
+    void stop_for_handover(std::span<const ServerIndex> let_go = {});
 
     // Takeover from another relay, before start(). Servers are identified by their numbers in this
     // relay.

@@ -34,7 +34,7 @@ constexpr int kSpinsPerClockRead = 256;
 /// flood could delay the stop.
 constexpr std::chrono::milliseconds kMaxDrainTime{100};
 
-/// How long call() waits. A loop iteration takes microseconds, but a thread that is paused for a
+/// How long run_on_thread() waits. A loop iteration takes microseconds, but a thread that is paused for a
 /// takeover starts the job later.
 constexpr std::chrono::seconds kCallTimeout{2};
 
@@ -99,13 +99,13 @@ bool RelayThread::remove_server(const SharedServer& shared) {
     return gone;
 }
 
-void RelayThread::call(std::function<void()> job) {
+void RelayThread::run_on_thread(std::function<void()> job) {
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
     const auto claimed =
         // set by the thread that runs the task, or by the caller when it stops waiting
         std::make_shared<std::atomic<bool>>(false);
-    post([task, claimed] {
+    enqueue_call([task, claimed] {
         if (!claimed->exchange(true)) {
             (*task)();
         }
@@ -116,7 +116,7 @@ void RelayThread::call(std::function<void()> job) {
     done.get();
 }
 
-void RelayThread::post(std::function<void()> job) {
+void RelayThread::enqueue_call(std::function<void()> job) {
     {
         const std::scoped_lock lock{calls_mutex_};
         calls_.push_back(std::move(job));
@@ -148,14 +148,14 @@ void RelayThread::run_calls() {
 }
 
 void RelayThread::set_impairment(const Impairment& impairment) {
-    post([this, impairment] {
+    enqueue_call([this, impairment] {
         forwarder_->set_impairment(impairment);
         due_.reset();
     });
 }
 
 void RelayThread::resync(std::uint32_t session) {
-    post([this, session] { forwarder_->resync(session); });
+    enqueue_call([this, session] { forwarder_->resync(session); });
 }
 
 /// Sets the timer to the next due time. Returns false on failure.
@@ -174,8 +174,8 @@ void RelayThread::run_due_work() {
     const auto now = base::Clock::now();
     timer_set_to_ = {}; // the timer may have expired and must be set again
     if (now >= next_sweep_) {
-        const bool all = forwarder_->sweep(now);
-        const auto interval = forwarder_->sweep_interval();
+        const bool all = forwarder_->check_timeouts(now);
+        const auto interval = forwarder_->timeout_check_interval();
         resting_ = all && interval >= Forwarder::kRestInterval;
         next_sweep_ = now + (all ? interval : kSweepAgainAfter);
     }
@@ -184,20 +184,20 @@ void RelayThread::run_due_work() {
     }
 }
 
-std::size_t RelayThread::work() {
+std::size_t RelayThread::wait_and_forward() {
     constexpr int kForever = -1;
     constexpr int kRetryMs = 100;
     const bool set = set_timer();
-    const Forwarder::WorkResult woken = forwarder_->work(set ? kForever : kRetryMs);
+    const Forwarder::ForwardResult woken = forwarder_->forward_ready(set ? kForever : kRetryMs);
     if (woken.is_woken || !set) {
         run_calls();
         run_due_work();
     } else if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(base::Clock::now());
     }
-    if (resting_ && forwarder_->sweep_interval() < Forwarder::kRestInterval) {
+    if (resting_ && forwarder_->timeout_check_interval() < Forwarder::kRestInterval) {
         resting_ = false;
-        next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
+        next_sweep_ = base::Clock::now() + forwarder_->timeout_check_interval();
     }
     return woken.datagrams;
 }
@@ -207,7 +207,7 @@ void RelayThread::poll_without_sleep() {
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
-        const Forwarder::WorkResult woken = forwarder_->work(0);
+        const Forwarder::ForwardResult woken = forwarder_->forward_ready(0);
         seen = seen || woken.datagrams != 0;
         if (woken.is_woken) {
             run_calls();
@@ -225,7 +225,8 @@ void RelayThread::poll_without_sleep() {
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
-            while (!stopping_.load(std::memory_order_relaxed) && work() == 0) { // work() may sleep
+            while (!stopping_.load(std::memory_order_relaxed) &&
+                   wait_and_forward() == 0) { // wait_and_forward() may sleep
             }
             last_seen = base::Clock::now();
         }
@@ -234,16 +235,16 @@ void RelayThread::poll_without_sleep() {
     }
 }
 
-void RelayThread::drain() {
+void RelayThread::forward_received() {
     const auto deadline = base::Clock::now() + kMaxDrainTime;
-    while (forwarder_->work(0).datagrams != 0 && base::Clock::now() < deadline) {
+    while (forwarder_->forward_ready(0).datagrams != 0 && base::Clock::now() < deadline) {
     }
 }
 
 void RelayThread::run() {
     raise_thread_priority();
-    next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
-    resting_ = forwarder_->sweep_interval() >= Forwarder::kRestInterval;
+    next_sweep_ = base::Clock::now() + forwarder_->timeout_check_interval();
+    resting_ = forwarder_->timeout_check_interval() >= Forwarder::kRestInterval;
     if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(base::Clock::now());
     }
@@ -252,16 +253,16 @@ void RelayThread::run() {
             if (busy_poll_) {
                 poll_without_sleep();
             } else {
-                work();
+                wait_and_forward();
             }
         } catch (const std::bad_alloc&) {
             // Only the work that needed the memory is lost.
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
-    const bool leaving = is_leaving();
+    const bool leaving = is_stopping_for_handover();
     if (!leaving) {
-        drain();
+        forward_received();
     }
     forwarder_->send_delayed();
     forwarder_->close_all(leaving ? CloseReason::handed_over : CloseReason::shutdown);
@@ -270,7 +271,7 @@ void RelayThread::run() {
 void RelayThread::request_pause() {
     const std::scoped_lock lock{pause_mutex_};
     pause_ = PauseState::requested;
-    post([this] { pause_if_requested(); });
+    enqueue_call([this] { pause_if_requested(); });
 }
 
 void RelayThread::pause_if_requested() {
@@ -296,7 +297,7 @@ void RelayThread::resume() {
     pause_changed_.notify_all();
 }
 
-void RelayThread::leave() {
+void RelayThread::stop_for_handover() {
     // This comes first, so that nothing is received after the pause ends.
     stopping_.store(true, std::memory_order_relaxed);
     wake();
@@ -305,7 +306,7 @@ void RelayThread::leave() {
     pause_changed_.notify_all();
 }
 
-bool RelayThread::is_leaving() {
+bool RelayThread::is_stopping_for_handover() {
     const std::scoped_lock lock{pause_mutex_};
     return pause_ == PauseState::leaving;
 }

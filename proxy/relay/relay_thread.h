@@ -27,7 +27,7 @@ class RelayThread {
     /// Creates the thread's epoll instance, timer and forwarder. Errors: throws std::system_error.
     RelayThread(const Options& options, unsigned thread, Observation& observation, Ring* ring);
 
-    // Servers. Call these before run(), or through call().
+    // Servers. Call these before run(), or through run_on_thread().
 
     /// `listen`: the addresses where the server's clients connect. `sockets`: sets of sockets bound to
     /// these addresses, one set after the other; empty if other threads have all sets.
@@ -40,9 +40,9 @@ class RelayThread {
 
     /// Runs `job` on this thread and waits until it has returned. Precondition: run() is active.
     /// Errors: what `job` throws; StartError if it does not start in time.
-    void call(std::function<void()> job);
+    void run_on_thread(std::function<void()> job);
 
-    /// Runs until stop() or leave(). After stop(), forwards what was received and closes the sessions.
+    /// Runs until stop() or stop_for_handover(). After stop(), forwards what was received and closes the sessions.
     void run();
 
     /// Ends run(). Callable from any thread; returns at once.
@@ -64,7 +64,7 @@ class RelayThread {
     void resume();
     /// Ends the thread without receiving more, and reports to the observer that another relay continues
     /// the sessions.
-    void leave();
+    void stop_for_handover();
 
     /// The thread's forwarder. Precondition: the thread is paused or has not started.
     [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
@@ -72,17 +72,17 @@ class RelayThread {
   private:
     /// Waits for a ready socket or a timer, and forwards what has arrived. Returns the number of
     /// datagrams received.
-    std::size_t work();
+    std::size_t wait_and_forward();
     void poll_without_sleep();
     void run_due_work();
     void run_calls();
     [[nodiscard]] std::function<void()> next_call();
     [[nodiscard]] bool set_timer();
-    void post(std::function<void()> job);
+    void enqueue_call(std::function<void()> job);
     void wake() noexcept;
-    void drain();
+    void forward_received();
     void pause_if_requested();
-    [[nodiscard]] bool is_leaving();
+    [[nodiscard]] bool is_stopping_for_handover();
 
     /// Sockets that the clients of each server send to.
     std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;

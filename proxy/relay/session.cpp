@@ -46,7 +46,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     try {
         by_client_.emplace(key, session.get());
         if (session->has_place) {
-            count_in(*session);
+            add_to_counts(*session);
         }
     } catch (...) {
         by_client_.erase(key);
@@ -62,7 +62,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
 std::unique_ptr<Session> Sessions::remove(Session& session) {
     by_client_.erase(key_of(session.tap.client, session.listener));
     if (std::exchange(session.has_place, false)) {
-        count_out(session, kAllNetworks);
+        remove_from_counts(session, kAllNetworks);
     }
     of(session.standing).erase(RankList::s_iterator_to(session));
     const std::size_t index = session.index;
@@ -90,7 +90,7 @@ void Sessions::set_standing(Session& session, Standing standing) noexcept {
 }
 
 void Sessions::give_place(Session& session) {
-    count_in(session);
+    add_to_counts(session);
     session.has_place = true;
 }
 
@@ -105,7 +105,7 @@ Sessions::NetworkCounts Sessions::counts_of(const base::Network& network) const 
     return found == by_network_.end() ? NetworkCounts{} : found->second;
 }
 
-void Sessions::count_in(const Session& session) {
+void Sessions::add_to_counts(const Session& session) {
     std::size_t counted = 0;
     try {
         for (const base::Network& network : base::Networks{session.tap.client}) {
@@ -115,12 +115,12 @@ void Sessions::count_in(const Session& session) {
             ++counted;
         }
     } catch (...) {
-        count_out(session, counted);
+        remove_from_counts(session, counted);
         throw;
     }
 }
 
-void Sessions::count_out(const Session& session, std::size_t networks) noexcept {
+void Sessions::remove_from_counts(const Session& session, std::size_t networks) noexcept {
     for (const base::Network& network : base::Networks{session.tap.client}) {
         const auto found = by_network_.find(network);
         if (networks-- == 0 || found == by_network_.end()) {

@@ -121,7 +121,7 @@ struct Session {
     WheelHook timer;
     boost::intrusive::list_member_hook<> rank; ///< position among the sessions of its standing
     std::size_t index = 0;                     ///< index in the session table
-    /// The next one in SessionTimers' list of closed sessions.
+    /// The next session in SessionTimers' list of closed sessions.
     std::unique_ptr<Session> next_closed{};
 
     /// The session's datagrams in the current batch, linked by Forwarder::next_.
@@ -238,10 +238,10 @@ class Sessions {
     };
 
     [[nodiscard]] NetworkCounts counts_of(const base::Network& network) const noexcept;
-    /// NetworkCounts a session with a place for all of its networks. If that throws std::bad_alloc, it is
-    /// counted for none of them.
-    void count_in(const Session& session);
-    void count_out(const Session& session, std::size_t networks) noexcept;
+    /// Counts a session with a place for all of its networks. If that throws std::bad_alloc, the
+    /// session is counted for none of them.
+    void add_to_counts(const Session& session);
+    void remove_from_counts(const Session& session, std::size_t networks) noexcept;
 
     [[nodiscard]] static ClientKey key_of(const base::Endpoint& client,
                                           ListenerIndex listener) noexcept;

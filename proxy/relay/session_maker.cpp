@@ -43,8 +43,8 @@ void name_tap(Session& session, const base::Endpoint& client) {
 
 } // namespace
 
-std::unique_ptr<Session> SessionMaker::make(const base::Endpoint& client, msghdr& header,
-                                            ListenerIndex listener, const BatchTime& now) {
+std::unique_ptr<Session> SessionMaker::make_session(const base::Endpoint& client, msghdr& header,
+                                                    ListenerIndex listener, const BatchTime& now) {
     auto made = open(client);
     if (made == nullptr) {
         return nullptr;
@@ -112,8 +112,10 @@ bool is_possible(const SessionState& state) {
 
 } // namespace
 
-std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, base::UniqueFd socket,
-                                                 ListenerIndex listener, const BatchTime& now) {
+std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& state,
+                                                        base::UniqueFd socket,
+                                                        ListenerIndex listener,
+                                                        const BatchTime& now) {
     if (!is_possible(state)) {
         throw HandoverError{"a session that was handed over is damaged"};
     }

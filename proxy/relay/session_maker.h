@@ -34,7 +34,7 @@ struct SharedServer {
     std::chrono::milliseconds idle_timeout;
     ServerIndex index = 0;
     Prove prove = nullptr;
-    Repeating repeating{};
+    AnswerFunctions repeating{};
     AdmissionLimits limits{};
     AdmissionPools pools{0, 1};           ///< per thread
     std::atomic<std::size_t> sessions{0}; ///< sessions that count against max_sessions
@@ -61,13 +61,15 @@ class SessionMaker {
     /// Creates a session and its upstream socket. `header`: the message of the client's first
     /// datagram. Returns null if no socket can be opened; SharedServer::session_error then says
     /// why. Errors: std::bad_alloc.
-    [[nodiscard]] std::unique_ptr<Session> make(const base::Endpoint& client, msghdr& header,
-                                                ListenerIndex listener, const BatchTime& now);
+    [[nodiscard]] std::unique_ptr<Session> make_session(const base::Endpoint& client,
+                                                        msghdr& header, ListenerIndex listener,
+                                                        const BatchTime& now);
     /// Continues another relay's session. `listener` must exist.
     /// Errors: HandoverError for an unsuitable socket.
-    [[nodiscard]] std::unique_ptr<Session> make_from(const SessionState& state,
-                                                     base::UniqueFd socket, ListenerIndex listener,
-                                                     const BatchTime& now);
+    [[nodiscard]] std::unique_ptr<Session> continue_session(const SessionState& state,
+                                                            base::UniqueFd socket,
+                                                            ListenerIndex listener,
+                                                            const BatchTime& now);
 
     /// The listeners of this thread, for all servers.
     [[nodiscard]] const std::vector<Listener>& listeners() const noexcept { return *listeners_; }

@@ -72,7 +72,7 @@ Session* SessionTable::admit(msghdr& header, std::span<const std::byte> datagram
 
 Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
                                  std::span<const std::byte> datagram, ListenerIndex listener) {
-    if (is_own(client)) {
+    if (is_own_address(client)) {
         counters_->admission.own.add(1);
         return nullptr;
     }
@@ -84,12 +84,12 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
         verdict = shared_.prove(proof, Direction::c2s, datagram);
         if (verdict.standing == Standing::connless) {
             question = question_of(datagram);
-            if (!may_ask(client, header, question, verdict.request, listener)) {
+            if (!may_forward_request(client, header, question, verdict.request, listener)) {
                 return nullptr;
             }
         } else {
-            entry = stranger_filter_.may_begin(client, verdict.standing, is_first(client), datagram,
-                                               now_->ms);
+            entry = stranger_filter_.decide_admission(
+                client, verdict.standing, is_first_of_network(client), datagram, now_->ms);
         }
         if (entry.refusal != Refusal::none) {
             auto& totals = counters_->admission;
@@ -111,7 +111,7 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
 
 /// Whether the client's network has no stray, unproven or verified session. Always true for loopback
 /// clients, because their addresses cannot be forged.
-bool SessionTable::is_first(const base::Endpoint& client) const noexcept {
+bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
     const base::Network own = *base::Networks{client}.begin();
     return base::is_loopback(client) || (sessions_.count_of(own, Standing::unproven) == 0 &&
                                          sessions_.count_of(own, Standing::verified) == 0);
@@ -119,7 +119,7 @@ bool SessionTable::is_first(const base::Endpoint& client) const noexcept {
 
 /// Whether the sender address is one that the relay or the server listens on. Such a datagram is
 /// forged: an answer would go to the relay or the server, which would answer again, in a loop.
-bool SessionTable::is_own(const base::Endpoint& client) noexcept {
+bool SessionTable::is_own_address(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
         server_ = shared_.upstreams.server();
         server_generation_ = generation;
@@ -145,15 +145,16 @@ Question SessionTable::question_of(std::span<const std::byte> datagram) const no
 }
 
 /// Returns whether to forward a request. If false, this call has answered or rejected it.
-bool SessionTable::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
-                           Request request, ListenerIndex listener) noexcept {
+bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& header,
+                                       const Question& question, Request request,
+                                       ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
-    switch (stranger_filter_.may_ask(client, request, answer != nullptr, now_->ms)) {
+    switch (stranger_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
     case RequestDecision::server:
         return true;
     case RequestDecision::repeat:
-        repeat(*answer, question, header, listener);
+        send_repeated_answer(*answer, question, header, listener);
         return false;
     case RequestDecision::flood:
         counters_->admission.flood.add(1);
@@ -172,7 +173,8 @@ bool SessionTable::may_ask_again(Session& session, msghdr& header,
         return true;
     }
     const Question question = question_of(datagram);
-    if (!may_ask(session.tap.client, header, question, verdict.request, session.listener)) {
+    if (!may_forward_request(session.tap.client, header, question, verdict.request,
+                             session.listener)) {
         return false;
     }
     session.asked = question;
@@ -181,8 +183,8 @@ bool SessionTable::may_ask_again(Session& session, msghdr& header,
 
 /// Sends a client an answer that the server gave another client. The sender is the address that the
 /// client asked.
-void SessionTable::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
-                          ListenerIndex listener) noexcept {
+void SessionTable::send_repeated_answer(const Answers::Answer& answer, const Question& question,
+                                        msghdr& header, ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
     ReplyControl control{};
     const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
@@ -208,7 +210,7 @@ void SessionTable::repeat(const Answers::Answer& answer, const Question& questio
 /// place.
 bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
     if (shared_.prove == nullptr) {
-        return take_place();
+        return reserve_place();
     }
     if (standing == Standing::connless) {
         RankList& asking = sessions_.of(standing);
@@ -221,7 +223,7 @@ bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
         !make_room_among(Standing::unproven, shared_.pools.unproven, client)) {
         return false;
     }
-    if (take_place()) {
+    if (reserve_place()) {
         return true;
     }
     Session* const leaving = find_evictable_place();
@@ -229,10 +231,10 @@ bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
         return false;
     }
     evict(*leaving);
-    return take_place();
+    return reserve_place();
 }
 
-bool SessionTable::take_place() {
+bool SessionTable::reserve_place() {
     if (shared_.sessions.fetch_add(1) < shared_.max_sessions) {
         return true;
     }
@@ -275,8 +277,8 @@ bool SessionTable::make_room_among(Standing standing, std::size_t pool,
     return true;
 }
 
-/// The session of that standing to evict: one of the network with the most sessions; of these, one
-/// with the fewest repetitions before admission; of these, the oldest. Null if there is none.
+/// Returns the session of this standing to evict; null if there is none. Prefers the network with
+/// the most sessions, then clients with the fewest repetitions before admission, then the oldest.
 Session* SessionTable::find_evictable(Standing standing) noexcept {
     Session* found = nullptr;
     std::size_t most = 0;
@@ -350,13 +352,13 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
                             Standing standing, const ProofMemory& proof) {
     std::unique_ptr<Session> made;
     try {
-        made = maker_.make(client, header, listener, *now_);
+        made = maker_.make_session(client, header, listener, *now_);
         if (made != nullptr) {
             made->standing = standing;
             made->has_place = standing != Standing::connless;
             made->number = next_number(*shared_.numbers, made->has_place);
             made->proof = proof;
-            return begin(std::move(made));
+            return insert_session(std::move(made));
         }
     } catch (const std::bad_alloc&) {
         shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
@@ -371,14 +373,14 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
 
 /// Adds a session to the table. All memory is allocated before the session is inserted, so that
 /// every session in the table is complete.
-Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
+Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= Standing::weak;
     if (made->has_place && !is_announced) {
         made->held = std::make_unique<HeldCopies>();
     }
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
-    set_budget(session);
+    set_send_budget(session);
     timers_->add(session, timeout_of(session));
     if (is_announced) {
         announce(session);
@@ -389,7 +391,7 @@ Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
     return &session;
 }
 
-void SessionTable::set_budget(Session& session) const noexcept {
+void SessionTable::set_send_budget(Session& session) const noexcept {
     const AdmissionLimits& limits = shared_.limits;
     const std::uint32_t rate = shared_.prove == nullptr             ? 0
                                : session.standing >= Standing::weak ? limits.session_rate
@@ -477,7 +479,7 @@ void SessionTable::try_promote(Session& session, Standing standing) {
     if (standing >= Standing::weak) { // if verification sufficed, a client could retry without end
         stranger_filter_.note_verified(session.tap.client);
     }
-    set_budget(session);
+    set_send_budget(session);
     // Verified clients that the server rejects are announced, too, but only a limited number.
     verified_told_.refill(now_->ms);
     if (!session.is_announced() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
@@ -515,10 +517,10 @@ void SessionTable::announce(Session& session) {
 
 void SessionTable::evict(Session& session) {
     counters_->admission.displaced.add(1);
-    leave(session, CloseReason::idle);
+    close_session(session, CloseReason::idle);
 }
 
-void SessionTable::leave(Session& session, CloseReason reason) {
+void SessionTable::close_session(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_announced()) {
@@ -568,7 +570,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
     if (over) {
         const bool proved_nothing = session.has_place && session.standing < Standing::verified;
         counters_->admission.expired.add(proved_nothing ? 1 : 0);
-        leave(session, CloseReason::idle);
+        close_session(session, CloseReason::idle);
         return;
     }
     counters_->kernel_dropped.add(
@@ -601,18 +603,18 @@ void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
         throw HandoverError{"the session of " + base::to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
-    auto made = maker_.make_from(state, std::move(socket), own[state.listener], *now_);
+    auto made = maker_.continue_session(state, std::move(socket), own[state.listener], *now_);
     shared_.sessions.fetch_add(state.has_place ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
-    set_budget(session);
+    set_send_budget(session);
     timers_->add(session, timeout_of(session));
 }
 
 void SessionTable::close_all(CloseReason reason) {
     timers_->begin_batch();
     while (Session* const session = sessions_.any_session()) {
-        leave(*session, reason);
+        close_session(*session, reason);
     }
     timers_->end_batch();
 }
@@ -623,7 +625,7 @@ bool SessionTable::close_some(CloseReason reason) {
     Session* session = sessions_.any_session();
     for (; session != nullptr && closed < SessionTimers::kChecksPerSweep;
          session = sessions_.any_session()) {
-        leave(*session, reason);
+        close_session(*session, reason);
         ++closed;
     }
     timers_->end_batch();

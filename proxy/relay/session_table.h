@@ -19,8 +19,8 @@ namespace tw::relay {
 /// session that needs it is lost, and counted.
 ///
 /// - A session keeps its place while the server plays with it, that is, while the client has a slot
-/// on the server. When a new session needs room, another one is evicted: the oldest of the network
-/// with the most sessions. Players that the server no longer serves, and
+/// on the server. When a new session needs room, another one is evicted: the oldest session of
+/// the network with the most sessions. Players that the server no longer serves, and
 /// silent weak sessions, are evicted when the table is full.
 /// - A session is announced to the observer, together with its earlier datagrams, when the server
 /// plays with it, or soon after it is verified. Other sessions are never announced.
@@ -45,7 +45,8 @@ class SessionTable {
                                  ListenerIndex listener);
 
     /// Examines a forwarded datagram, which may promote the session.
-    void examine(Session& session, Direction direction, std::span<const std::byte> datagram) {
+    void examine_datagram(Session& session, Direction direction,
+                          std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
         const bool is_due =
             direction == Direction::s2c && now_->ms - session.played_ms >= kPlayCheckMs;
@@ -103,22 +104,22 @@ class SessionTable {
 
     [[nodiscard]] Session* admit_new(const base::Endpoint& client, msghdr& header,
                                      std::span<const std::byte> datagram, ListenerIndex listener);
-    [[nodiscard]] bool is_first(const base::Endpoint& client) const noexcept;
-    [[nodiscard]] bool is_own(const base::Endpoint& client) noexcept;
-    [[nodiscard]] bool may_ask(const base::Endpoint& client, msghdr& header,
-                               const Question& question, Request request,
-                               ListenerIndex listener) noexcept;
+    [[nodiscard]] bool is_first_of_network(const base::Endpoint& client) const noexcept;
+    [[nodiscard]] bool is_own_address(const base::Endpoint& client) noexcept;
+    [[nodiscard]] bool may_forward_request(const base::Endpoint& client, msghdr& header,
+                                           const Question& question, Request request,
+                                           ListenerIndex listener) noexcept;
     [[nodiscard]] bool may_ask_again(Session& session, msghdr& header,
                                      std::span<const std::byte> datagram) noexcept;
-    void repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
-                ListenerIndex listener) noexcept;
+    void send_repeated_answer(const Answers::Answer& answer, const Question& question,
+                              msghdr& header, ListenerIndex listener) noexcept;
     [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
 
     [[nodiscard]] bool make_room(const base::Endpoint& client, Standing standing);
     [[nodiscard]] bool make_room_at_address(const base::Endpoint& client);
     [[nodiscard]] bool make_room_among(Standing standing, std::size_t pool,
                                        const base::Endpoint& client);
-    [[nodiscard]] bool take_place();
+    [[nodiscard]] bool reserve_place();
 
     [[nodiscard]] Session* find_evictable(Standing standing) noexcept;
     [[nodiscard]] Session* find_evictable_of(const base::Network& network,
@@ -133,7 +134,7 @@ class SessionTable {
     [[nodiscard]] Session* open(const base::Endpoint& client, msghdr& header,
                                 ListenerIndex listener, Standing standing,
                                 const ProofMemory& proof);
-    [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
+    [[nodiscard]] Session* insert_session(std::unique_ptr<Session>&& made);
     void apply_verdict(Session& session, Direction direction, std::span<const std::byte> datagram);
     void promote(Session& session, Standing standing);
     void try_promote(Session& session, Standing standing);
@@ -141,7 +142,7 @@ class SessionTable {
     void count_promotion(Standing before, Standing standing) noexcept;
     [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
     void announce(Session& session);
-    void set_budget(Session& session) const noexcept;
+    void set_send_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
 
     void copy(Session& session, base::Timestamp time, Direction direction,
@@ -154,7 +155,7 @@ class SessionTable {
     }
 
     void evict(Session& session);
-    void leave(Session& session, CloseReason reason);
+    void close_session(Session& session, CloseReason reason);
     [[nodiscard]] std::chrono::milliseconds timeout_of(const Session& session) const noexcept;
 
     SharedServer& shared_;

@@ -6,7 +6,7 @@
 
 namespace tw::relay {
 
-/// Replaces the current answer by the one being received, kMaxPartsMs after the latter's first part.
+/// Replaces the current answer by the answer that is being received, kMaxPartsMs after its first part.
 /// An answer that cannot be stored is discarded.
 void Answers::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
@@ -93,7 +93,8 @@ StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPoo
                                                            kWaitingClients)} {}
 
 StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& network,
-                                                         Purpose purpose, const BucketRate& rate,
+                                                         BucketPurpose purpose,
+                                                         const BucketRate& rate,
                                                          std::uint32_t now_ms) noexcept {
     constexpr std::uint32_t kKeyLifetimeMs = 1U << 15U;
     const std::uint64_t hash =
@@ -120,7 +121,7 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
 
 class StrangerFilter::NetworkBuckets {
   public:
-    NetworkBuckets(StrangerFilter& filter, const base::Endpoint& client, Purpose purpose,
+    NetworkBuckets(StrangerFilter& filter, const base::Endpoint& client, BucketPurpose purpose,
                    const BucketRate& rate, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
             return; // loopback addresses cannot be forged
@@ -201,13 +202,14 @@ void StrangerFilter::count_repetition(WaitingClient& waiting, std::span<const st
     waiting.seen_ms = now_ms;
 }
 
-AdmissionDecision StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
-                                            bool is_first, std::span<const std::byte> datagram,
-                                            std::uint32_t now_ms) noexcept {
+AdmissionDecision StrangerFilter::decide_admission(const base::Endpoint& client, Standing standing,
+                                                   bool is_first,
+                                                   std::span<const std::byte> datagram,
+                                                   std::uint32_t now_ms) noexcept {
     // One network gets at most a quarter of the common rate.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
     const BucketRate rate{.per_second = most, .burst = most};
-    NetworkBuckets own{*this, client, Purpose::begin, rate, now_ms};
+    NetworkBuckets own{*this, client, BucketPurpose::begin, rate, now_ms};
     entries_.refill(now_ms);
     WaitingClient& waiting = waiting_of(client, now_ms);
     count_repetition(waiting, datagram, now_ms);
@@ -232,10 +234,10 @@ AdmissionDecision StrangerFilter::may_begin(const base::Endpoint& client, Standi
     return entry;
 }
 
-RequestDecision StrangerFilter::may_ask(const base::Endpoint& client, Request request,
-                                        bool has_answer, std::uint32_t now_ms) noexcept {
+RequestDecision StrangerFilter::decide_request(const base::Endpoint& client, Request request,
+                                               bool has_answer, std::uint32_t now_ms) noexcept {
     const BucketRate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
-    NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
+    NetworkBuckets own{*this, client, BucketPurpose::ask, rate, now_ms};
     if (own.empty()) {
         return RequestDecision::flood;
     }

@@ -157,7 +157,7 @@ struct AnswerPart {
 /// Functions with which the relay answers one client's question with the server's answer to another
 /// client. The caller supplies them, because the relay does not know the game's format. They must not
 /// block or allocate.
-struct Repeating {
+struct AnswerFunctions {
     /// Returns the question in a client's datagram.
     Question (*read_question)(std::span<const std::byte> datagram) = nullptr;
     /// Returns which part of the answer to the question a server's datagram is; nullopt if it is none.
@@ -174,9 +174,9 @@ class Answers {
   public:
     /// Enough parts for a full server of 128 players.
     static constexpr std::size_t kMaxParts = 8;
-    /// The most bytes of a part. An answer with a longer part is not stored.
+    /// The most bytes of a part. If a part is longer, the answer is not stored.
     static constexpr std::size_t kMaxBytes = 1400;
-    /// An older answer is not repeated.
+    /// The greatest age of an answer that the relay still repeats.
     static constexpr std::uint32_t kMaxAgeMs = 1000;
     /// The longest time between the first and the last part of an answer.
     static constexpr std::uint32_t kMaxPartsMs = 30;
@@ -315,13 +315,14 @@ class StrangerFilter {
 
     /// Decides whether a datagram may begin a session of this standing. Precondition: not connless.
     /// `is_first`: the client's network has no stray, unproven or verified session.
-    [[nodiscard]] AdmissionDecision may_begin(const base::Endpoint& client, Standing standing,
-                                              bool is_first, std::span<const std::byte> datagram,
-                                              std::uint32_t now_ms) noexcept;
+    [[nodiscard]] AdmissionDecision decide_admission(const base::Endpoint& client,
+                                                     Standing standing, bool is_first,
+                                                     std::span<const std::byte> datagram,
+                                                     std::uint32_t now_ms) noexcept;
 
     /// Decides about a request. `has_answer`: a stored answer can be repeated.
-    [[nodiscard]] RequestDecision may_ask(const base::Endpoint& client, Request request,
-                                          bool has_answer, std::uint32_t now_ms) noexcept;
+    [[nodiscard]] RequestDecision decide_request(const base::Endpoint& client, Request request,
+                                                 bool has_answer, std::uint32_t now_ms) noexcept;
 
     /// Notes that the client was verified, so that its next session does not count as a retry.
     void note_verified(const base::Endpoint& client) noexcept;
@@ -332,7 +333,7 @@ class StrangerFilter {
     static constexpr std::size_t kWaitingClients = std::size_t{1} << 20U;
 
     /// The two uses of a network's bucket: new sessions and requests.
-    enum class Purpose : std::uint8_t { begin, ask };
+    enum class BucketPurpose : std::uint8_t { begin, ask };
 
     struct NetworkBucket {
         std::uint32_t tag;
@@ -365,7 +366,7 @@ class StrangerFilter {
     template <typename Entry>
     [[nodiscard]] static Table<Entry> make_table(std::size_t count);
 
-    [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, Purpose purpose,
+    [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, BucketPurpose purpose,
                                            const BucketRate& rate, std::uint32_t now_ms) noexcept;
     /// The buckets of a client's networks. A datagram is admitted only if each of them has a token.
     class NetworkBuckets;

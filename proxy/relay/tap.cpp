@@ -13,7 +13,7 @@ constexpr std::size_t kCopyNone = 15;
 
 } // namespace
 
-void LoadShedding::List::push_newest(TapSession& session) noexcept {
+void LoadShedding::SessionList::push_newest(TapSession& session) noexcept {
     session.older = newest;
     session.newer = nullptr;
     (newest == nullptr ? oldest : newest->newer) = &session;
@@ -21,7 +21,7 @@ void LoadShedding::List::push_newest(TapSession& session) noexcept {
     ++size;
 }
 
-void LoadShedding::List::push_oldest(TapSession& session) noexcept {
+void LoadShedding::SessionList::push_oldest(TapSession& session) noexcept {
     session.older = nullptr;
     session.newer = oldest;
     (oldest == nullptr ? newest : oldest->older) = &session;
@@ -29,7 +29,7 @@ void LoadShedding::List::push_oldest(TapSession& session) noexcept {
     ++size;
 }
 
-void LoadShedding::List::remove(TapSession& session) noexcept {
+void LoadShedding::SessionList::remove(TapSession& session) noexcept {
     (session.older == nullptr ? oldest : session.older->newer) = session.newer;
     (session.newer == nullptr ? newest : session.newer->older) = session.older;
     session.older = session.newer = nullptr;
@@ -173,7 +173,7 @@ bool Tap::report_close(PendingClose& pending) {
     return ring_->try_push(close);
 }
 
-bool Tap::report_missed(base::Timestamp time) {
+bool Tap::report_unknown_losses(base::Timestamp time) {
     if (!missed_) {
         return true;
     }
@@ -198,7 +198,7 @@ bool Tap::report_pending(base::Timestamp time) {
         ++reported;
     }
     pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(reported));
-    if (!pending_.empty() || !report_gaps(0, time, unknown_lost_) || !report_missed(time)) {
+    if (!pending_.empty() || !report_gaps(0, time, unknown_lost_) || !report_unknown_losses(time)) {
         return false;
     }
     has_pending_ = false;

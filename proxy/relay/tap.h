@@ -60,7 +60,7 @@ class LoadShedding {
     [[nodiscard]] std::size_t num_aside() const noexcept { return aside_.size; }
 
   private:
-    struct List {
+    struct SessionList {
         TapSession* oldest = nullptr;
         TapSession* newest = nullptr;
         std::size_t size = 0;
@@ -70,12 +70,12 @@ class LoadShedding {
         void remove(TapSession& session) noexcept;
     };
 
-    [[nodiscard]] List& list_of(const TapSession& session) noexcept {
+    [[nodiscard]] SessionList& list_of(const TapSession& session) noexcept {
         return session.is_aside ? aside_ : shown_;
     }
 
-    List shown_;
-    List aside_;
+    SessionList shown_;
+    SessionList aside_;
 };
 
 /// The producer's side of the ring of one relay thread: copies datagrams into the ring and counts
@@ -157,7 +157,7 @@ class Tap {
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool report_close(PendingClose& pending);
-    [[nodiscard]] bool report_missed(base::Timestamp time);
+    [[nodiscard]] bool report_unknown_losses(base::Timestamp time);
     [[nodiscard]] bool report_pending(base::Timestamp time);
 
     Ring* ring_;

@@ -56,7 +56,7 @@ bool bind_loopback(int socket, std::uint32_t address) {
 }
 
 /// The bytes to hash: the client's address, then its family.
-std::array<std::byte, 9> octets_of(const base::Source& source) {
+std::array<std::byte, 9> octets_of(const base::CustomerAddress& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
     octets.back() = source.v6 ? std::byte{1} : std::byte{0};
@@ -77,8 +77,8 @@ bool is_udp_socket(int descriptor) noexcept {
            protocol == IPPROTO_UDP;
 }
 
-std::optional<std::uint32_t> LoopbackAddresses::take(const base::Endpoint& client) {
-    const base::Source source = base::source_of(client);
+std::optional<std::uint32_t> LoopbackAddresses::assign(const base::Endpoint& client) {
+    const base::CustomerAddress source = base::source_of(client);
     const std::scoped_lock lock{mutex_};
     const auto known = assignments_.find(source);
     if (known != assignments_.end()) {
@@ -116,7 +116,7 @@ bool LoopbackAddresses::take_over(const base::Endpoint& client, std::uint32_t ad
     return fits;
 }
 
-void LoopbackAddresses::give_back(const base::Endpoint& client) {
+void LoopbackAddresses::release_address(const base::Endpoint& client) {
     const std::scoped_lock lock{mutex_};
     const auto known = assignments_.find(base::source_of(client));
     if (known != assignments_.end() && --known->second.sessions == 0) {
@@ -168,7 +168,7 @@ Upstream UpstreamFactory::open(const base::Endpoint& client, std::error_code& er
     if (mode_ == ClientAddress::transparent) {
         bound = bind_transparent(socket, client);
     } else if (mode_ == ClientAddress::loopback) {
-        const auto address = addresses_.take(client);
+        const auto address = addresses_.assign(client);
         if (!address) {
             error = std::make_error_code(std::errc::address_not_available);
             return upstream;
@@ -249,7 +249,7 @@ void UpstreamFactory::close(Upstream& upstream) {
     }
     upstream.socket = base::UniqueFd{};
     if (upstream.loopback_of) {
-        addresses_.give_back(*upstream.loopback_of);
+        addresses_.release_address(*upstream.loopback_of);
         upstream.loopback_of.reset();
     }
 }

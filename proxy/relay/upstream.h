@@ -30,12 +30,12 @@ class LoopbackAddresses {
 
     /// Assigns an address to a client's new session. Returns it in host byte order; nullopt if no
     /// address is free.
-    [[nodiscard]] std::optional<std::uint32_t> take(const base::Endpoint& client);
-    /// Like take(), for an address that another relay assigned. Returns false if the address is outside
+    [[nodiscard]] std::optional<std::uint32_t> assign(const base::Endpoint& client);
+    /// Like assign(), for an address that another relay assigned. Returns false if the address is outside
     /// of 127.64.0.0/10 or assigned to another client.
     [[nodiscard]] bool take_over(const base::Endpoint& client, std::uint32_t address);
     /// Ends a session's use of the client's address; after the last session, the address is free.
-    void give_back(const base::Endpoint& client);
+    void release_address(const base::Endpoint& client);
 
   private:
     struct Assignment {
@@ -45,7 +45,7 @@ class LoopbackAddresses {
 
     std::mutex mutex_;
     base::SipHash hash_;
-    std::map<base::Source, Assignment> assignments_;
+    std::map<base::CustomerAddress, Assignment> assignments_;
     std::unordered_set<std::uint32_t> taken_;
 };
 

@@ -59,7 +59,8 @@ struct Request {
     bool is_reserved = false;
     bool upgrade = false; ///< the request asks for a WebSocket
     std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
-    base::Source peer{};  ///< the client's address; all clients on unix sockets count as one
+    base::CustomerAddress
+        peer{}; ///< the client's address; all clients on unix sockets count as one
 };
 
 struct Response {
@@ -131,7 +132,7 @@ class ConnectionLimiter {
 
     /// Decides about a new connection, for which the caller chooses an unused number. An evicted
     /// connection is no longer counted.
-    [[nodiscard]] Admission admit(ConnectionNumber number, const base::Source& peer);
+    [[nodiscard]] Admission admit(ConnectionNumber number, const base::CustomerAddress& peer);
 
     /// Notes that the connection's request has arrived. The connection is not evicted any more.
     void note_request_arrived(ConnectionNumber number) noexcept;
@@ -144,7 +145,7 @@ class ConnectionLimiter {
   private:
     struct Connection {
         ConnectionNumber number;
-        base::Source peer;
+        base::CustomerAddress peer;
         bool is_reserved;
         bool asked;
     };

@@ -153,7 +153,7 @@ using Error = boost::system::error_code;
 
 } // namespace
 
-base::Source peer_of(const Socket& socket) {
+base::CustomerAddress peer_of(const Socket& socket) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
     return base::source_of(base::endpoint_from(peer.data()));

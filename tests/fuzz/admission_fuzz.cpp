@@ -52,7 +52,7 @@ Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byt
 }
 
 /// Every 'i' of a client is the same request, and every 'i' of the server is its answer.
-constexpr Repeating kRepeating{
+constexpr AnswerFunctions kRepeating{
     .read_question =
         [](std::span<const std::byte> datagram) {
             return Question{.kind = static_cast<std::uint8_t>(
@@ -227,7 +227,7 @@ class Scene {
     }
 
     void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
-        door_.examine(session, direction, datagram);
+        door_.examine_datagram(session, direction, datagram);
         door_.copy_to_observer(session, 0, direction, datagram);
         if (session.standing == Standing::player && direction == Direction::s2c &&
             (datagram[0] == std::byte{'w'} || datagram[0] == std::byte{'k'})) {

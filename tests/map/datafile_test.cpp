@@ -21,7 +21,7 @@ void poke(Bytes& file, std::size_t at, std::int64_t value) {
     }
 }
 
-/// Three items of two types and two blocks, with every table at a known place.
+/// Returns a datafile with three items of two types and two blocks. All table offsets are known.
 Bytes sample(int version = 4) {
     test::DatafileWriter writer{version};
     const std::int32_t ints[] = {1, -2, 3};

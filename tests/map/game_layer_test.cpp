@@ -51,7 +51,7 @@ std::map<std::string, std::int64_t> histogram_of(const json::object& layer) {
 } // namespace
 
 TEST_CASE("the installed real maps are all there") {
-    CHECK(test::truths().size() >= 31); // 37 of Debian 12
+    CHECK(test::truths().size() >= 31); // Debian 12 has 37
 }
 
 TEST_CASE("a real map has the checksum and size it is known for") {
@@ -141,7 +141,7 @@ TEST_CASE("a tee stands, sticks and dies where it is known to in a real map") {
             CHECK(wall.has_value() == (box.at(2).as_int64() == 1));
             if (wall) {
                 const auto index = physics.index(Layer::game, *wall);
-                CHECK((index == 1 || index == 3)); // solid, unhookable
+                CHECK((index == 1 || index == 3)); // 1 is solid, 3 is unhookable
             }
             CHECK(physics.tee_on_ground(centre) == (box.at(3).as_int64() == 1));
             CHECK(physics.tee_touches_death(centre, Layer::game) == (box.at(4).as_int64() == 1));

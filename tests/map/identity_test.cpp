@@ -17,7 +17,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
     return {bytes.begin(), bytes.end()};
 }
 
-/// A folder of its own that goes away with the test.
+/// A temporary folder, removed at the end of the test.
 struct Folder {
     fs::path path = fs::temp_directory_path() / "twscope-identity-test";
 

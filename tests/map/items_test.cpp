@@ -25,7 +25,7 @@ std::int32_t add_ints(test::DatafileWriter& writer, const Ints& ints) {
     return writer.add_block(std::as_bytes(std::span{ints}));
 }
 
-/// 0, 1, 2, ...
+/// Returns the numbers 0 to size - 1.
 Ints count_up(std::size_t size) {
     Ints ints(size);
     std::iota(ints.begin(), ints.end(), 0);
@@ -75,7 +75,7 @@ TEST_CASE("images and their pixels are read as far as they are there") {
     const Map map = parse(writer);
     REQUIRE(image_count(map) == 5);
     CHECK_FALSE(read_image(map, 3).has_value());
-    CHECK_FALSE(read_image(map, 4)->format.has_value()); // of a version that has one
+    CHECK_FALSE(read_image(map, 4)->format.has_value()); // the item is too short for its version
     CHECK_FALSE(read_image(map, 5).has_value());
 
     const auto grass = read_image(map, 0);
@@ -87,9 +87,9 @@ TEST_CASE("images and their pixels are read as far as they are there") {
 
     Image rgb = *read_image(map, 1);
     CHECK(rgb.external);
-    CHECK_FALSE(rgb.name.has_value()); // it could leave the folder
+    CHECK_FALSE(rgb.name.has_value()); // the name could point to another folder
     CHECK(rgb.format == 0);
-    CHECK(read_pixels(map, rgb).has_value()); // three bytes each
+    CHECK(read_pixels(map, rgb).has_value()); // three bytes per pixel
     rgb.format = 1;
     CHECK(read_pixels(map, rgb).error().code == MapErrc::wrong_record_size);
     CHECK(read_pixels(map, *read_image(map, 2)).error().code == MapErrc::layer_bad_dimensions);
@@ -155,7 +155,7 @@ TEST_CASE("envelopes have their points, with tangents in or beside them") {
     CHECK(points[0].curve == Curve::linear);
     CHECK(points[0].values == std::array<std::int32_t, 4>{10, 20, 30, 40});
     CHECK(points[1].time == 500);
-    CHECK(points[1].curve == Curve::linear); // what no one knows is linear
+    CHECK(points[1].curve == Curve::linear); // an unknown curve is linear
     CHECK_FALSE(points[1].tangents.has_value());
 
     test::DatafileWriter wide = test::MapBuilder{2, 2}.writer();

@@ -14,7 +14,7 @@ namespace {
 
 using Ints = std::vector<std::int32_t>;
 
-/// What a layer's item was read as.
+/// The result of decoding a layer item.
 enum class Read : std::uint8_t { nothing, unknown, tiles, quads, sounds };
 
 Read read_as(const Ints& ints) {
@@ -33,7 +33,7 @@ TEST_CASE("a layer's item is read as far as it reaches, at any length") {
     struct Row {
         std::string_view name;
         Ints item;
-        std::size_t needed; ///< ints up to which it says nothing but its type
+        std::size_t needed; ///< a shorter item is an unknown layer
         Read read;
     };
 

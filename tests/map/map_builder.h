@@ -11,22 +11,22 @@
 
 namespace tw::map::test {
 
-/// Puts small maps together for tests: version item, one group, and the layers that are asked for.
+/// Builds small maps for tests: a version item, one group, and the requested layers.
 class MapBuilder {
   public:
     MapBuilder(int width, int height) : width_{width}, height_{height} {}
 
-    /// Tile records of a physics layer, `record_size(kind)` bytes each, zero where not set.
+    /// Sets a tile record of a physics layer (`record_size(kind)` bytes). Other records are zero.
     MapBuilder& set(Layer kind, int x, int y, std::span<const std::uint8_t> record);
     MapBuilder& set_game(int x, int y, std::uint8_t index, std::uint8_t flags = 0);
-    /// An empty layer of that kind, other than `set` also in other dimensions.
+    /// Adds an empty layer of this kind. Its dimensions may differ from those of the game layer.
     MapBuilder& add_layer(Layer kind, int width, int height);
-    /// Tilemap version of all layers; 4 packs the game layer one tile an entry.
+    /// Sets the tilemap version of all layers. Version 4 packs the game layer, one tile per entry.
     MapBuilder& tilemap_version(int version);
     MapBuilder& settings(std::string_view nul_terminated_lines);
 
     [[nodiscard]] std::vector<std::byte> build(int datafile_version = 4) const;
-    /// The same, still open for more items and blocks.
+    /// Returns the writer of the map, to which more items and blocks can be added.
     [[nodiscard]] DatafileWriter writer(int datafile_version = 4) const;
 
   private:
@@ -46,11 +46,11 @@ class MapBuilder {
     std::vector<Plane> planes_;
 };
 
-/// The ints of a tile layer's item, without a name and without DDNet's blocks.
+/// Returns the ints of a tile layer's item, without a name and without DDNet's blocks.
 [[nodiscard]] std::vector<std::int32_t> tile_layer(int version, int width, int height, int flags,
                                                    int data);
 
-/// A map of the given layer items in one group; its data blocks are copies of `block`.
+/// Returns a map with these layer items in one group. All data blocks are copies of `block`.
 [[nodiscard]] std::vector<std::byte> map_of(const std::vector<std::vector<std::int32_t>>& layers,
                                             const std::vector<std::byte>& block, int blocks = 1);
 

@@ -215,7 +215,7 @@ TEST_CASE("a physics layer is indexed with the game layer's width, and ignored i
 TEST_CASE("the last physics layer of a kind counts") {
     MapBuilder builder = walled().add_layer(Layer::front, 4, 3).add_layer(Layer::front, 4, 3);
     const std::uint8_t record[] = {9};
-    builder.set(Layer::front, 0, 0, record); // goes to the first
+    builder.set(Layer::front, 0, 0, record); // set() writes to the first front layer
     const auto map = Map::parse(builder.build());
     REQUIRE(map.has_value());
     CHECK(map->warnings().contains(WarningId::physics_layer_twice));

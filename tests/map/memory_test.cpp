@@ -1,4 +1,4 @@
-// What a map costs in memory: at most three times its file, and the layers that are asked for.
+// Memory limits: a map takes at most three times its file's size, plus the requested layers.
 
 #include "map/describe.h"
 #include "map/map.h"
@@ -21,11 +21,11 @@ using namespace tw::map::test;
 
 namespace {
 
-/// What does not grow with the file: a bit for each possible item type, small strings, the
-/// allocator's own rounding. zlib takes 40 KiB by malloc besides.
+/// Memory that does not depend on the file's size: a bit for each possible item type, small strings,
+/// and the allocator's rounding. Not included: 40 KiB that zlib allocates with malloc.
 constexpr std::uint64_t kSlack = 32 << 10U;
 
-/// Bytes at once at most, beyond what was there before.
+/// Returns the peak of allocated bytes during `work`, in addition to the bytes allocated before.
 template <typename Work>
 std::uint64_t peak_of(const Work& work) {
     const std::uint64_t before = tw::test::live_bytes();
@@ -45,7 +45,7 @@ std::uint64_t plane_bytes(const Physics& physics) {
     return bytes;
 }
 
-/// A header that claims these numbers, with nothing behind it but zeros.
+/// Returns a file whose header declares these counts. All other bytes are zero.
 std::vector<std::byte> lying_header(const std::array<std::int32_t, 5>& counts, std::size_t size) {
     std::vector<std::byte> file(size);
     std::memcpy(file.data(), "DATA", 4);
@@ -56,7 +56,8 @@ std::vector<std::byte> lying_header(const std::array<std::int32_t, 5>& counts, s
     return file;
 }
 
-/// A map whose game layer is of that size and form, in a block that claims to be `claimed` large.
+/// Returns a map with a game layer of this size and version, in a block with the declared size
+/// `claimed`.
 std::vector<std::byte> lying_map(std::int32_t width, std::int32_t height, std::int32_t version,
                                  std::uint32_t claimed, std::size_t stored) {
     DatafileWriter writer;
@@ -121,7 +122,8 @@ TEST_CASE("an opened map takes three times its file at most, its physics what th
                 layers = physics ? plane_bytes(*physics) : 0;
             }
         });
-        // A packed game layer stands beside its tiles while it is unpacked; no more than they.
+        // While a packed game layer is unpacked, the packed block is in memory, too. It is not larger
+        // than the tiles.
         CHECK(whole <= 3 * size + 2 * layers + kSlack);
         ++maps;
     }
@@ -161,7 +163,7 @@ TEST_CASE("a file that claims what it cannot back takes no more than three times
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const std::uint64_t size = row.file.size();
-        std::vector<std::byte> file = row.file; // counted, as it is moved in
+        std::vector<std::byte> file = row.file; // a copy, so that the allocation is counted
         const std::uint64_t peak = peak_of([&] {
             const auto map = Map::parse(std::move(file));
             if (map) {
@@ -183,7 +185,7 @@ TEST_CASE("describing a map takes no more at once than the largest layer besides
         CAPTURE(truth.label);
         const std::uint64_t size = std::filesystem::file_size(truth.path);
         std::uint64_t blocks = 0;
-        std::uint64_t held = 0; // by the description itself
+        std::uint64_t held = 0; // bytes that the description itself takes
         const std::uint64_t peak = peak_of([&] {
             const auto map = Map::open(truth.path);
             if (!map) {
@@ -196,7 +198,7 @@ TEST_CASE("describing a map takes no more at once than the largest layer besides
             const Description description = describe(*map);
             held = tw::test::live_bytes() - without;
         });
-        // Physics are held while each layer is looked at; a list that grows doubles.
+        // The physics layers stay in memory while each layer is examined. A growing vector doubles.
         CHECK(peak <= 3 * size + 8 * blocks + 2 * held + kSlack);
     }
 }

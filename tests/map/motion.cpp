@@ -129,7 +129,7 @@ bool has_tile(const Location& location, std::string_view name) {
 
 std::optional<LineHit> intersect_line(const Physics& physics, WorldVec from, WorldVec to) {
     const double distance = std::hypot(to.x - from.x, to.y - from.y);
-    if (!(distance <= kMaxLine)) { // also what is no number
+    if (!(distance <= kMaxLine)) { // true for NaN, too
         return std::nullopt;
     }
     const auto steps = static_cast<int>(distance) + 1;
@@ -167,7 +167,7 @@ Tunings::Tunings() {
 }
 
 void Tunings::set(Tuning tuning, double value) {
-    constexpr double kMost = 21474836; // hundredths of it fit an int
+    constexpr double kMost = 21474836; // in hundredths, it fits into an int
     const double bounded = std::isnan(value) ? 0 : std::clamp(value, -kMost, kMost);
     hundredths_.at(static_cast<std::size_t>(tuning)) =
         static_cast<std::int32_t>(std::lround(bounded * 100));

@@ -12,34 +12,34 @@
 
 namespace tw::map::test {
 
-/// A point or direction that need not be whole. Framing: world units, unless said otherwise.
+/// A point or direction with fractions. Units: world units, unless documented otherwise.
 struct WorldVec {
     double x = 0, y = 0;
 
     friend bool operator==(const WorldVec&, const WorldVec&) = default;
 };
 
-/// The four corners of a tee's box: what collides.
+/// The four corners of a tee's box, which collide with walls.
 [[nodiscard]] std::array<WorldPos, 4> tee_corners(WorldPos centre);
 
-/// True if some layer has a tile of that name there, for example "freeze".
+/// Whether any layer has a tile of this name at the location, for example "freeze".
 [[nodiscard]] bool has_tile(const Location& location, std::string_view name);
 
 /// Where a line meets a wall.
 struct LineHit {
     WorldVec point;  ///< in the wall
-    WorldVec before; ///< the last one that was not
+    WorldVec before; ///< the last point before the wall
     TilePos tile;
-    std::uint8_t index = 0; ///< solid or nohook
+    std::uint8_t index = 0; ///< index of the wall tile: solid or unhookable
 
     friend bool operator==(const LineHit&, const LineHit&) = default;
 };
 
-/// Longest line that is followed. Framing: world units. No weapon reaches a thousandth of it.
+/// The longest line that is examined. Units: world units. No weapon reaches a thousandth of it.
 inline constexpr double kMaxLine = 1 << 20U;
 
-/// Walks from start to end in steps of about one unit; nothing if no wall is met, or if the line is
-/// longer than kMaxLine.
+/// Finds the first wall on a line, in steps of about one unit. Returns nullopt if there is no wall or
+/// the line is longer than kMaxLine.
 ///
 /// Source:  CCollision::IntersectLine.
 [[nodiscard]] std::optional<LineHit> intersect_line(const Physics& physics, WorldVec from,
@@ -86,10 +86,10 @@ inline constexpr std::size_t kTunings = 33;
 [[nodiscard]] std::string_view tuning_name(Tuning tuning);
 [[nodiscard]] std::optional<Tuning> find_tuning(std::string_view name);
 
-/// One set of tunings. Framing: hundredths, as on the wire.
+/// A value for each tuning. Units: hundredths, as on the wire.
 class Tunings {
   public:
-    /// The reference's defaults.
+    /// Sets the reference's default values.
     Tunings();
 
     [[nodiscard]] double value(Tuning tuning) const {
@@ -97,7 +97,8 @@ class Tunings {
     }
 
     void set(Tuning tuning, double value);
-    /// The ints of Sv_TuneParams; a shorter message keeps the rest, more than there are is ignored.
+    /// Applies the ints of an Sv_TuneParams message. Tunings without an int keep their value; surplus ints
+    /// are ignored.
     void apply_message(std::span<const std::int32_t> hundredths);
 
     friend bool operator==(const Tunings&, const Tunings&) = default;
@@ -106,7 +107,7 @@ class Tunings {
     std::array<std::int32_t, kTunings> hundredths_{};
 };
 
-/// A console command of a map that tunes: `tune NAME VALUE` (zone 0) or
+/// A console command of a map that sets a tuning: `tune NAME VALUE` (zone 0) or
 /// `tune_zone ZONE NAME VALUE`.
 struct TuneCommand {
     std::uint8_t zone = 0;
@@ -116,24 +117,25 @@ struct TuneCommand {
     friend bool operator==(const TuneCommand&, const TuneCommand&) = default;
 };
 
-/// Commands that tune among a map's settings, in order; all others are skipped.
+/// Returns the tuning commands among a map's settings, in order.
 [[nodiscard]] std::vector<TuneCommand> tune_commands(std::span<const std::string> settings);
 
-/// Tunings of a zone of the map: defaults and what its commands change. Unknown names are skipped.
+/// Returns the tunings of a zone of the map: the defaults, changed by the commands for this zone.
+/// Unknown names are ignored.
 [[nodiscard]] Tunings tunings_of(std::span<const TuneCommand> commands, std::uint8_t zone);
 
-/// Weapons whose shots fly, with the numbers of the snapshot.
+/// Weapons with projectiles, with their numbers in snapshots.
 enum class FlyingWeapon : std::uint8_t { gun = 1, shotgun = 2, grenade = 3 };
 
-/// Where a shot is some time after it started, were there no wall.
+/// The position of a projectile some time after its start, if there is no wall.
 ///
-/// Framing:   seconds; direction as in the snapshot's item divided by its factor, mostly a unit
+/// Units:   seconds; `direction` is that of the snapshot's item divided by its factor, usually a unit
 ///          vector.
 /// Source:  CalcPos of the reference.
 [[nodiscard]] WorldVec projectile_at(WorldVec start, WorldVec direction, FlyingWeapon weapon,
                                      double seconds, const Tunings& tunings = {});
 
-/// How long it flies at most. Framing: seconds.
+/// The longest time that a projectile flies. Units: seconds.
 [[nodiscard]] double projectile_lifetime(FlyingWeapon weapon, const Tunings& tunings = {});
 
 } // namespace tw::map::test

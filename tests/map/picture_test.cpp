@@ -53,7 +53,7 @@ TEST_CASE("each tile has the colour of what it is, at any scale") {
         CHECK(tile(1, 2) != tile(2, 2));
         CHECK(tile(1, 2) != tile(3, 2));
         CHECK(tile(3, 2) == tile(3, 0));
-        CHECK(color_at(*picture, 0, 0) != tile(3, 0)); // the tele mark
+        CHECK(color_at(*picture, 0, 0) != tile(3, 0)); // the tele layer marks the tile
     }
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("the legend names the overlay, its colours, and no colour without a na
                        .crosses = {}};
     };
     const int bare = rows({});
-    CHECK(rows(of_colors(1, "ann")) == bare + 2); // two colours in a row of 360 pixels
+    CHECK(rows(of_colors(1, "ann")) == bare + 2); // a row of 360 pixels holds two colours
     CHECK(rows(of_colors(3, "a name that is longer than its column \xc3\xa4")) == bare + 3);
     CHECK(rows(of_colors(3, "")) == bare + 1);
     CHECK(rows(of_colors(kMaxOverlayColors + 9, "x")) == bare + 1 + int{kMaxOverlayColors} / 2);
@@ -251,7 +251,7 @@ TEST_CASE("a picture gets as large as it stays handy, and a legend can make a ta
     struct Row {
         int width;
         int height;
-        int scale; ///< 0: not to be drawn
+        int scale; ///< 0: the picture is too large to be drawn
     };
 
     for (const Row row : {Row{4, 3, 16}, Row{300, 300, 8}, Row{600, 600, 4}, Row{1200, 1200, 2},

@@ -57,7 +57,8 @@ TEST_CASE("text is cut between letters") {
     CHECK(truncate_utf8(euros, 5) == euros.substr(0, 3));
     CHECK(truncate_utf8(euros, 3) == euros.substr(0, 3));
     CHECK(truncate_utf8(euros, 2).empty());
-    CHECK(truncate_utf8("\x80\x80", 1).empty()); // no UTF-8, and still no step before the start
+    CHECK(truncate_utf8("\x80\x80", 1)
+              .empty()); // invalid UTF-8: the cut must not move before the start
 }
 
 } // namespace

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kPackageRoot = "/usr/share/games/";
 
-/// The sets are named PACKAGE/FOLDER; a package keeps its files in games/NAME/data.
+/// Returns the folder of a set named PACKAGE/FOLDER. A package has its files in games/NAME/data.
 std::filesystem::path folder_of(std::string_view set) {
     const std::string_view package = set.substr(0, set.find('/'));
     const std::string_view folder = set.substr(set.find('/') + 1);

@@ -12,13 +12,13 @@ namespace tw::map::test {
 
 /// One entry of the file with the known contents of real maps.
 struct Truth {
-    std::string label; ///< set and file name
+    std::string label; ///< name of the set and the file
     boost::json::object entry;
-    std::filesystem::path path; ///< where the distribution's package puts the file
+    std::filesystem::path path; ///< path of the file as the distribution's package installs it
 };
 
-/// All entries whose file is installed, as long as it was. The packages are ddnet-data and teeworlds-data of Debian 12; those of
-/// Debian 13 have six other files.
+/// All entries whose file is installed with the known length. The files are those of the packages
+/// ddnet-data and teeworlds-data of Debian 12; six files of Debian 13 differ.
 [[nodiscard]] const std::vector<Truth>& truths();
 
 } // namespace tw::map::test

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint16_t kAutomapperType = 0x8000;
 constexpr std::uint16_t kGroupType = 0x8001;
 
-/// The ints that an index item keeps a UUID in: its bytes, the first one in the highest bits.
+/// Returns a UUID as the ints of an index item. The first byte is in an int's highest bits.
 std::vector<std::int32_t> index_ints(const Uuid& uuid) {
     std::vector<std::int32_t> ints;
     for (std::size_t i = 0; i < uuid.size(); i += 4) {
@@ -46,7 +46,8 @@ TEST_CASE("item types named by UUID are found through the file's index") {
     writer.add_item(kItemUuidIndex, kAutomapperType, index_ints(kUuidAutomapper));
     writer.add_item(kItemUuidIndex, kGroupType, index_ints(kUuidGroup));
     writer.add_item(kItemUuidIndex, 0x8002, std::vector<std::int32_t>{1, 2, 3}); // too short
-    writer.add_item(kItemUuidIndex, kGroupType, index_ints(kUuidTest)); // the first one counts
+    writer.add_item(kItemUuidIndex, kGroupType,
+                    index_ints(kUuidTest)); // the first definition is used
     writer.add_item(kAutomapperType, 0, std::vector<std::int32_t>{1, 2, 3, 4, -5, 1});
     writer.add_item(kAutomapperType, 1, std::vector<std::int32_t>{1, 2, 3, 4, 5}); // too short
     writer.add_item(kAutomapperType, 2, std::vector<std::int32_t>{1, 0, 1, -1, 0, 2});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 36;
 
-/// The 16 bytes of magic, version, size and swaplen: size does not count them.
+/// The header field `size` does not include the magic, version, size and swaplen.
 constexpr std::size_t kUncountedBytes = 16;
 
 void put(std::vector<std::byte>& out, std::size_t value) {
@@ -137,7 +137,7 @@ bool write_file(const std::filesystem::path& path, std::span<const std::byte> by
     if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) {
         return false;
     }
-    // A full disk shows only when the last bytes leave the buffer.
+    // A full disk may be reported only when the last bytes are written from the buffer.
     return std::fclose(file.release()) == 0;
 }
 

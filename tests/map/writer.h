@@ -10,7 +10,7 @@
 
 namespace tw::map::test {
 
-/// Puts a datafile together: items in the order of their types, blocks in the order they come.
+/// Builds a datafile: items in the order of their types, blocks in the order of adding.
 ///
 /// Layout:  FORMAT.md, section 1. Version 4 compresses its blocks, version 3 stores them.
 /// Source:  DDNet CDataFileWriter.
@@ -19,9 +19,9 @@ class DatafileWriter {
     explicit DatafileWriter(int version = 4) : version_{version} {}
 
     void add_item(std::uint16_t type, std::uint16_t id, std::span<const std::int32_t> ints);
-    /// Returns the index to refer to the block by.
+    /// Adds a block. Returns its index.
     std::int32_t add_block(std::span<const std::byte> bytes);
-    /// A block that is already compressed, with the size it claims: right or wrong.
+    /// Adds a block that is already compressed. `size`: the declared size, which may be wrong.
     std::int32_t add_stored_block(std::span<const std::byte> stored, std::uint32_t size);
     [[nodiscard]] std::vector<std::byte> finish() const;
 
@@ -41,10 +41,11 @@ class DatafileWriter {
     std::vector<StoredBlock> blocks_;
 };
 
-/// The same items and data, compressed anew; a block that does not inflate is taken as it is.
+/// Returns a file with the same items and blocks, compressed again. A block that does not inflate is
+/// copied unchanged.
 [[nodiscard]] std::vector<std::byte> rewrite(const Datafile& file);
 
-/// False: it cannot be written.
+/// Writes a file. Returns false on failure.
 [[nodiscard]] bool write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 } // namespace tw::map::test

@@ -39,7 +39,7 @@ void check_same(const Datafile& a, const Datafile& b) {
 }
 
 bool runs(const std::string& command) {
-    // The tools of the distribution are the oracle here; their arguments are paths of this test.
+    // The test compares with the distribution's tools. Their arguments are paths of this test.
     // NOLINTNEXTLINE(concurrency-mt-unsafe): the program has one thread
     return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }
@@ -77,7 +77,8 @@ TEST_CASE("DDNet's own tools read what is written") {
         return;
     }
     const fs::path folder = fs::temp_directory_path() / "twscope-writer-test";
-    const fs::path user = folder / "home/.local/share/ddnet"; // the tools write nowhere else
+    const fs::path user =
+        folder / "home/.local/share/ddnet"; // the only folder to which the tools write
     fs::remove_all(folder);
     fs::create_directories(user);
     MapBuilder builder{4, 3};
@@ -94,7 +95,8 @@ TEST_CASE("DDNet's own tools read what is written") {
     REQUIRE(ours.has_value());
     REQUIRE(resaved.has_value());
     check_same(*ours, *resaved);
-    fs::copy_file(user / "theirs.map", folder / "theirs.map"); // this tool looks nowhere else
+    fs::copy_file(user / "theirs.map",
+                  folder / "theirs.map"); // the only folder that this tool reads
     CHECK(runs(in_folder + "map_diff ours.map theirs.map"));
     fs::remove_all(folder);
 }

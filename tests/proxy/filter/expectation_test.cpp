@@ -105,7 +105,7 @@ TEST_CASE("offsets of errors count in the whole text of an expectation") {
     const auto expectation = Expectation::parse("  never tikc > 5");
     REQUIRE_FALSE(expectation.has_value());
     CHECK(expectation.error().offset == 8);
-    // A word alone is no condition, and one that only begins so is a key.
+    // "never" alone is not a condition, and a longer word that begins with it is a key.
     CHECK(Expectation::parse("never").error().message.find("expected a condition") !=
           std::string::npos);
     CHECK(Expectation::parse("nevermore").error().message.find("nevermore") != std::string::npos);

@@ -48,7 +48,7 @@ json::object json_of(const Record& record) {
     return json::parse(text.text).as_object();
 }
 
-/// Every scalar of a JSON value as "key == literal".
+/// Appends a condition "key == literal" for every scalar in a JSON value.
 void conditions(const std::string& path, const json::value& value, std::vector<std::string>& out) {
     if (const auto* object = value.if_object()) {
         for (const auto& member : *object) {
@@ -79,8 +79,8 @@ TEST_CASE("every key and value of every record's JSON is a condition that the re
     std::size_t count = 0;
     for (const Record& record : samples.all()) {
         json::object line = json_of(record);
-        line.erase("full");       // says what the file lists, not what the snapshot is
-        line.erase("renumbered"); // is no condition
+        line.erase("full");       // describes the list in the file, not the snapshot
+        line.erase("renumbered"); // cannot be used in conditions
         std::vector<std::string> all;
         conditions({}, line, all);
         for (std::string& condition : all) {
@@ -100,7 +100,7 @@ TEST_CASE("every key there is is read from some record") {
     ambiguous.candidates = tw::record::CandidateList{.count = 2, .likeliest = {}};
     for (const std::string& key : tw::filter::all_keys(KeyScope::record)) {
         if (key.starts_with("fields.") || key.starts_with("names.")) {
-            continue; // as many as there are messages; the ones of the samples are tested above
+            continue; // one key per message field; those of the samples are tested above
         }
         CAPTURE(key);
         const Filter filter = filter_of(key + " != null");
@@ -244,7 +244,7 @@ TEST_CASE("of a chat command only what is shown can be found") {
     const tw::wire::FieldValue line{.kind = tw::wire::FieldValue::Kind::string,
                                     .secrecy = tw::wire::Secrecy::secret,
                                     .name = "message",
-                                    .integer = 5, // bytes that are shown
+                                    .integer = 5, // the number of bytes that may be shown
                                     .bytes = std::as_bytes(std::span{kLine})};
     const tw::record::MessageRecord message{.name = "cl_say", .values = {&line, 1}};
     for (const bool show : {false, true}) {

@@ -10,7 +10,7 @@ using namespace tw::filter;
 
 namespace {
 
-/// Takes all values as text.
+/// Collects all values as text.
 class All final : public ValueVisitor {
   public:
     std::string text;
@@ -120,7 +120,7 @@ TEST_CASE("values that a line of twscope never has are read as they stand, or no
     for (const Row& row : rows) {
         CAPTURE(row.name);
         CHECK(values(row.line, row.key) == row.found);
-        // It is no other if something else was asked before that is not there.
+        // The result does not change after a search for a missing key.
         line.begin(row.line);
         All none;
         CHECK_FALSE(line.object().visit("none", none));

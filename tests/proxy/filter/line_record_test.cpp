@@ -30,7 +30,7 @@ std::string line_of(const tw::record::Record& record) {
     return text.text;
 }
 
-/// Every filter that the page of the language shows.
+/// Returns every filter in FILTERS.md.
 std::vector<std::string> filters_of_page() {
     std::ifstream file{TW_FILTERS_PAGE};
     std::stringstream page;
@@ -50,7 +50,7 @@ TEST_CASE("a line fulfils a filter exactly when the record did that it was writt
     const SampleRecords sample;
     std::vector<std::string> filters = filters_of_page();
     CHECK(filters.size() > 20);
-    // Every key, there and not there, with values that records have.
+    // Every key, with values that records contain.
     for (const KeyScope scope : {KeyScope::record, KeyScope::item}) {
         for (const std::string& key : all_keys(scope)) {
             const std::string name = (scope == KeyScope::item ? "items." : "") + key;
@@ -69,7 +69,7 @@ TEST_CASE("a line fulfils a filter exactly when the record did that it was writt
     for (const std::string& text : filters) {
         const auto filter = Filter::parse(text);
         if (!filter || !find_impossible_key(*filter).empty()) {
-            continue; // a comparison that makes no sense, or an expectation
+            continue; // a comparison that is invalid for this key, or an expectation
         }
         LineFilter lines{*filter};
         for (std::size_t i = 0; i < written.size(); ++i) {
@@ -131,7 +131,7 @@ TEST_CASE("a filter for what stands in no line is told apart") {
 TEST_CASE("the front of a line is read in any order of its keys, and nothing else is one") {
     struct Row {
         std::string line;
-        std::string head; ///< "time type session"; empty: it is no record
+        std::string head; ///< "time type session"; empty if the line is not a record
     };
 
     const Row rows[] = {
@@ -216,11 +216,11 @@ TEST_CASE("a filter knows what no line can do without") {
         {"items.player == ann", snapshot, true},
         {"items.player == bob", snapshot, false},
         {"items.player == bob", R"({"items":[{"player":"b\u006fb"}]})",
-         true}, // as it may be written, too
+         true}, // another valid spelling of the same JSON
         {"items.player != bob", snapshot, true},
         {"items.player ~ BO", snapshot, true},
         {"items.fields.x > 3", snapshot, false},
-        {"items.at.tile.x > 3", snapshot, true}, // the first of a list
+        {"items.at.tile.x > 3", snapshot, true}, // .x is the first element of a list
         {"items.at.tile.x > 3", R"({"items":[{"at":{"x":1}}]})", false},
         {"items.fields.x == null", snapshot, true},
         {"items.fields.x != null", snapshot, false},
@@ -249,7 +249,7 @@ TEST_CASE("a filter knows what no line can do without") {
 TEST_CASE("a condition on rows names keys of the item, of its record, and removed") {
     struct Row {
         const char* text;
-        const char* error; ///< a part of it; empty if the text is a condition
+        const char* error; ///< part of the error message; empty if the text is a condition
     };
 
     const Row rows[] = {

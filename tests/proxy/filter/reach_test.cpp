@@ -29,7 +29,7 @@ constexpr Row kRows[] = {
     {"vital", true},
     {"not (not message or tick > 5)", true},
     {"message and not finding", true},
-    {"name == sv_chat", false}, // of findings, too
+    {"name == sv_chat", false}, // findings have a name, too
     {"not message", false},
     {"not fields.client_id == -1", false},
     {"fields.client_id == null", false},
@@ -41,7 +41,7 @@ constexpr Row kRows[] = {
     {"any(items: character)", false},
     {"count(items: character) >= 2", false},
     {"count(items: character) == 0 or message", false},
-    {"message and snapshot", false}, // nothing at all
+    {"message and snapshot", false}, // no record can match
 };
 
 } // namespace

@@ -52,7 +52,7 @@ TEST_CASE("the relay distinguishes the kinds of information requests") {
 }
 
 TEST_CASE("the relay repeats a server's answer to another client") {
-    const relay::Repeating repeating = process::repeating_info();
+    const relay::AnswerFunctions repeating = process::repeating_info();
     const auto datagram = [](std::string_view text) {
         std::vector<std::byte> bytes(10, std::byte{0xff});
         for (const char each : text) {

@@ -111,7 +111,7 @@ void Running::change(const std::function<void()>& what) {
 
 void Running::end() {
     REQUIRE(eventually([&] { return given.load(); }));
-    relay->leave(giver->let_go());
+    relay->stop_for_handover(giver->let_go());
     relay->join();
 }
 

@@ -101,11 +101,11 @@ TEST_CASE("the window shows each server and its current address") {
     CHECK(window.num_servers() == 2);
     CHECK(window.server_name(1) == "race");
     CHECK(window.server(1) == "0.0.0.0:8305");
-    CHECK(window.shown_server(0) == "ctf (0.0.0.0:8304)");
+    CHECK(window.server_text(0) == "ctf (0.0.0.0:8304)");
     CHECK(window.counters(0).sessions_opened == 0);
     CHECK(window.counters(1).sessions_opened == 2);
     CHECK(window.counters().sessions_opened == 2);
-    window.set_server(channel::moved_server(1, "10.0.0.1:1"));
+    window.set_server(channel::server_move_text(1, "10.0.0.1:1"));
     for (const char* wrong : {"", "x", "128 a", "-1 a", "99999999999 a"}) {
         window.set_server(wrong);
     }

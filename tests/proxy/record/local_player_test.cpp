@@ -12,7 +12,7 @@ namespace {
 
 using Ints = std::vector<std::int32_t>;
 
-/// Text packed into ints, four bytes each plus 128, as servers send names.
+/// Packs a text into ints as servers send names: four bytes per int, 128 added to each byte.
 Ints name_ints(std::string_view name) {
     Ints ints;
     for (std::size_t i = 0; i < 4; ++i) {

@@ -1,4 +1,5 @@
-// Built with a copy of stats.h that has one line more (CMakeLists.txt): the counter `scratched`.
+// This test is built with a copy of stats.h that declares one more counter, `scratched` (see
+// CMakeLists.txt).
 
 #include "proxy/analyze/stats_report.h"
 #include "proxy/filter/keys.h"

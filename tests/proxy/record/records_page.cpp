@@ -82,7 +82,7 @@ class TableGatherer {
     std::vector<PageTable> tables_;
 };
 
-/// The rows of the first table behind the line that begins with a heading.
+/// Returns the rows of the first table after the line that begins with this heading.
 std::vector<std::string> rows_below(std::string_view page, const std::string& heading) {
     std::vector<std::string> rows;
     std::size_t at = page.find('\n' + heading);

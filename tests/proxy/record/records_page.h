@@ -6,15 +6,15 @@
 
 namespace tw::test {
 
-/// A table of RECORDS.md as the schemas have it.
+/// A table of RECORDS.md as generated from the schemas.
 struct PageTable {
-    std::string heading;            ///< how the line above it begins: "## `map`"
-    std::vector<std::string> lines; ///< "| `crc` | Eight hex digits. |"
+    std::string heading;            ///< start of the line above the table, such as "## `map`"
+    std::vector<std::string> lines; ///< rows such as "| `crc` | Eight hex digits. |"
 };
 
 [[nodiscard]] std::vector<PageTable> page_tables();
 
-/// What the page says that the schemas do not, and the other way round: one line for each.
+/// Returns the differences between the page and the schemas, one line each.
 [[nodiscard]] std::vector<std::string> page_complaints(std::string_view page);
 
 } // namespace tw::test

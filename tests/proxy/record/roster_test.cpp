@@ -29,7 +29,7 @@ TEST_CASE("who joined is known by name until he leaves or the map changes") {
     CHECK(name_of(roster, 0) == "anna");
     CHECK(name_of(roster, 63) == "bob");
     CHECK(roster.own() == 63);
-    roster.join({.client_id = 0, .name = "cleo"}); // DDNet renames so
+    roster.join({.client_id = 0, .name = "cleo"}); // DDNet announces a renamed player again
     CHECK(name_of(roster, 0) == "cleo");
     roster.leave(0);
     CHECK(name_of(roster, 0) == "none");

@@ -11,7 +11,7 @@ using namespace tw::record;
 
 namespace {
 
-/// Each cell with a number of its own.
+/// Returns totals in which each cell has a different number.
 template <template <typename> class Totals>
 Totals<std::uint64_t> numbered(std::uint64_t first) {
     auto cells = cells_of<Totals>(Totals<std::uint64_t>{});
@@ -30,7 +30,7 @@ void check_sums(const Totals<std::uint64_t>& totals, std::uint64_t first) {
     }
 }
 
-/// Adds the keys of some rows; each has one, none twice, and says in a sentence what it is.
+/// Collects the keys of the rows. Checks that each row has a unique key and a sentence.
 template <typename Rows>
 void check_rows(const Rows& rows, std::set<std::string_view>& keys) {
     for (const auto& row : rows) {

@@ -73,7 +73,7 @@ TEST_CASE("JSON that somebody else wrote is safe on a terminal, and means the sa
     // NOLINTEND(misc-misleading-bidirectional)
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        // Wherever the text is cut into pieces.
+        // The spaces move the positions at which the text is split into pieces.
         for (std::size_t spaces = 0; spaces < 300; spaces += row.json == rows[0].json ? 300U : 1U) {
             const std::string before(spaces, ' ');
             std::string shown;
@@ -109,7 +109,8 @@ TEST_CASE("a text has the forms for its count") {
          "2 lines that are not records"},
         {"fish", "1 fish", "2 fish"},
         {"", "1 ", "2 "},
-        {"open [", "1 open ", "2 open "}, // no such text is written; nothing is read past its end
+        {"open [", "1 open ",
+         "2 open "}, // an unclosed bracket: nothing is read past the end of the text
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);

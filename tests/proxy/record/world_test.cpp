@@ -65,13 +65,13 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
 TEST_CASE("what a snapshot says of types counts, whatever was learned from the one before") {
     struct Type {
         std::uint16_t number;
-        std::int32_t uuid; ///< its first int
+        std::int32_t uuid; ///< first int of the UUID
     };
 
     struct Row {
         std::string_view name;
         std::vector<Type> now;
-        std::optional<std::uint8_t> first; ///< of the UUID of kOne, as it is known then
+        std::optional<std::uint8_t> first; ///< the type that has the UUID kOne at this point
         std::optional<std::uint8_t> second;
     };
 

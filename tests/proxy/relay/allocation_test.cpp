@@ -17,7 +17,7 @@ using namespace tw::relay;
 using namespace tw::relay::test;
 using tw::test::allocation_count;
 
-/// A datagram there and back over plain calls, which allocate nothing themselves.
+/// Sends a datagram to the server and back with system calls, which do not allocate.
 bool round_trip(int client, int server, std::span<std::byte> buffer) {
     SocketAddress from{};
     socklen_t length = sizeof from;
@@ -35,7 +35,9 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
         Peer server;
         Options options = options_for(server.endpoint());
         options.busy_poll = busy_poll;
-        Ring ring{Ring::kMinBytes}; // fills up on the way: setting aside allocates nothing either
+        Ring ring{
+            Ring::
+                kMinBytes}; // becomes full during the test: setting sessions aside must not allocate either
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
         relay.start();
@@ -64,7 +66,7 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
     }
 }
 
-/// Not one of a player's before the server has answered.
+/// Treats a client as a player once the server has answered.
 Verdict prove_by_answer(ProofMemory& /*memory*/, Direction direction,
                         std::span<const std::byte> /*datagram*/) {
     return {.standing = direction == Direction::s2c ? Standing::player : Standing::unproven,
@@ -115,7 +117,7 @@ TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
             const std::uint64_t failed = relay.counters().sessions_failed;
             tw::test::fail_allocation_after(n);
             REQUIRE(::send(late.socket().native_handle(), buffer.data(), 1, 0) == 1);
-            // The player's next comes behind it, so that it was seen to by then.
+            // The player's next datagram comes later, so the relay has handled the newcomer by then.
             bool played = true;
             for (int i = 0; i < 3; ++i) {
                 SocketAddress from{};
@@ -123,19 +125,19 @@ TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
                 played = played && ::send(player.socket().native_handle(), buffer.data(),
                                           buffer.size(), 0) > 0;
                 ssize_t size = 0;
-                do { // the newcomer's one byte, where it got in, and the player's whole datagram
+                do { // receives the newcomer's one byte, if it was admitted, and the player's datagram
                     length = sizeof from;
                     size = ::recvfrom(s, buffer.data(), buffer.size(), 0, &from.base, &length);
                 } while (size == 1);
                 played = played && size == static_cast<ssize_t>(buffer.size());
             }
             tw::test::fail_allocation_after(-1);
-            // On a bad line each datagram takes memory while it waits: one may be lost for want of it.
+            // With an impairment, each waiting datagram takes memory, so one may be lost if memory is short.
             CHECK((played || row.impairment != "none"));
             CHECK(relay.counters().sessions_failed - failed <= 1);
         }
         CHECK((relay.counters().sessions_failed != 0 || row.impairment != "none"));
-        // All is as before for who comes now.
+        // A client that comes now is served as usual.
         Peer last;
         last.socket().connect(relay.listen_endpoints()[0]);
         last.send(buffer, relay.listen_endpoints()[0]);

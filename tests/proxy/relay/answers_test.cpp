@@ -19,7 +19,7 @@ std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
     return std::vector<std::byte>(size, std::byte{what});
 }
 
-/// What would be repeated: the first byte of each part.
+/// Returns the first byte of each part of the answer that would be repeated.
 std::vector<int> found(Answers& answers, std::uint32_t now, std::uint8_t kind = kKind) {
     std::vector<int> parts;
     if (const Answers::Answer* const answer = answers.find(kind, now)) {
@@ -45,11 +45,11 @@ TEST_CASE("an answer is repeated once all of its parts must have come, for a sec
 TEST_CASE("a newer answer takes its place, and none is mixed with another") {
     Answers answers;
     answers.add(kKind, 7, kFirst, part(1), 100);
-    answers.add(kKind, 8, kFirst, part(2), 101); // another's, at the same time
+    answers.add(kKind, 8, kFirst, part(2), 101); // another session's answer at the same time
     answers.add(kKind, 8, kMore, part(3), 102);
     answers.add(kKind, 7, kMore, part(4), 103);
     CHECK(found(answers, 140) == std::vector{1, 4});
-    answers.add(kKind, 9, kMore, part(5), 150); // its first part was lost
+    answers.add(kKind, 9, kMore, part(5), 150); // the first part of this answer was lost
     answers.add(kKind, 9, kFirst, part(6), 151);
     CHECK(found(answers, 160) == std::vector{1, 4});
     CHECK(found(answers, 190) == std::vector{6});

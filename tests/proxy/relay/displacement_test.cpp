@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 constexpr std::uint16_t kServerPort = 9; // nothing is ever sent there
 constexpr std::uint16_t kListenPort = 8303;
 
-/// A game of one letter a datagram: 'c' begins, 'v' verifies at once, and 'i' asks. Of the server 'm'
-/// plays, and 'k' keeps the place of whom it plays with.
+/// A game with datagrams of one letter. From the client: 'c' begins, 'v' verifies at once, 'i' is a
+/// request. From the server: 'm' shows play, and 'k' keeps the client's slot.
 Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
     const char letter = static_cast<char>(datagram[0]);
     std::byte& verified = memory.bytes[0];
@@ -48,7 +48,7 @@ Endpoint v4(std::uint32_t address, std::uint16_t port) {
     return endpoint;
 }
 
-/// `networks`: what stands in the bytes of the /48, the /56 and the /64.
+/// `networks`: the bytes that select the /48, the /56 and the /64.
 Endpoint v6(std::array<std::uint8_t, 3> networks, std::uint16_t port) {
     Endpoint endpoint{.port = port, .v6 = true};
     endpoint.address = {std::byte{0x20}, std::byte{1}, std::byte{0x0d}, std::byte{0xb8},
@@ -59,7 +59,7 @@ Endpoint v6(std::array<std::uint8_t, 3> networks, std::uint16_t port) {
     return endpoint;
 }
 
-/// A door without a relay around it: time passes when the test says so.
+/// A session table without a relay. The test sets the time.
 class Scene {
   public:
     explicit Scene(std::size_t max_sessions)
@@ -77,7 +77,7 @@ class Scene {
         wait(milliseconds{10'000});
     }
 
-    /// A client says something. Whether it has a session.
+    /// Sends a datagram of a client. Returns whether the client then has a session.
     bool says(const Endpoint& client, char letter) {
         rounds_.begin_batch(now_);
         SocketAddress name{};
@@ -90,26 +90,26 @@ class Scene {
         Session* const session = door_.admit(header, datagram, 0);
         if (session != nullptr) {
             session->active = true;
-            door_.examine(*session, Direction::c2s, datagram);
+            door_.examine_datagram(*session, Direction::c2s, datagram);
         }
         rounds_.end_batch();
         tap_.commit();
         return session != nullptr;
     }
 
-    /// The server says something to a client that has a session.
+    /// Sends a datagram of the server to a client that has a session.
     void answers(const Endpoint& client, char letter) {
         rounds_.begin_batch(now_);
         if (Session* const session = door_.sessions().find(client, 0)) {
             const std::array datagram{static_cast<std::byte>(letter)};
             door_.note_answer(*session);
-            door_.examine(*session, Direction::s2c, datagram);
+            door_.examine_datagram(*session, Direction::s2c, datagram);
         }
         rounds_.end_batch();
         tap_.commit();
     }
 
-    /// So many players, one after another, while others play.
+    /// Lets `number` players join one after another, while the other players go on playing.
     std::vector<Endpoint> play(std::uint32_t first, std::size_t number,
                                const std::vector<Endpoint>& others = {}) {
         std::vector<Endpoint> players;
@@ -127,7 +127,7 @@ class Scene {
         return players;
     }
 
-    /// A whole handshake, of a client that the server takes.
+    /// Performs the whole handshake of a client that the server accepts.
     bool joins(const Endpoint& client) {
         const bool begun = says(client, 'c');
         says(client, 'v');
@@ -144,7 +144,7 @@ class Scene {
         return door_.sessions().of(standing).size();
     }
 
-    /// Of some clients, how many have a session.
+    /// Returns how many of these clients have a session.
     [[nodiscard]] std::size_t count(const std::vector<Endpoint>& clients) {
         std::size_t count = 0;
         for (const Endpoint& each : clients) {
@@ -179,8 +179,8 @@ class Scene {
 constexpr std::uint32_t kAttacker = 0x0a000000;
 constexpr std::uint32_t kHonest = 0x14000000;
 
-/// Somebody who comes from elsewhere, knocks twice a second, and answers after a round trip of 100 ms. The
-/// milliseconds until it plays. `meanwhile`: what others do, every 100 ms.
+/// Lets a client of another network join: it repeats its datagram twice a second and answers after a
+/// round trip of 100 ms. Returns the milliseconds until it plays. `meanwhile`: called every 100 ms.
 template <typename Meanwhile>
 milliseconds time_to_join(Scene& scene, const Endpoint& client, Meanwhile&& meanwhile) {
     constexpr milliseconds kTrip{100};
@@ -207,7 +207,7 @@ TEST_CASE("a proof of an address takes no player's place") {
     for (const std::size_t max_sessions : {std::size_t{64}, std::size_t{1024}}) {
         CAPTURE(max_sessions);
         Scene scene{max_sessions};
-        const auto attack = [&] { // 17 addresses, 64 ports of each, which are kept awake
+        const auto attack = [&] { // 17 addresses with 64 ports each, which keep sending
             for (std::uint32_t i = 0; i < 17 * 64; ++i) {
                 const Endpoint from =
                     v4(kAttacker + i / 64, static_cast<std::uint16_t>(1000 + i % 64));
@@ -251,7 +251,7 @@ TEST_CASE("whom the server plays with is not displaced, whatever comes") {
                        i % 2 == 0 ? 'c' : 'v');
         }
         for (std::size_t i = 0; i < players.size(); ++i) {
-            // Half of them load a map: the server keeps their places and says nothing else.
+            // Half of the players load a map: the server only sends them datagrams that keep their slots.
             scene.answers(players[i], i % 2 == 0 ? 'm' : 'k');
         }
         scene.wait(milliseconds{1000});
@@ -269,11 +269,11 @@ TEST_CASE("whom the server has forgotten leaves for a newcomer, however much it 
         for (const Endpoint& each : gone) {
             scene.says(each, 'x');
             scene.says(each, 'i');
-            scene.answers(each, 'i'); // the server's info is no play
+            scene.answers(each, 'i'); // an answer with server info does not show play
         }
         scene.answers(playing, 'm');
     };
-    CHECK_FALSE(scene.says(late, 'c')); // a full server
+    CHECK_FALSE(scene.says(late, 'c')); // the server is full
     CHECK(time_to_join(scene, late, speak) <= milliseconds{4000});
     CHECK(scene.count({playing}) == 1);
 }
@@ -281,7 +281,7 @@ TEST_CASE("whom the server has forgotten leaves for a newcomer, however much it 
 TEST_CASE("a server that says nothing to anybody forgets nobody") {
     Scene scene{16};
     const auto players = scene.play(kHonest, 16);
-    for (int second = 0; second < 20; ++second) { // it loads a map
+    for (int second = 0; second < 20; ++second) { // the client loads a map
         scene.wait(milliseconds{1000});
         scene.says(v4(kAttacker, static_cast<std::uint16_t>(1000 + second)), 'c');
     }
@@ -334,7 +334,7 @@ TEST_CASE("a network has a share of what is not players, and so have those that 
 }
 
 TEST_CASE("those leave first whose network has most, and of these the oldest") {
-    Scene scene{64}; // 8 verified ones
+    Scene scene{64}; // at most 8 verified sessions
     std::vector<Endpoint> clients;
     const auto verify = [&](const Endpoint& client) {
         clients.push_back(client);
@@ -346,9 +346,9 @@ TEST_CASE("those leave first whose network has most, and of these the oldest") {
         verify(v4(kHonest + i, 1000));
     }
     verify(v6({1, 1, 1}, 1));
-    CHECK(scene.count({clients[0]}) == 0); // all have one; the oldest left
+    CHECK(scene.count({clients[0]}) == 0); // every client has a session; the oldest one was evicted
     CHECK(scene.count(clients) == 8);
-    verify(v6({1, 1, 1}, 2)); // another of a /64, whose share is one
+    verify(v6({1, 1, 1}, 2)); // a second client of a /64, whose share is one session
     CHECK(scene.count({clients[8]}) == 0);
     CHECK(scene.count({clients[1], clients[9]}) == 2);
 }
@@ -356,7 +356,7 @@ TEST_CASE("those leave first whose network has most, and of these the oldest") {
 TEST_CASE("handshakes in a player's name leave room for that player's own") {
     Scene scene{1024};
     std::uint32_t sent = 0;
-    const auto flood = [&] { // 20,000 a second
+    const auto flood = [&] { // 20,000 datagrams a second
         for (int i = 0; i < 2000; ++i, ++sent) {
             scene.says(v4(kHonest, static_cast<std::uint16_t>(2000 + sent * 7919 % 60'000)), 'c');
         }
@@ -383,12 +383,13 @@ TEST_CASE("requests in a player's name do not delay that player") {
 TEST_CASE("nobody gets in in the name of the proxy or the server") {
     Scene scene{16};
     const auto loopback = [](std::uint16_t port) { return v4(0x7f000001, port); };
-    CHECK_FALSE(scene.says(loopback(kListenPort), 'c')); // what the server answered would come back
+    CHECK_FALSE(
+        scene.says(loopback(kListenPort), 'c')); // the server's answer would come back to the relay
     CHECK_FALSE(scene.says(v4(0x7f000002, kListenPort), 'i'));
     CHECK_FALSE(scene.says(loopback(kServerPort), 'c'));
     CHECK(scene.counters().admission.own.value() == 3);
     CHECK(scene.says(loopback(kListenPort + 1), 'c'));
-    CHECK(scene.says(v4(kHonest, kListenPort), 'c')); // a client's port may be any
+    CHECK(scene.says(v4(kHonest, kListenPort), 'c')); // a client may use any port
     CHECK(scene.says(v4(kHonest, kServerPort), 'c'));
 }
 

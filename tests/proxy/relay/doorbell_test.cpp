@@ -17,7 +17,7 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace std::chrono_literals;
 
-/// Who waits for it waits for ever: a call that was missed makes the test run out of time.
+/// A time that never comes, so a missed wake-up makes the test time out.
 const Clock::time_point kNever = Clock::now() + 24h;
 
 TEST_CASE("who has something to do does not sleep") {

@@ -94,14 +94,14 @@ TEST_CASE("a length that lies makes nothing large") {
     CHECK(sessions.size() <= 1);
 }
 
-/// A relay with its ring, which another one may follow.
+/// A relay with its ring, which can be handed over to another relay.
 struct Running {
     std::vector<Ring> memory;
     std::vector<Ring*> rings;
     std::unique_ptr<Relay> relay;
 
-    /// `others`: the servers besides the first one. Those of `from` go on under other numbers: the
-    /// first one stays, the rest are in the opposite order.
+    /// `others`: the servers besides the first one. The servers of `from` get other numbers: the
+    /// first one keeps its number, the others are in the opposite order.
     Running(const Options& options, const Running* from,
             const std::vector<ServerOptions>& others = {}) {
         memory.reserve(options.threads);
@@ -141,7 +141,7 @@ struct Running {
         return sockets;
     }
 
-    /// Takes all of a relay that holds.
+    /// Takes over everything from a paused relay.
     void take(const Running& from) const {
         const std::size_t servers = relay->next_server();
         std::vector<ServerIndex> all;
@@ -181,7 +181,7 @@ bool echoes(Peer& client, const Relay& relay, std::uint32_t number, ServerIndex 
     return echoed && *echoed == sent && client.sender() == where;
 }
 
-/// Sends back the port each datagram came from: what the server knows a client by.
+/// Returns the port by which the server knows a client.
 std::uint16_t port_at_server(Peer& client, const Relay& relay, Peer& server) {
     client.send(payload(8, 1), relay.listen_endpoints()[0]);
     return server.receive() ? server.sender().port() : std::uint16_t{0};
@@ -209,14 +209,14 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         }
         options.threads = row.after;
         Running next{options, &old};
-        REQUIRE(old.relay->hold(kHold));
-        // What comes in between waits in the sockets.
+        REQUIRE(old.relay->pause(kHold));
+        // Datagrams that arrive in between wait in the sockets.
         for (std::uint32_t i = 0; i < 20; ++i) {
             clients[i]->send(payload(32, 100 + i), next.relay->listen_endpoints()[0]);
         }
         next.take(old);
         CHECK(next.relay->num_sessions() == 20);
-        old.relay->leave();
+        old.relay->stop_for_handover();
         old.relay->join();
         next.relay->start();
         for (std::uint32_t i = 0; i < 20; ++i) {
@@ -230,7 +230,7 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         next.relay->stop();
         next.relay->join();
         const Counters counters = next.relay->counters();
-        CHECK(counters.sessions_opened == 21); // as if it had been one relay
+        CHECK(counters.sessions_opened == 21); // as if there had been only one relay
         CHECK(counters.directions[0].datagrams == 61);
         std::size_t handed = 0;
         for (const auto& kept : old.events()) {
@@ -275,15 +275,16 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         for (std::uint32_t i = 0; i < 12; ++i) {
             clients.push_back(std::make_unique<Peer>());
             for (ServerIndex server = 0; server < kServers; ++server) {
-                REQUIRE(echoes(*clients.back(), *old.relay, i, server)); // all at all of them
+                REQUIRE(
+                    echoes(*clients.back(), *old.relay, i, server)); // every client at every server
             }
         }
         options.threads = row.after;
         Running next{options, &old, others};
-        REQUIRE(old.relay->hold(kHold));
+        REQUIRE(old.relay->pause(kHold));
         next.take(old);
         CHECK(next.relay->num_sessions() == 12 * kServers);
-        old.relay->leave();
+        old.relay->stop_for_handover();
         old.relay->join();
         next.relay->start();
         for (ServerIndex server = 0; server < kServers; ++server) {
@@ -293,7 +294,7 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
                 CHECK(echoes(*client, *next.relay, 100, server));
             }
         }
-        CHECK(next.relay->num_sessions() == 12 * kServers); // and no new one
+        CHECK(next.relay->num_sessions() == 12 * kServers); // and there is no new session
         next.relay->stop();
         next.relay->join();
         constexpr ServerIndex kSecond[]{1};
@@ -326,9 +327,9 @@ TEST_CASE("a server that nobody goes on with is taken out, and others are handed
     Peer client;
     REQUIRE(echoes(client, *old.relay, 1));
     REQUIRE(echoes(client, *old.relay, 2, 1));
-    REQUIRE(old.relay->hold(kHold));
+    REQUIRE(old.relay->pause(kHold));
     constexpr ServerIndex kLetGo[]{1};
-    old.relay->leave(kLetGo);
+    old.relay->stop_for_handover(kLetGo);
     old.relay->join();
     std::map<ServerIndex, CloseReason> ends;
     std::map<std::uint32_t, ServerIndex> servers;
@@ -354,14 +355,14 @@ TEST_CASE("the server sees no new address, with loopback addresses of clients' o
         const std::uint16_t port = port_at_server(client, *old.relay, server);
         const auto address = server.sender().address();
         Running next{options, &old};
-        REQUIRE(old.relay->hold(kHold));
+        REQUIRE(old.relay->pause(kHold));
         next.take(old);
-        old.relay->leave();
+        old.relay->stop_for_handover();
         old.relay->join();
         next.relay->start();
         CHECK(port_at_server(client, *next.relay, server) == port);
         CHECK(server.sender().address() == address);
-        // Another session of the same client address has the same one.
+        // Another session of the same client address gets the same loopback address.
         Peer second;
         CHECK(port_at_server(second, *next.relay, server) != port);
         CHECK(server.sender().address() == address);
@@ -378,14 +379,14 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
         running.relay->start();
         Peer client;
         REQUIRE(echoes(client, *running.relay, 1));
-        REQUIRE(running.relay->hold(kHold));
+        REQUIRE(running.relay->pause(kHold));
         client.send(payload(8, 5), running.relay->listen_endpoints()[0]);
         CHECK_FALSE(client.receive(kNotLong));
         running.relay->resume();
         CHECK(client.receive());
         CHECK(echoes(client, *running.relay, 2));
         CHECK(running.relay->counters().fates[0].datagrams >= 2);
-        REQUIRE(running.relay->hold(kHold)); // and it can end while it holds
+        REQUIRE(running.relay->pause(kHold)); // a paused relay can be destroyed
         running.relay->stop();
         running.relay->join();
     }
@@ -395,7 +396,7 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.prove = [](ProofMemory& memory, Direction direction, std::span<const std::byte> bytes) {
-        // Proven with the third datagram to the server; the first one is looked at twice.
+        // The third datagram to the server proves the address. The first one is examined twice.
         if (direction == Direction::s2c) {
             return Verdict{};
         }
@@ -409,9 +410,9 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
     REQUIRE(echoes(client, *old.relay, 1));
     REQUIRE(echoes(client, *old.relay, 2));
     Running next{options, &old};
-    REQUIRE(old.relay->hold(kHold));
+    REQUIRE(old.relay->pause(kHold));
     next.take(old);
-    old.relay->leave();
+    old.relay->stop_for_handover();
     old.relay->join();
     next.relay->start();
     CHECK(echoes(client, *next.relay, 3));
@@ -433,7 +434,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     old.relay->start();
     Peer client;
     REQUIRE(echoes(client, *old.relay, 1));
-    REQUIRE(old.relay->hold(kHold));
+    REQUIRE(old.relay->pause(kHold));
     constexpr ServerIndex kServers[]{0};
     const auto given = old.relay->handover(kServers);
     REQUIRE(given.sockets.size() == 1);
@@ -517,7 +518,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
         CHECK_THROWS_AS(next.relay->take_over(state, std::move(sockets)), HandoverError);
     }
 
-    // Listening sockets: too few, of another address, none at all.
+    // Listening sockets: too few, one with another address, one that is not a socket.
     const Running next{options, &old};
     options.listen = old.relay->listen_endpoints();
     options.listen.push_back(options.listen[0]);

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kRingBytes = std::size_t{16} << 20U;
 constexpr std::size_t kC2s = 0;
 constexpr std::size_t kS2c = 1;
-/// The last datagram of a run; it takes no relay.
+/// The size of the last datagram of a run, which is sent without the relay.
 constexpr std::size_t kLastBytes = 9;
 
 Impairment impairment_of(std::string_view text, std::uint64_t seed = 1) {
@@ -37,7 +37,7 @@ Options impaired_options(const Udp::endpoint& server, std::string_view text) {
     return options;
 }
 
-/// What a server gets of `count` datagrams through an impaired relay, and what the observer saw.
+/// The datagrams that a server received through an impaired relay, and those that the observer got.
 struct Run {
     std::vector<Bytes> received;
     std::vector<Bytes> seen;
@@ -51,7 +51,7 @@ Run run(std::string_view text, std::uint32_t count) {
     Relay relay{impaired_options(server.endpoint(), text), rings};
     relay.start();
     Run done;
-    std::thread reader{[&] { // all the while: a socket's buffer is bounded
+    std::thread reader{[&] { // reads all the time, because a socket's buffer is bounded
         for (auto bytes = server.receive(); bytes && bytes->size() != kLastBytes;
              bytes = server.receive()) {
             done.received.push_back(*std::move(bytes));
@@ -65,7 +65,7 @@ Run run(std::string_view text, std::uint32_t count) {
         }
     }
     CHECK(eventually([&] { return relay.counters().fates[kC2s].datagrams == count; }));
-    relay.stop(); // sends on what waits
+    relay.stop(); // sends the waiting datagrams
     relay.join();
     client.send(payload(kLastBytes, 0), server.endpoint());
     reader.join();
@@ -99,7 +99,7 @@ TEST_CASE("the same seed and the same traffic twice: the same arrives") {
     CHECK((run("c2s:loss=11%,dup=5%", 2000).received != first.received));
 }
 
-/// The times from sending to arrival back, with an echo behind the relay.
+/// Returns the round-trip times through the relay to a server that echoes.
 std::vector<Clock::duration> round_trips(Relay& relay, std::uint32_t count) {
     Peer client;
     std::vector<Clock::duration> times;
@@ -113,8 +113,8 @@ std::vector<Clock::duration> round_trips(Relay& relay, std::uint32_t count) {
     return times;
 }
 
-// How much longer depends on who else wants the processor; impairer_test holds that in its own
-// time.
+// There is no upper bound here, because other processes may delay the test. impairer_test checks exact
+// delays with simulated time.
 TEST_CASE("a delay is never shorter than asked") {
     constexpr std::uint32_t kCount = 41;
     for (const bool busy_poll : {false, true}) {
@@ -148,7 +148,7 @@ TEST_CASE("an impairment can change while datagrams wait: they are sent on at on
     REQUIRE(eventually([&] { return relay.counters().fates[kC2s].lost == 1; }));
     relay.set_impairment({});
     CHECK_FALSE(relay.impairment().active());
-    CHECK(eventually([&] { // the relay's thread gets to it
+    CHECK(eventually([&] { // the relay's thread applies the setting later
         client.send(payload(10, 3), relay.listen_endpoints()[0]);
         return client.receive(50ms) == payload(10, 3);
     }));

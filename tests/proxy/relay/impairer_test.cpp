@@ -28,12 +28,12 @@ Impairment impairment_of(std::string_view text, std::uint64_t seed = 1) {
 
 struct Arrival {
     std::uint32_t number;
-    std::chrono::nanoseconds time; ///< since the start
+    std::chrono::nanoseconds time; ///< time since the start
 
     friend bool operator==(const Arrival&, const Arrival&) = default;
 };
 
-/// A session's line under a script: numbered datagrams at given times, and what came out when.
+/// Sends numbered datagrams through an Impairer at given times, and records when they leave.
 class Script {
   public:
     explicit Script(const Impairment& impairment, std::uint32_t session = 1,
@@ -45,13 +45,14 @@ class Script {
         std::vector<std::byte> bytes(std::max(size, sizeof number_));
         std::memcpy(bytes.data(), &number_, sizeof number_);
         ++number_;
-        impairer_.accept(this, lines_, direction_, bytes, start_ + at);
+        impairer_.enqueue(this, lines_, direction_, bytes, start_ + at);
     }
 
-    /// What leaves by then, each at the very time the impairer asked for.
+    /// Releases all datagrams that leave until `end`, each at exactly its due time.
     void run_until(std::chrono::nanoseconds end) {
-        for (auto next = impairer_.next(); next && *next <= start_ + end; next = impairer_.next()) {
-            impairer_.release(
+        for (auto next = impairer_.next_due(); next && *next <= start_ + end;
+             next = impairer_.next_due()) {
+            impairer_.release_due(
                 *next, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
                     CHECK(owner == this);
                     CHECK(direction == direction_);
@@ -85,7 +86,7 @@ class Script {
     std::vector<Arrival> arrivals_;
 };
 
-/// What comes out of `count` datagrams sent at an even pace.
+/// Sends `count` datagrams at a constant rate. Returns the arrivals.
 std::vector<Arrival> paced(Script& script, std::uint32_t count, std::chrono::nanoseconds step,
                            std::size_t size = sizeof(std::uint32_t)) {
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -245,7 +246,7 @@ TEST_CASE("a reordered datagram comes right behind the next one, or late when no
 }
 
 TEST_CASE("a rate lets through what it says, and drops what would wait too long") {
-    // 1 Mbit/s of 1000-byte datagrams with their headers: 121.6 a second.
+    // At 1 Mbit/s, 121.6 datagrams of 1000 bytes and headers pass per second.
     constexpr double kWanted = 1e6 / 8 / 1028;
     Script script{impairment_of("rate=1mbit")};
     const auto arrivals = paced(script, 10'000, 1ms, 1000); // 1000 a second for ten seconds
@@ -296,20 +297,21 @@ TEST_CASE("sessions share the queue but not their lines") {
     const Time start{1h};
     const std::byte a[] = {std::byte{1}};
     const std::byte b[] = {std::byte{2}};
-    impairer.accept(&first, first, Direction::s2c, a, start);
-    impairer.accept(&second, second, Direction::c2s, b, start); // overtakes nothing of the first's
+    impairer.enqueue(&first, first, Direction::s2c, a, start);
+    impairer.enqueue(&second, second, Direction::c2s, b,
+                     start); // does not overtake the first session's datagrams
     CHECK(first.waiting == 1);
     CHECK(second.waiting == 1);
     std::vector<void*> owners;
     const auto note = [&](void* owner, Direction, std::span<const std::byte>) {
         owners.push_back(owner);
     };
-    impairer.release(start + 10ms, note);
+    impairer.release_due(start + 10ms, note);
     CHECK((owners == std::vector<void*>{&second}));
-    CHECK(impairer.next() == start + 10ms + Impairer::kMaxHold);
-    impairer.release(Time::max(), note);
+    CHECK(impairer.next_due() == start + 10ms + Impairer::kMaxHold);
+    impairer.release_due(Time::max(), note);
     CHECK((owners == std::vector<void*>{&second, &first}));
-    CHECK_FALSE(impairer.next());
+    CHECK_FALSE(impairer.next_due());
     CHECK(fates[kS2c].reordered.value() == 1);
 }
 

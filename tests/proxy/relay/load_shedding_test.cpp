@@ -28,7 +28,7 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
         CHECK(watch.num_affordable(row.sixteenths * (kCapacity / 16), kCapacity) ==
               row.num_affordable);
     }
-    // One alone is shown as long as there is room for it.
+    // A single session is copied as long as there is room for it.
     LoadShedding alone;
     TapSession one;
     alone.add(one);
@@ -54,7 +54,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     CHECK(late.is_aside);
     CHECK(watch.num_shown() == 2);
     CHECK(watch.num_aside() == 4);
-    // Whoever goes leaves the others where they are.
+    // Removing a session does not change the others.
     watch.remove(*std::next(sessions.begin(), 3));
     watch.remove(*std::next(sessions.begin(), 3));
     watch.remove(sessions.front());

@@ -126,7 +126,7 @@ TEST_CASE("several threads share the clients, and each client stays with one") {
     Relay relay{options, rings};
     relay.start();
     constexpr std::uint32_t kClients = 32;
-    std::array<Peer, kClients> clients; // all at once, or two might get the same port in turn
+    std::array<Peer, kClients> clients; // all at the same time, so that no two get the same port
     for (auto& client : clients) {
         for (std::uint32_t d = 0; d < 3; ++d) {
             client.send(payload(100, d), relay.listen_endpoints()[0]);
@@ -215,7 +215,7 @@ TEST_CASE("a server that refuses ends nothing: the session works when it is back
     Peer server{address_v4::loopback(), port};
     client.send(payload(20, 2), relay.listen_endpoints()[0]);
     auto got = server.receive();
-    while (got && *got != payload(20, 2)) { // an older one may still have been on its way
+    while (got && *got != payload(20, 2)) { // skips an older datagram that was still in transit
         got = server.receive();
     }
     REQUIRE(got);
@@ -259,7 +259,7 @@ TEST_CASE("what was received before a stop is still passed on") {
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
         client.send(payload(64, i), relay.listen_endpoints()[0]);
     }
-    relay.stop(); // before it has even started: all of it is still waiting
+    relay.stop(); // stops at once: all datagrams still wait in the socket
     relay.start();
     relay.join();
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
@@ -278,7 +278,8 @@ TEST_CASE(
     Relay relay{options_for(server.endpoint()), rings};
     relay.start();
     Peer client;
-    constexpr std::uint32_t kDatagrams = 1000; // of 1000 bytes, both ways: eight times the ring
+    constexpr std::uint32_t kDatagrams =
+        1000; // of 1000 bytes in both directions: eight times the size of the ring
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
         client.send(payload(1000, i), relay.listen_endpoints()[0]);
         REQUIRE(client.receive() == payload(1000, i));
@@ -316,7 +317,7 @@ TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
     for (std::uint32_t i = 0; i < 20; ++i) {
         client.send(payload(100, i), relay.listen_endpoints()[0]);
         CHECK(client.receive() == payload(100, i));
-        if (i % 10 == 0) { // longer than it spins
+        if (i % 10 == 0) { // longer than the thread polls
             std::this_thread::sleep_for(std::chrono::milliseconds{60});
         }
     }

@@ -14,37 +14,37 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-constexpr std::uint32_t kStart = 4'294'967'000; // the clock wraps on the way
+constexpr std::uint32_t kStart = 4'294'967'000; // the clock wraps during the test
 
 TEST_CASE("the client knows nothing until the server says everything, and from then on that") {
     ResyncState turn;
-    CHECK_FALSE(turn.wanted());
+    CHECK_FALSE(turn.in_progress());
     CHECK_FALSE(turn.next_acknowledgement(kStart));
-    REQUIRE(turn.ask(kStart, kStart - 10));
-    CHECK(turn.wanted());
+    REQUIRE(turn.begin_request(kStart, kStart - 10));
+    CHECK(turn.in_progress());
     CHECK(turn.next_acknowledgement(kStart + 10) == Resync::kNothing);
-    CHECK(turn.on_written());
+    CHECK(turn.on_rewritten());
     CHECK(turn.next_acknowledgement(kStart + 30) == Resync::kNothing);
-    CHECK_FALSE(turn.on_written());
+    CHECK_FALSE(turn.on_rewritten());
     turn.on_answer(kStart + 40, 4711);
-    turn.on_answer(kStart + 80, 4713); // what was on its way brought another one
-    CHECK(turn.wanted());
+    turn.on_answer(kStart + 80, 4713); // a later full answer that was already in transit
+    CHECK(turn.in_progress());
     CHECK(turn.next_acknowledgement(kStart + 400) == 4711);
-    CHECK_FALSE(turn.on_written());
+    CHECK_FALSE(turn.on_rewritten());
     CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kRewriteMs) == 4711);
     CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kRewriteMs));
-    CHECK_FALSE(turn.wanted());
+    CHECK_FALSE(turn.in_progress());
 }
 
 TEST_CASE("who sends little is left alone") {
     ResyncState slow;
-    REQUIRE(slow.ask(kStart, kStart - 900));
+    REQUIRE(slow.begin_request(kStart, kStart - 900));
     for (std::uint32_t ms = 100; ms <= 1000; ms += 300) {
         CHECK_FALSE(slow.next_acknowledgement(kStart + ms));
     }
-    // Not in the middle of it: the server waits for it.
+    // A pause during a request: no datagram is rewritten until the client sends regularly again.
     ResyncState opens_menu;
-    REQUIRE(opens_menu.ask(kStart, kStart));
+    REQUIRE(opens_menu.begin_request(kStart, kStart));
     CHECK(opens_menu.next_acknowledgement(kStart + 10) == Resync::kNothing);
     opens_menu.on_answer(kStart + 20, 4711);
     CHECK(opens_menu.next_acknowledgement(kStart + 1010) == 4711);
@@ -53,21 +53,21 @@ TEST_CASE("who sends little is left alone") {
 TEST_CASE(
     "no session is asked for more often than every five seconds, and no wish lasts for ever") {
     ResyncState turn;
-    REQUIRE(turn.ask(kStart, kStart));
+    REQUIRE(turn.begin_request(kStart, kStart));
     CHECK(turn.next_acknowledgement(kStart + 10));
-    CHECK(turn.on_written());
-    CHECK_FALSE(turn.ask(kStart + 4999, kStart));
+    CHECK(turn.on_rewritten());
+    CHECK_FALSE(turn.begin_request(kStart + 4999, kStart));
     CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kAnswerTimeoutMs + 1));
-    CHECK_FALSE(turn.wanted());
+    CHECK_FALSE(turn.in_progress());
     turn.on_answer(kStart + 1100, 4711); // too late
-    CHECK_FALSE(turn.wanted());
-    CHECK(turn.ask(kStart + 5000, kStart + 4990));
-    CHECK(turn.wanted());
+    CHECK_FALSE(turn.in_progress());
+    CHECK(turn.begin_request(kStart + 5000, kStart + 4990));
+    CHECK(turn.in_progress());
     CHECK(turn.next_acknowledgement(kStart + 5001) == Resync::kNothing);
-    CHECK(turn.on_written());
+    CHECK(turn.on_rewritten());
 }
 
-/// What these peers call everything, and the number of each such answer.
+/// The byte that marks a full answer between these peers; the next byte is the number of the answer.
 constexpr std::byte kEverything{0xee};
 constexpr std::int32_t kNumber = 7;
 
@@ -123,7 +123,7 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
     Bytes knows = payload(100, ++round);
     knows[0] = kEverything;
     CHECK_FALSE(plays(blind, knows));
-    CHECK_FALSE(plays(blind, payload(9, ++round))); // cannot be written anew
+    CHECK_FALSE(plays(blind, payload(9, ++round))); // cannot be rewritten
     relay.stop();
     relay.join();
     CHECK(relay.counters().rewritten == 2);

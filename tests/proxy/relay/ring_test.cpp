@@ -107,7 +107,7 @@ TEST_CASE("an event comes with the bytes of the datagram behind it, where that i
     REQUIRE(ring.try_push(close));
     REQUIRE(ring.try_push(datagram(2, one)));
     ring.commit();
-    REQUIRE(ring.try_push(datagram(3, two))); // not shown yet
+    REQUIRE(ring.try_push(datagram(3, two))); // not committed yet
     CHECK((nexts() == std::vector<Bytes>{two, {}, one, {}}));
     ring.commit();
     CHECK((nexts() == std::vector<Bytes>{{}}));
@@ -128,7 +128,7 @@ TEST_CASE("what comes next is right at the end of the ring, too") {
             ++at;
             const Bytes next{event.next.begin(), event.next.end()};
             const bool last = at == sent.size();
-            // What was padded over at the end of the ring is not looked behind.
+            // A padding record at the end of the ring hides the next event.
             REQUIRE((next.empty() || (!last && next == sent[at])));
             right += next.empty() ? 0U : 1U;
         });

@@ -17,9 +17,9 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-// A game of one letter a datagram: 'c' begins, 'i' asks for information, 'w' is let in by the server
-// without proof; the echo of a 'p' from the server, sent back as 'q', verifies, and with the server's
-// next 'q' it plays.
+// A game with datagrams of one letter. 'c' begins, 'i' requests information, and with 'w' the server
+// accepts the client without proof. The server sends 'p'; the client's reply 'q' verifies it, and the
+// server's next 'q' shows that the client plays.
 constexpr char kBegin = 'c';
 constexpr char kAsk = 'i';
 constexpr char kWeak = 'w';
@@ -144,7 +144,9 @@ TEST_CASE("what was said before and did not fit is reported as a gap") {
         seen += kept.event.kind == EventKind::datagram ? 1 : 0;
     }
     CHECK(lost + seen == 12);
-    CHECK(lost == 6); // four of a thousand bytes fit beside their headers, and the proof is shown
+    CHECK(
+        lost ==
+        6); // four of a thousand bytes fit with their headers, and the verifying datagram is copied
 }
 
 TEST_CASE("strangers take a quarter of the places, and the oldest of them leaves for the next") {
@@ -184,7 +186,7 @@ TEST_CASE("a weak session leaves only when it is silent and its place is wanted"
     Peer late;
     REQUIRE(setup.prove_itself(proven));
     REQUIRE(setup.answered(weak, kWeak));
-    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience)); // and what came before it is counted
+    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience)); // and the earlier datagrams are counted
     CHECK(setup.totals().weak == 1);
     std::this_thread::sleep_for(std::chrono::milliseconds{2100});
     CHECK(setup.answered(late, kBegin));
@@ -195,7 +197,7 @@ TEST_CASE("a weak session leaves only when it is silent and its place is wanted"
     CHECK(count_of(events, EventKind::close) == 2);
 }
 
-/// What of the odd sizes up to 60 a client's datagrams arrive in, when half of them get lost.
+/// Sends datagrams of the odd sizes up to 60, of which half are lost. Returns the sizes that arrive.
 std::vector<std::size_t> arriving(const Setup& setup) {
     Peer player;
     std::vector<std::size_t> sizes;
@@ -304,11 +306,11 @@ TEST_CASE("a session has so many datagrams a second") {
 }
 
 TEST_CASE("idle sessions that leave at once hold nobody up") {
-    // More by hand: TW_IDLE_SESSIONS=15000, where 20,000 files may be open.
+    // For a manual test with more sessions: TW_IDLE_SESSIONS=15000 (needs a limit of 20,000 open files).
     const char* const wanted =
         std::getenv("TW_IDLE_SESSIONS"); // NOLINT(concurrency-mt-unsafe): nobody sets it
     const std::size_t num_idle = wanted == nullptr ? 1000 : std::stoul(wanted);
-    // A socket has one at each port: so it takes fewer descriptors.
+    // A client socket has one session per listening port, so fewer descriptors are needed.
     constexpr std::size_t kListeners = 4;
     const std::chrono::milliseconds timeout{1000 + num_idle};
     Setup setup{2 * num_idle, [&](Options& options) {
@@ -321,7 +323,7 @@ TEST_CASE("idle sessions that leave at once hold nobody up") {
     const auto listening = setup.relay->listen_endpoints();
     for (std::size_t i = 0; i < num_idle; ++i) {
         if (i % kListeners == 0) {
-            // From several addresses, each of which may begin so many.
+            // From several addresses, because the number of sessions per address is limited.
             const boost::asio::ip::address_v4 address{0x7f000001U +
                                                       static_cast<std::uint32_t>(i % 64)};
             idle.emplace_back(loop, Udp::endpoint{address, 0});
@@ -330,12 +332,13 @@ TEST_CASE("idle sessions that leave at once hold nobody up") {
         if (i % 100 == 99) {
             CAPTURE(i);
             REQUIRE(eventually([&] {
-                std::ignore = setup.ring.consume([](const Event& /*event*/) {}); // it would be full
+                std::ignore = setup.ring.consume(
+                    [](const Event& /*event*/) {}); // otherwise the ring would become full
                 return setup.relay->counters().sessions_opened == i + 1;
             }));
         }
     }
-    for (std::size_t i = 0; i < num_idle; ++i) { // at once, as far as that goes
+    for (std::size_t i = 0; i < num_idle; ++i) { // as nearly at the same time as possible
         idle[i / kListeners].send_to(boost::asio::buffer(say('x')), listening[i % kListeners]);
     }
     Peer player;

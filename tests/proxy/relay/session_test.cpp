@@ -13,7 +13,7 @@ using namespace tw::relay;
 
 constexpr ListenerIndex kListener = 0;
 
-/// Of one address, each from a port of its own.
+/// Returns a session of a client at this port. All clients have the same address.
 std::unique_ptr<Session> session_at(std::uint16_t port, Standing standing) {
     auto made = std::make_unique<Session>();
     made->tap.client.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
@@ -33,7 +33,7 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     CHECK(sessions.count_of(source) == 1);
     std::ignore = sessions.remove(leaving);
     CHECK(sessions.count_of(source) == 1);
-    sessions.give_place(asking); // it has begun a connection
+    sessions.give_place(asking); // the client has begun a connection
     sessions.set_standing(asking, Standing::unproven);
     CHECK(asking.has_place);
     CHECK(sessions.count_of(source) == 2);

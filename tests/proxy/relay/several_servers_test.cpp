@@ -24,7 +24,7 @@ ServerOptions another(const Udp::endpoint& server) {
     return {.host = options.server_host, .port = options.server_port, .listen = options.listen};
 }
 
-/// A client's datagram comes back from the server that listens there.
+/// Sends a client's datagram to a server's listener. Returns whether the echo comes from that server.
 bool echoes(Peer& client, const Relay& relay, ServerIndex server, std::uint32_t number) {
     const Udp::endpoint& where = relay.listen_endpoints(server)[0];
     const Bytes sent = payload(100, number);
@@ -46,7 +46,7 @@ TEST_CASE("each server has its own clients, and the observer hears whose a sessi
         CHECK(relay.next_server() == 1);
         REQUIRE(relay.add_server(another(second.endpoint())) == 1);
         relay.start();
-        Peer client; // the same one at both
+        Peer client; // the same client at both servers
         for (std::uint32_t i = 0; i < 20; ++i) {
             CHECK(echoes(client, relay, static_cast<ServerIndex>(i % 2), i));
         }
@@ -144,7 +144,7 @@ TEST_CASE("a server that is taken out leaves nothing on a bad line") {
     REQUIRE(eventually([&] { return relay.num_sessions() == 1; }));
     relay.remove_server(index);
     CHECK(relay.num_sessions() == 0);
-    CHECK(relay.counters().directions[0].datagrams == 1); // it was sent on at once
+    CHECK(relay.counters().directions[0].datagrams == 1); // the relay forwarded it at once
     CHECK(relay.impairment() == options.impairment);
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("SipHash-2-4 is what its authors say it is") {
     }
     const tw::base::SipHash hash{key};
     std::vector<std::byte> bytes;
-    CHECK(hash(bytes) == 0x726fdb47dd0e0e31U); // of nothing, then of 00 01 … 0e
+    CHECK(hash(bytes) == 0x726fdb47dd0e0e31U); // the hash of no bytes, then of 00 01 … 0e
     for (std::size_t i = 0; i < 15; ++i) {
         bytes.push_back(static_cast<std::byte>(i));
     }

@@ -10,7 +10,7 @@ namespace {
 using namespace tw::base;
 using namespace tw::relay;
 
-/// Places in the tables are chance; here they are the same in every run.
+/// A fixed key, so that table positions are the same in every run.
 const KeyedHash kHash{1};
 
 Endpoint client(std::uint32_t address, std::uint16_t port = 1000) {
@@ -31,10 +31,11 @@ constexpr std::uint32_t kStart = 10'000; ///< in ms
 /// Whether a datagram that says `what` may begin a session.
 bool enters(StrangerFilter& gate, const Endpoint& who, Standing standing, std::uint8_t what,
             std::uint32_t now, bool is_first = true) {
-    return gate.may_begin(who, standing, is_first, saying(what), now).refusal == Refusal::none;
+    return gate.decide_admission(who, standing, is_first, saying(what), now).refusal ==
+           Refusal::none;
 }
 
-/// Lets strangers in until there is a crowd.
+/// Admits new clients until there are too many.
 void fill(StrangerFilter& gate, std::uint32_t who, std::uint32_t now) {
     for (std::uint32_t i = 0; i < 100'000; ++i) {
         static_cast<void>(
@@ -50,7 +51,7 @@ bool is_answered(RequestDecision passage) {
     return passage == RequestDecision::server || passage == RequestDecision::repeat;
 }
 
-/// From 60,000 ports, one after the other.
+/// Returns one of 60,000 ports.
 std::uint16_t port_of(std::uint32_t i) {
     return static_cast<std::uint16_t>(2000 + i % 60'000);
 }
@@ -59,7 +60,7 @@ TEST_CASE("one address begins so many sessions a second, and takes nothing from 
     const AdmissionLimits limits;
     StrangerFilter gate{limits, AdmissionPools{1024, 1}, kHash};
     std::uint32_t passed = 0;
-    for (std::uint32_t i = 0; i < 100'000; ++i) { // from any port, for a second
+    for (std::uint32_t i = 0; i < 100'000; ++i) { // from changing ports, for a second
         passed +=
             enters(gate, client(1, port_of(i)), Standing::unproven, 1, kStart + i / 100) ? 1U : 0U;
     }
@@ -74,7 +75,7 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
 
     struct Row {
         std::string_view name;
-        std::size_t varied; ///< byte of the address that differs from request to request
+        std::size_t varied; ///< the byte of the address that differs between requests
         std::uint32_t times;
     };
 
@@ -88,12 +89,12 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
         std::uint32_t passed = 0;
         for (std::uint32_t i = 0; i < 10'000; ++i) {
             v6.address[row.varied] = static_cast<std::byte>(i);
-            passed += is_answered(gate.may_ask(v6, Request::common, true, kStart)) ? 1U : 0U;
+            passed += is_answered(gate.decide_request(v6, Request::common, true, kStart)) ? 1U : 0U;
         }
         CHECK(passed <= row.times * limits.requests_burst);
         CHECK(passed > row.times * limits.requests_burst / 4);
         v6.address[1] = std::byte{1};
-        CHECK(is_answered(gate.may_ask(v6, Request::common, true, kStart)));
+        CHECK(is_answered(gate.decide_request(v6, Request::common, true, kStart)));
     }
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("requests in a player's name do not keep that player out") {
     StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 20'000; ++i) { // for a second
         static_cast<void>(
-            gate.may_ask(client(1, port_of(i)), Request::common, false, kStart + i / 20));
+            gate.decide_request(client(1, port_of(i)), Request::common, false, kStart + i / 20));
     }
     CHECK(enters(gate, client(1), Standing::unproven, 7, kStart + 1000));
 }
@@ -118,7 +119,7 @@ TEST_CASE("handshakes in a player's name delay that player by less than two seco
     flood_until(5000);
     std::uint32_t waited = 0;
     while (!enters(gate, client(1, 1000), Standing::unproven, 7, kStart + 5000 + waited)) {
-        waited += 500; // as clients repeat themselves
+        waited += 500; // the interval at which clients repeat their datagram
         flood_until(5000 + waited);
         REQUIRE(waited < 2000);
     }
@@ -130,7 +131,7 @@ TEST_CASE("while many ask, those who ask for little are answered") {
         std::uint32_t sources;
         bool has_answer;
         std::uint32_t
-            least; ///< of 40 that ask once a second each, for the last three seconds of five
+            least; ///< number of answers for 40 clients that ask once a second, in the last three of five seconds
     };
 
     const Row rows[]{{"1,000 a second from one address", 1, false, 120},
@@ -144,11 +145,12 @@ TEST_CASE("while many ask, those who ask for little are answered") {
         std::uint32_t answered = 0;
         for (std::uint32_t i = 0; i < 5 * rate; ++i) {
             const std::uint32_t now = kStart + i * 1000 / rate;
-            static_cast<void>(gate.may_ask(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
-                                           Request::common, row.has_answer, now));
+            static_cast<void>(
+                gate.decide_request(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
+                                    Request::common, row.has_answer, now));
             if (i % (rate / 40) == 0) {
-                const auto passage = gate.may_ask(client(0x14000000 + i / (rate / 40) % 40),
-                                                  Request::common, row.has_answer, now);
+                const auto passage = gate.decide_request(client(0x14000000 + i / (rate / 40) % 40),
+                                                         Request::common, row.has_answer, now);
                 answered += i >= 2 * rate && is_answered(passage) ? 1U : 0U;
             }
         }
@@ -161,13 +163,13 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
         const std::uint32_t now = kStart + i / 3;
-        static_cast<void>(gate.may_ask(client(0x0a000000 + i),
-                                       i % 2 == 0 ? Request::common : Request::other, false, now));
+        static_cast<void>(gate.decide_request(
+            client(0x0a000000 + i), i % 2 == 0 ? Request::common : Request::other, false, now));
         if (i % 3000 == 0) {
-            passed +=
-                gate.may_ask(client(2), Request::reserved, false, now) == RequestDecision::server
-                    ? 1U
-                    : 0U;
+            passed += gate.decide_request(client(2), Request::reserved, false, now) ==
+                              RequestDecision::server
+                          ? 1U
+                          : 0U;
         }
     }
     CHECK(passed == 10);
@@ -180,7 +182,7 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
         const auto passage =
-            gate.may_ask(client(0x0a000000 + i), Request::common, true, kStart + i);
+            gate.decide_request(client(0x0a000000 + i), Request::common, true, kStart + i);
         passed_on += passage == RequestDecision::server ? 1U : 0U;
         repeated += passage == RequestDecision::repeat ? 1U : 0U;
         if (i < limits.asked_rate) {
@@ -194,7 +196,7 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
 TEST_CASE("this host's own clients share no limit") {
     StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
-        CHECK(gate.may_ask(client(0x7f000001), Request::common, false, kStart) ==
+        CHECK(gate.decide_request(client(0x7f000001), Request::common, false, kStart) ==
               RequestDecision::server);
     }
 }
@@ -240,7 +242,7 @@ TEST_CASE("where many repeat themselves, who has done so longest stands out") {
     fill(gate, now);
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
-        // Twice the same strangers, then others: they repeat themselves once.
+        // The same new clients twice, then others: each repeats its datagram once.
         fill(gate, kStart + (now - kStart) / 1000 * 1000, now);
         entered = enters(gate, client(1), Standing::unproven, 7, now);
     }
@@ -253,11 +255,11 @@ TEST_CASE("a repetition that is lost costs a waiting client one interval, no mor
     fill(gate, kStart);
     CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
     const AdmissionDecision second =
-        gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 500);
+        gate.decide_admission(client(1), Standing::stray, true, saying(7), kStart + 500);
     const AdmissionDecision fourth =
-        gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 1500);
+        gate.decide_admission(client(1), Standing::stray, true, saying(7), kStart + 1500);
     const AdmissionDecision fifth =
-        gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 2000);
+        gate.decide_admission(client(1), Standing::stray, true, saying(7), kStart + 2000);
     CHECK(second.repeats == 1);
     CHECK(fourth.repeats == 1);
     CHECK(fifth.repeats == 2);

@@ -17,7 +17,7 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-/// The one that looks all the time.
+/// An observer that is always present.
 const std::atomic<std::uint32_t> kObserver{1};
 
 TapSession session(std::uint32_t id) {
@@ -27,12 +27,12 @@ TapSession session(std::uint32_t id) {
     return made;
 }
 
-/// The observer's greeting is in the ring.
+/// Makes the tap push the `observer` event.
 void greet(Tap& tap) {
     REQUIRE(tap.retry_pending(0));
 }
 
-/// Leaves no room for even the smallest event.
+/// Fills the ring so that not even the smallest event fits.
 void fill(Ring& ring) {
     Event event;
     while (ring.try_push(event)) {
@@ -140,7 +140,7 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     tap.datagram(one, 2, Direction::c2s, bytes);
     tap.commit();
 
-    observer = 0; // it ended before it read anything
+    observer = 0; // the observer ended before it read anything
     tap.datagram(one, 3, Direction::c2s, bytes);
     tap.datagram(one, 4, Direction::s2c, bytes);
     tap.open(two, 5);
@@ -203,9 +203,9 @@ TEST_CASE(
     CHECK(lost == 1);
 }
 
-/// What an observer makes of the events, checking the order the tap promises.
+/// Reads the events like an observer and checks the order that the tap guarantees.
 struct Account {
-    std::map<std::uint32_t, bool> open; ///< false: closed again
+    std::map<std::uint32_t, bool> open; ///< false: the session was closed
     std::uint64_t datagrams = 0;
     std::uint64_t lost = 0;
     std::uint32_t violations = 0;
@@ -237,7 +237,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         std::minstd_rand random{seed};
         Ring ring{Ring::kMinBytes};
         Tap tap{&ring, kSessions, kObserver};
-        std::list<TapSession> live; // a session stays where it is
+        std::list<TapSession> live; // a list, because a session must not be moved
         Account account;
         const Bytes bytes = payload(2000, seed);
         std::uint32_t next_id = 0;
@@ -281,14 +281,15 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
     }
 }
 
-/// What an observer knows of one session: its datagrams' times, and where some are missing.
+/// The observer's knowledge of one session: the times of its datagrams, and its gaps.
 struct Seen {
     std::vector<Timestamp> times;
     std::uint64_t lost = 0;
     std::size_t gaps = 0;
 };
 
-/// Sessions that all say as much, and an observer that takes only so many events of each round.
+/// Sessions that all send equally often, and an observer that reads a limited number of events per
+/// round.
 class Overload {
   public:
     explicit Overload(std::uint32_t sessions) : tap_{&ring_, sessions, kObserver} {
@@ -297,7 +298,8 @@ class Overload {
         }
     }
 
-    /// A round: each says something, the observer takes `takes` events, the relay sweeps.
+    /// One round: each session sends a datagram, the observer reads `takes` events, and pending events are
+    /// retried.
     void round(std::size_t takes) {
         ++round_;
         for (TapSession& each : sessions_) {
@@ -350,7 +352,7 @@ class Overload {
     Tap tap_;
     std::list<TapSession> sessions_;
     std::map<std::uint32_t, Seen> seen_;
-    const Bytes bytes_ = payload(480, 1); // 512 bytes of the ring
+    const Bytes bytes_ = payload(480, 1); // takes 512 bytes of the ring
     Timestamp round_ = 0;
 };
 
@@ -373,10 +375,12 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
             CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(overload.rounds()));
             CHECK((seen.lost == 0) == (seen.gaps == 0));
             lost += seen.lost;
-            whole += seen.lost == 0 && whole + 1 == id ? 1 : 0; // none behind one that was not
+            whole += seen.lost == 0 && whole + 1 == id
+                         ? 1
+                         : 0; // only if all older sessions are complete, too
         }
         CHECK(lost == overload.tap().lost());
-        // What is told of the others takes some of what the observer takes.
+        // Events about the other sessions take a part of what the observer reads.
         CHECK(whole + 2 + sees / 10 >= sees);
     }
 }
@@ -384,7 +388,8 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
 TEST_CASE("nothing is missing of a session while it is shown") {
     Overload overload{40};
     for (int i = 0; i < 1000; ++i) {
-        overload.round(i % 100 < 50 ? 5 : 60); // it falls behind and catches up, again and again
+        overload.round(i % 100 < 50 ? 5
+                                    : 60); // the observer falls behind and catches up repeatedly
     }
     overload.close_all();
     for (std::uint32_t id = 1; id <= 40; ++id) {
@@ -394,7 +399,7 @@ TEST_CASE("nothing is missing of a session while it is shown") {
         for (std::size_t i = 1; i < seen.times.size(); ++i) {
             holes += seen.times[i] != seen.times[i - 1] + 1 ? 1U : 0U;
         }
-        // Each time it was set aside: one gap when that began, another one when it ended.
+        // Each time the session was set aside, there is one gap at the beginning and one at the end.
         CHECK(seen.gaps >= holes);
         CHECK(seen.gaps <= 2 * holes + 2);
     }
@@ -412,7 +417,8 @@ TEST_CASE("all are shown again when the observer keeps up, the oldest first") {
         overload.round(1000);
         bool before = false;
         for (const TapSession& each : overload.sessions()) {
-            CHECK(before <= each.is_aside); // none is shown that is younger than one that is not
+            CHECK(before <=
+                  each.is_aside); // no session is copied that is newer than one that is set aside
             before = each.is_aside;
         }
     }
@@ -465,7 +471,7 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
     REQUIRE(sessions.back().is_aside);
     observer = 2;
     tap.datagram(sessions.back(), 3, Direction::s2c,
-                 bytes); // the ring is full of what is not for it
+                 bytes); // the ring is full of events for an earlier observer
     tap.commit();
     take_all(ring);
     for (TapSession& each : sessions) {

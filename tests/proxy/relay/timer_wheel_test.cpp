@@ -25,7 +25,7 @@ TEST_CASE("an entry is seen at its tick, once, and not when it was removed") {
     }
     for (std::size_t i = 0; i < entries.size(); i += 2) {
         wheel.remove(entries[i]);
-        wheel.remove(entries[i]); // does no harm
+        wheel.remove(entries[i]); // removing twice is harmless
     }
     std::size_t seen = 0;
     for (std::uint64_t now = 0; now < 2 * Wheel::kTicks; ++now) {
@@ -48,7 +48,7 @@ TEST_CASE("a round sees so many and leaves the rest for the next") {
     while (!wheel.advance(50, 32, [&](Entry& entry) {
         ++seen;
         if (seen % 10 == 0) {
-            wheel.add(entry, 3); // again, before now: that counts from where the wheel is
+            wheel.add(entry, 3); // a time in the past counts from the wheel's current tick
         }
     })) {
         ++rounds;

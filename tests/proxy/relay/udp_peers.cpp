@@ -36,7 +36,8 @@ Peer::Peer(const boost::asio::ip::address& address, std::uint16_t port) {
 }
 
 void Peer::send(const Bytes& bytes, const Udp::endpoint& to) {
-    boost::system::error_code refused; // of an earlier datagram; the test decides what matters
+    boost::system::error_code
+        refused; // an error of an earlier datagram is ignored here; the test checks what arrives
     socket_.send_to(boost::asio::buffer(bytes), to, 0, refused);
 }
 

@@ -18,16 +18,16 @@ namespace tw::relay::test {
 using Udp = boost::asio::ip::udp;
 using Bytes = std::vector<std::byte>;
 
-/// How long a test waits for what must happen; it goes on as soon as it did.
+/// How long a test waits for an expected event; it goes on as soon as the event happens.
 inline constexpr std::chrono::seconds kPatience{10};
 
-/// Checks `condition` until it holds or patience ends; returns whether it holds.
+/// Waits up to kPatience until the condition holds. Returns whether it holds.
 bool eventually(const std::function<bool()>& condition);
 
-/// `size` bytes that differ from those of any other `number`.
+/// Returns `size` bytes, which differ for each `number`.
 Bytes payload(std::size_t size, std::uint32_t number);
 
-/// A blocking UDP socket on loopback with a port of the system's choice.
+/// A blocking UDP socket on loopback, at a port that the system chooses.
 class Peer {
   public:
     explicit Peer(const boost::asio::ip::address& address = boost::asio::ip::address_v4::loopback(),
@@ -36,7 +36,7 @@ class Peer {
     [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
 
     void send(const Bytes& bytes, const Udp::endpoint& to);
-    /// The next datagram, or nothing when patience ends.
+    /// Returns the next datagram; nullopt if none arrives in time.
     std::optional<Bytes> receive(std::chrono::milliseconds patience = kPatience);
 
     /// Whom the last datagram came from.

@@ -38,35 +38,35 @@ TEST_CASE("each client address has one loopback address, whatever the ports") {
         Endpoint client;
         client.address = {std::byte{10}, static_cast<std::byte>(i >> 16U),
                           static_cast<std::byte>(i >> 8U), static_cast<std::byte>(i)};
-        const auto address = addresses.take(client);
+        const auto address = addresses.assign(client);
         REQUIRE(address);
         REQUIRE(taken.insert(*address).second);
         REQUIRE((*address >> 22U) == (0x7f400000U >> 22U));
         REQUIRE((*address & 0xffU) != 0);
         REQUIRE((*address & 0xffU) != 0xff);
         client.port = 7;
-        REQUIRE(addresses.take(client) == address);
+        REQUIRE(addresses.assign(client) == address);
     }
-    CHECK(addresses.take(v6_client(1, 1)) == addresses.take(v6_client(1, 2)));
-    CHECK(addresses.take(v6_client(1, 1)) != addresses.take(v6_client(2, 1)));
-    CHECK(addresses.take(Endpoint{}) != addresses.take(v6_client(0, 0)));
+    CHECK(addresses.assign(v6_client(1, 1)) == addresses.assign(v6_client(1, 2)));
+    CHECK(addresses.assign(v6_client(1, 1)) != addresses.assign(v6_client(2, 1)));
+    CHECK(addresses.assign(Endpoint{}) != addresses.assign(v6_client(0, 0)));
 }
 
 TEST_CASE(
     "a loopback address is free when its last session has ended, and comes back to its owner") {
     LoopbackAddresses addresses{key_of(1)};
-    const auto first = addresses.take(client_at(1));
-    CHECK(addresses.take(client_at(1)) == first);
-    addresses.give_back(client_at(1));
-    CHECK(addresses.take(client_at(1)) == first); // still held once
-    addresses.give_back(client_at(1));
-    addresses.give_back(client_at(1));
-    addresses.give_back(client_at(1)); // once too often does no harm
-    CHECK(addresses.take(client_at(1)) == first);
+    const auto first = addresses.assign(client_at(1));
+    CHECK(addresses.assign(client_at(1)) == first);
+    addresses.release_address(client_at(1));
+    CHECK(addresses.assign(client_at(1)) == first); // still held once
+    addresses.release_address(client_at(1));
+    addresses.release_address(client_at(1));
+    addresses.release_address(client_at(1)); // once too often does no harm
+    CHECK(addresses.assign(client_at(1)) == first);
     LoopbackAddresses same{key_of(1)};
     LoopbackAddresses other{key_of(2)};
-    CHECK(same.take(client_at(1)) == first);
-    CHECK(other.take(client_at(1)) != first);
+    CHECK(same.assign(client_at(1)) == first);
+    CHECK(other.assign(client_at(1)) != first);
 }
 
 TEST_CASE("an upstream socket is connected to the server, from the address its mode says") {

@@ -5,12 +5,12 @@
 
 #include <doctest/doctest.h>
 
-using tw::base::Source;
+using tw::base::CustomerAddress;
 using tw::web::ConnectionLimiter;
 
 namespace {
 
-Source peer(std::uint64_t number) {
+CustomerAddress peer(std::uint64_t number) {
     return {.address = number, .v6 = false};
 }
 
