@@ -12,7 +12,7 @@
 namespace tw::map {
 
 Result<Datafile> Datafile::parse(std::vector<std::byte> file, const Limits& limits) {
-    return DatafileParser{std::move(file), limits}.run();
+    return DatafileParser{std::move(file), limits}.parse();
 }
 
 Result<Datafile> Datafile::open(const std::filesystem::path& path, const Limits& limits) {
@@ -45,7 +45,7 @@ std::optional<ItemView> Datafile::find_item(std::uint16_t type, std::int64_t ind
     return item(range->start + static_cast<std::size_t>(index));
 }
 
-std::optional<ItemView> Datafile::find_id(std::uint16_t type, std::uint16_t id) const {
+std::optional<ItemView> Datafile::find_item_by_id(std::uint16_t type, std::uint16_t id) const {
     const auto range = find_type(type);
     for (std::size_t i = 0; range && i < range->num; ++i) {
         const ItemView view = item(range->start + i);
@@ -213,16 +213,16 @@ DatafileParser::DatafileParser(std::vector<std::byte> file, const Limits& limits
     out_.limits_ = limits;
 }
 
-Result<Datafile> DatafileParser::run() {
+Result<Datafile> DatafileParser::parse() {
     try {
-        if (!read_header() || !lay_out() || !read_types() || !read_items() || !check_item_types() ||
-            !read_blocks()) {
+        if (!read_header() || !locate_sections() || !read_types() || !read_items() ||
+            !check_item_types() || !read_blocks()) {
             return tl::unexpected{error_};
         }
     } catch (const std::bad_alloc&) {
         return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
     }
-    note_sizes();
+    compare_size_fields();
     return std::move(out_);
 }
 
@@ -272,7 +272,7 @@ bool DatafileParser::read_header() {
     return true;
 }
 
-bool DatafileParser::lay_out() {
+bool DatafileParser::locate_sections() {
     // No count exceeds 2^31, so these sums cannot overflow 64 bits.
     const auto count = [](std::int32_t value) { return static_cast<std::uint64_t>(value); };
     const DatafileHeader& header = out_.header_;
@@ -418,7 +418,7 @@ bool DatafileParser::read_blocks() {
     return true;
 }
 
-void DatafileParser::note_sizes() {
+void DatafileParser::compare_size_fields() {
     if (out_.trailing_ > 0) {
         out_.warnings_.add(WarningId::trailing_bytes);
     }

@@ -154,7 +154,8 @@ class Datafile {
     /// The item with this index among the items of its type. Items refer to each other by this index.
     [[nodiscard]] std::optional<ItemView> find_item(std::uint16_t type, std::int64_t index) const;
     /// The first item that has this type and this id; nullopt if there is none.
-    [[nodiscard]] std::optional<ItemView> find_id(std::uint16_t type, std::uint16_t id) const;
+    [[nodiscard]] std::optional<ItemView> find_item_by_id(std::uint16_t type,
+                                                          std::uint16_t id) const;
 
     [[nodiscard]] std::size_t block_count() const {
         return static_cast<std::size_t>(header_.num_data);
@@ -204,7 +205,7 @@ class Datafile {
 class DatafileParser {
   public:
     DatafileParser(std::vector<std::byte> file, const Limits& limits);
-    [[nodiscard]] Result<Datafile> run();
+    [[nodiscard]] Result<Datafile> parse();
 
   private:
     [[nodiscard]] bool fail(MapErrc code, std::uint64_t offset,
@@ -212,13 +213,13 @@ class DatafileParser {
                             std::uint32_t item = MapError::kNowhere);
     [[nodiscard]] std::int32_t field(std::uint64_t offset) const;
     [[nodiscard]] bool read_header();
-    [[nodiscard]] bool lay_out();
+    [[nodiscard]] bool locate_sections();
     [[nodiscard]] bool read_types();
     [[nodiscard]] bool read_items();
     [[nodiscard]] bool read_item(std::size_t index, std::uint64_t& expected);
     [[nodiscard]] bool check_item_types();
     [[nodiscard]] bool read_blocks();
-    void note_sizes();
+    void compare_size_fields();
 
     Datafile out_;
     MapError error_;

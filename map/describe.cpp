@@ -16,13 +16,13 @@ std::string rejects(std::string_view why) {
 
 } // namespace
 
-Acceptance judge(const Map& map) {
+MapAcceptance judge(const Map& map) {
     Warnings warnings = map.warnings();
     const auto physics = map.physics(&warnings);
     return judge(warnings, physics);
 }
 
-Acceptance judge(const Warnings& warnings, const Result<Physics>& physics) {
+MapAcceptance judge(const Warnings& warnings, const Result<Physics>& physics) {
     if (!physics) {
         return judge(physics.error());
     }
@@ -30,7 +30,7 @@ Acceptance judge(const Warnings& warnings, const Result<Physics>& physics) {
     return {strict ? rejects(warning_info(*strict).name) : "accepts", "accepts"};
 }
 
-Acceptance judge(const MapError& error) {
+MapAcceptance judge(const MapError& error) {
     const std::string acceptance = rejects(error_info(error.code).name);
     return {acceptance, acceptance};
 }
@@ -130,7 +130,8 @@ std::uint64_t declared_bytes(const Map& map, std::int32_t block) {
     return there ? map.datafile().block_info(static_cast<std::size_t>(block)).size : 0;
 }
 
-/// The number of tiles of a layer. Precondition: the layer could be loaded, so its sides are positive.
+/// The number of tiles of a layer. Precondition: the layer was loaded, so width and height are
+/// positive.
 std::size_t tile_count(const TileLayer& layer) {
     return static_cast<std::size_t>(layer.width) * static_cast<std::size_t>(layer.height);
 }

@@ -19,18 +19,18 @@ namespace tw::map {
 
 /// Whether programs accept a map. Each text is "accepts", or "rejects:" and the name of the first error
 /// or warning because of which the program rejects the map.
-struct Acceptance {
+struct MapAcceptance {
     std::string strict;  ///< for DDNet master
     std::string lenient; ///< for a program that needs only the physics layers
 };
 
 /// Determines whether programs accept a map. Inflates the physics layers.
-[[nodiscard]] Acceptance judge(const Map& map);
+[[nodiscard]] MapAcceptance judge(const Map& map);
 /// Like judge(map), for a map whose physics layers are loaded already. `warnings`: those of the map and
 /// of its physics layers.
-[[nodiscard]] Acceptance judge(const Warnings& warnings, const Result<Physics>& physics);
+[[nodiscard]] MapAcceptance judge(const Warnings& warnings, const Result<Physics>& physics);
 /// The result for a file that is not a map because of `error`: all programs reject it.
-[[nodiscard]] Acceptance judge(const MapError& error);
+[[nodiscard]] MapAcceptance judge(const MapError& error);
 
 /// Describes the datafile container.
 struct ContainerDescription {
@@ -145,12 +145,12 @@ struct Description {
     Identity identity;
     std::optional<ContainerDescription> container; ///< nullopt if it cannot be read
     std::optional<ContentDescription> content;     ///< nullopt if the file is not a map
-    Acceptance acceptance;
+    MapAcceptance acceptance;
     Warnings warnings;
     std::optional<PlacesDescription> places; ///< nullopt if the game layer is not usable
 };
 
-/// Positions that a description describes, too.
+/// Positions to describe in addition to the map.
 struct DescribeOptions {
     std::span<const PointToDescribe> points;
     std::span<const WorldPos> boxes; ///< the centres of tees

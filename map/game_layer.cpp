@@ -67,17 +67,17 @@ int truncate_to_int(double value) noexcept {
     return to_int(to_float(value));
 }
 
-TilePos Physics::clamp(TilePos tile) const noexcept {
+TilePos Physics::clamp_to_map(TilePos tile) const noexcept {
     return {std::clamp(tile.x, 0, planes_.width - 1), std::clamp(tile.y, 0, planes_.height - 1)};
 }
 
-std::size_t Physics::cell(TilePos tile) const noexcept {
+std::size_t Physics::cell_index(TilePos tile) const noexcept {
     return static_cast<std::size_t>(tile.y) * static_cast<std::size_t>(planes_.width) +
            static_cast<std::size_t>(tile.x);
 }
 
 TilePos Physics::tile_at(WorldPos position) const noexcept {
-    return clamp({position.x / kTileSize, position.y / kTileSize});
+    return clamp_to_map({position.x / kTileSize, position.y / kTileSize});
 }
 
 TilePos Physics::tile_at(double x, double y) const noexcept {
@@ -108,16 +108,16 @@ std::uint8_t Physics::index(Layer layer, TilePos tile) const noexcept {
     if (!has(layer)) {
         return kTileAir;
     }
-    const std::size_t at =
-        cell(clamp(tile)) * record_size(layer) + kIdOffset[static_cast<std::size_t>(layer)];
+    const std::size_t at = cell_index(clamp_to_map(tile)) * record_size(layer) +
+                           kIdOffset[static_cast<std::size_t>(layer)];
     return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
 }
 
 Location Physics::at(TilePos tile) const noexcept {
     Location found;
-    found.tile = clamp(tile);
+    found.tile = clamp_to_map(tile);
     found.position = {found.tile.x * kTileSize, found.tile.y * kTileSize};
-    const std::size_t number = cell(found.tile);
+    const std::size_t number = cell_index(found.tile);
     const auto byte = [&](Layer layer, std::size_t i) {
         const std::size_t at = number * record_size(layer) + i;
         return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);

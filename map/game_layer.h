@@ -139,8 +139,8 @@ class Physics {
         return planes_.records[static_cast<std::size_t>(layer)];
     }
 
-    [[nodiscard]] std::size_t cell(TilePos tile) const noexcept;
-    [[nodiscard]] TilePos clamp(TilePos tile) const noexcept;
+    [[nodiscard]] std::size_t cell_index(TilePos tile) const noexcept;
+    [[nodiscard]] TilePos clamp_to_map(TilePos tile) const noexcept;
 
     Planes planes_;
 };

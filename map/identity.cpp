@@ -79,7 +79,7 @@ std::string to_hex(const Sha256& sha256) {
     return hex;
 }
 
-std::uint32_t crc_of(std::uint32_t before, std::span<const std::byte> piece) {
+std::uint32_t continue_crc(std::uint32_t before, std::span<const std::byte> piece) {
     return static_cast<std::uint32_t>(
         crc32_z(before, reinterpret_cast<const Bytef*>(piece.data()), piece.size()));
 }

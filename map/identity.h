@@ -33,7 +33,7 @@ struct Identity {
 /// The CRC as eight lower-case hex digits, as in the names of downloaded maps.
 [[nodiscard]] std::string to_hex(std::uint32_t crc);
 /// Computes a CRC-32 piece by piece. `before`: the result for the earlier pieces; 0 for the first one.
-[[nodiscard]] std::uint32_t crc_of(std::uint32_t before, std::span<const std::byte> piece);
+[[nodiscard]] std::uint32_t continue_crc(std::uint32_t before, std::span<const std::byte> piece);
 
 /// Whether a map may have this name: it is a valid file name on all systems and cannot point to another
 /// folder.

@@ -161,7 +161,7 @@ std::size_t count_of(const Map& map, std::uint16_t type) {
 } // namespace
 
 std::optional<Info> read_info(const Map& map) {
-    const auto item = map.datafile().find_id(kItemInfo, 0);
+    const auto item = map.datafile().find_item_by_id(kItemInfo, 0);
     if (!item || item->ints.size() < 5) {
         return std::nullopt;
     }

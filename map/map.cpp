@@ -43,7 +43,7 @@ std::size_t Map::count(std::uint16_t type) const {
 }
 
 MapErrc Map::check_version() {
-    const auto item = file_.find_id(kItemVersion, 0);
+    const auto item = file_.find_item_by_id(kItemVersion, 0);
     const bool there = item && !item->ints.empty();
     if (there && item->ints[0] == 1) {
         return MapErrc::none;
@@ -70,7 +70,7 @@ std::optional<MapLayer> Map::layer(std::size_t index) const {
 std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
     const std::size_t layers = layer_count();
     std::vector<std::optional<std::uint32_t>> groups(layers);
-    // Following next_free from i leads to the first layer from i on that has no group yet. Each search
+    // Following next_free from layer i leads to the next layer that has no group yet, or to i itself. Each search
     // shortens the path. Without this, a file with n groups that all include n layers would take n * n
     // steps.
     std::vector<std::uint32_t> next_free(layers + 1);

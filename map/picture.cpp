@@ -154,15 +154,15 @@ class Painter {
     const Physics& physics_;
     const PictureOptions& options_;
     int scale_;
-    int zoom_ = 1; ///< of the legend
+    int zoom_ = 1; ///< factor by which the legend is enlarged
     std::span<const OverlayColor> overlay_colors_;
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors_;
     std::array<bool, kSwatchCount> used_{};
     Picture out_;
 };
 
-/// Sizes of the legend, in pixels, on a picture that is shown as it is. On a wider one, which is
-/// shown smaller, all of them are larger.
+/// Sizes of the legend in pixels, for a picture that is at most this wide. A wider picture is shown
+/// reduced, so its legend is drawn larger.
 constexpr int kShownWidth = 1440;
 constexpr int kMaxZoom = 4;
 constexpr int kTextScale = 2;
@@ -170,7 +170,7 @@ constexpr int kLegendRow = 16;
 constexpr int kLegendColumn = 180;
 constexpr int kLegendEdge = 6;
 constexpr int kGlyphStep = (kGlyphWidth + 1) * kTextScale;
-/// Where a label stands in its column, right of the colour.
+/// The horizontal distance from the start of a legend column to the label.
 constexpr int kLabelOffset = 22;
 /// The most characters of a label that do not touch the next column.
 constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendEdge - kLabelOffset) / kGlyphStep;
@@ -283,7 +283,7 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
         if ((byte & 0xc0U) == 0x80U) {
-            continue; // the rest of a character of UTF-8
+            continue; // a later byte of a UTF-8 character
         }
         if (max_glyphs-- == 0) {
             return;
@@ -302,7 +302,8 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     }
 }
 
-/// The rows if all tiles of the map are used: the title, the overlay's colours, the tiles' colours.
+/// The number of rows of the largest possible legend: the title, the overlay's colours, and the colours
+/// of all tiles.
 std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
     const auto rows = [columns](std::size_t count) {
         return (static_cast<std::int64_t>(count) + columns - 1) / columns;
@@ -310,7 +311,8 @@ std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
     return (overlay_colors_.empty() ? 0 : 1) + rows(overlay_colors_.size()) + rows(kSwatchCount);
 }
 
-/// The indices of the used swatches. Of swatches with the same label, only the first one.
+/// The indices of the used swatches. Of several swatches with the same label, only the first is
+/// listed.
 std::vector<std::size_t> Painter::used_swatches() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < kSwatchCount; ++i) {

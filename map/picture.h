@@ -25,8 +25,8 @@ struct Swatch {
 /// All colours of pictures. A tile gets the first colour whose range contains the tile's index.
 [[nodiscard]] std::span<const Swatch> swatches();
 
-/// A colour of what is drawn over the tiles, and its name in the legend. Without a name it is not in
-/// the legend.
+/// A colour of an overlay, and the name of the colour in the legend. A colour without a name is not
+/// in the legend.
 struct OverlayColor {
     std::uint32_t rgb;
     std::string label;
@@ -53,13 +53,13 @@ struct Cross {
 /// crosses. Whatever has no colour in `colors` is left out.
 struct Overlay {
     std::string title;                ///< a line at the beginning of the legend
-    std::vector<OverlayColor> colors; ///< further ones than kMaxOverlayColors are not used
+    std::vector<OverlayColor> colors; ///< only the first kMaxOverlayColors are used
     std::vector<ColoredTile> tiles;
     std::vector<Path> paths;
     std::vector<Cross> crosses;
 };
 
-/// The colours of a picture that the map itself leaves free, of 256.
+/// The most colours of an overlay: a picture has 256 colours, and the map uses the others.
 inline constexpr std::size_t kMaxOverlayColors = 224;
 
 /// The set of all physics layers, for PictureOptions::layers. Bit n stands for the layer with number n in
@@ -103,8 +103,8 @@ inline constexpr int kGlyphWidth = 3;
 inline constexpr int kGlyphHeight = 5;
 
 /// The dots of a character: five octal digits, one per row from the top; in each digit, 4 is the
-/// left dot. It has the printable characters of ASCII; others are blank, and lower case looks like
-/// upper case.
+/// left dot. Characters other than the printable ones of ASCII are blank. Lower case looks like upper
+/// case.
 [[nodiscard]] std::uint16_t glyph(char c);
 
 [[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {

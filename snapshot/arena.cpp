@@ -18,7 +18,7 @@ constexpr std::size_t kBits = 64;
 struct PageBits {
     std::size_t first_word;
     std::size_t num_words;
-    std::uint64_t mask; ///< the run's bits in each of these words
+    std::uint64_t mask; ///< the bits of the run's pages in each word from the first to the last
 
     PageBits(std::size_t first, std::size_t count)
         : first_word{first / kBits}, num_words{std::max<std::size_t>(count / kBits, 1)},
@@ -72,7 +72,7 @@ std::int32_t* map_region(bool large) {
 Arena::~Arena() {
     for (Region& region : regions_) {
         if (region.memory != nullptr) {
-            drop(region);
+            return_region(region);
         }
     }
 }
@@ -92,7 +92,7 @@ std::size_t Arena::add_region() {
     return static_cast<std::size_t>(&region - regions_.data());
 }
 
-void Arena::drop(Region& region) {
+void Arena::return_region(Region& region) {
     std::ignore = ::munmap(region.memory, kRegionBytes);
     region.memory = nullptr;
     region.free = 0;
@@ -101,7 +101,7 @@ void Arena::drop(Region& region) {
 
 // Takes the first run that fits, so that the last regions become empty and can be returned to the
 // system.
-Arena::Run Arena::take(std::size_t bytes) {
+Arena::PageRun Arena::allocate(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {
         throw std::bad_alloc{};
@@ -125,14 +125,14 @@ Arena::Run Arena::take(std::size_t bytes) {
     flip_used_bits(region.used, first, pages);
     region.free -= pages;
     constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
-    Run run;
+    PageRun run;
     run.arena_ = this;
     run.region_ = index;
     run.ints_ = {region.memory + first * kPageInts, pages * kPageInts};
     return run;
 }
 
-void Arena::give(const Run& run) {
+void Arena::free_run(const PageRun& run) {
     constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
     Region& region = regions_[run.region_];
     const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;
@@ -143,7 +143,7 @@ void Arena::give(const Run& run) {
     region.too_long = kPages + 1;
     if (region.free == kPages && ++num_empty_ > 1) {
         --num_empty_;
-        drop(region);
+        return_region(region);
     }
 }
 

@@ -48,24 +48,24 @@ class Arena {
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
     /// A run in use. Its destructor frees it. The arena must outlive the run.
-    class Run {
+    class PageRun {
       public:
-        Run() = default;
+        PageRun() = default;
 
-        Run(Run&& other) noexcept { swap(other); }
+        PageRun(PageRun&& other) noexcept { swap(other); }
 
-        Run& operator=(Run&& other) noexcept {
-            Run moved{std::move(other)};
+        PageRun& operator=(PageRun&& other) noexcept {
+            PageRun moved{std::move(other)};
             swap(moved);
             return *this;
         }
 
-        Run(const Run&) = delete;
-        Run& operator=(const Run&) = delete;
+        PageRun(const PageRun&) = delete;
+        PageRun& operator=(const PageRun&) = delete;
 
-        ~Run() {
+        ~PageRun() {
             if (arena_ != nullptr) {
-                arena_->give(*this);
+                arena_->free_run(*this);
             }
         }
 
@@ -77,7 +77,7 @@ class Arena {
       private:
         friend class Arena;
 
-        void swap(Run& other) noexcept {
+        void swap(PageRun& other) noexcept {
             std::swap(arena_, other.arena_);
             std::swap(region_, other.region_);
             std::swap(ints_, other.ints_);
@@ -97,7 +97,7 @@ class Arena {
 
     /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc, also if `bytes` is more than
     /// kRegionBytes.
-    [[nodiscard]] Run take(std::size_t bytes);
+    [[nodiscard]] PageRun allocate(std::size_t bytes);
 
     /// The number of bytes taken from the system.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
@@ -114,8 +114,8 @@ class Arena {
     };
 
     [[nodiscard]] std::size_t add_region();
-    void drop(Region& region);
-    void give(const Run& run);
+    void return_region(Region& region);
+    void free_run(const PageRun& run);
 
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< regions with memory

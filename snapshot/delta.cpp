@@ -161,7 +161,7 @@ std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView
     return body;
 }
 
-std::size_t IntOffsets::of(std::size_t int_index) {
+std::size_t IntOffsets::byte_offset(std::size_t int_index) {
     std::int32_t ignored = 0;
     for (; index_ < int_index && offset_ < body_.size(); ++index_) {
         const auto rest = body_.subspan(offset_);
@@ -172,7 +172,7 @@ std::size_t IntOffsets::of(std::size_t int_index) {
 }
 
 std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index) {
-    return IntOffsets{body}.of(int_index);
+    return IntOffsets{body}.byte_offset(int_index);
 }
 
 } // namespace tw::snapshot

@@ -114,7 +114,7 @@ class IntOffsets {
 
     /// Byte offset of the int with this index; the body's size if there is none. Indices must not
     /// decrease from call to call.
-    [[nodiscard]] std::size_t of(std::size_t int_index);
+    [[nodiscard]] std::size_t byte_offset(std::size_t int_index);
 
   private:
     std::span<const std::byte> body_;

@@ -28,7 +28,7 @@ void History::open_segment(std::size_t ints) {
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
-        Arena::Run run = arena_->take(std::max(sizeof(std::int32_t) * ints, bytes));
+        Arena::PageRun run = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += run.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
             return segment.shown == 0; // an unused entry, whose run was returned to the arena
@@ -52,7 +52,7 @@ void History::free_unused_memory() {
 }
 
 // Removes a stored tick, and its segment if no other tick has a block there.
-void History::drop(Shown& shown) {
+void History::remove_stored(StoredTick& shown) {
     Segment& segment = segments_[shown.segment];
     kept_ints_ -= 2 * std::size_t{shown.num_items} + shown.num_ints;
     --size_;
@@ -67,34 +67,35 @@ void History::drop(Shown& shown) {
     shown.segment = kNowhere;
 }
 
-void History::drop_before(std::int64_t tick) {
+void History::remove_before(std::int64_t tick) {
     for (; size_ != 0 && oldest_ < tick; ++oldest_) {
-        Shown& shown = ticks_[place_of(oldest_)];
+        StoredTick& shown = ticks_[place_of(oldest_)];
         if (shown.segment != kNowhere && shown.tick == oldest_) {
-            drop(shown);
+            remove_stored(shown);
         }
     }
 }
 
 // Stores a tick. Precondition: the tick is not too old, and its segment is in use.
-void History::show(const Shown& shown) {
+void History::add_stored(const StoredTick& shown) {
     // The segment is counted first, because a tick that is removed below may have the same block.
     ++segments_[shown.segment].shown;
     if (size_ != 0 && shown.tick > newest_) {
-        drop_before(std::int64_t{shown.tick} - kHistoryTicks);
+        remove_before(std::int64_t{shown.tick} - kHistoryTicks);
     }
     newest_ = size_ == 0 ? shown.tick : std::max(newest_, shown.tick);
     oldest_ = size_ == 0 ? shown.tick : std::min(oldest_, shown.tick);
-    Shown& place = ticks_[place_of(shown.tick)];
+    StoredTick& place = ticks_[place_of(shown.tick)];
     if (place.segment != kNowhere) {
-        drop(place); // an earlier snapshot of the same tick; other stored ticks have other entries
+        remove_stored(
+            place); // an earlier snapshot of the same tick; other stored ticks have other entries
     }
     place = shown;
     kept_ints_ += 2 * std::size_t{shown.num_items} + shown.num_ints;
     ++size_;
     // The memory limit must leave room for the next segment.
     while (segment_bytes_ > kMaxHistoryBytes - kMaxSegmentBytes && size_ > 1) {
-        drop_before(std::int64_t{oldest_} + 1);
+        remove_before(std::int64_t{oldest_} + 1);
     }
 }
 
@@ -108,11 +109,11 @@ bool History::commit(Tick tick, const SnapshotView& block) {
     Segment& segment = segments_[last_];
     const std::int32_t* const begin = segment.run.ints().data() + segment.used;
     segment.used += block.block_ints();
-    show({.tick = tick,
-          .segment = last_,
-          .block = begin,
-          .num_items = static_cast<std::uint32_t>(block.size()),
-          .num_ints = static_cast<std::uint32_t>(block.data().size())});
+    add_stored({.tick = tick,
+                .segment = last_,
+                .block = begin,
+                .num_items = static_cast<std::uint32_t>(block.size()),
+                .num_ints = static_cast<std::uint32_t>(block.data().size())});
     return true;
 }
 
@@ -124,28 +125,28 @@ void History::store(Tick tick, const SnapshotView& snapshot) {
     commit(tick, snapshot);
 }
 
-bool History::repeat(Tick base, Tick tick) {
-    const Shown* const found = find_shown(base);
+bool History::store_again(Tick base, Tick tick) {
+    const StoredTick* const found = find_shown(base);
     if (found == nullptr || is_too_old(tick)) {
         return false;
     }
-    Shown shown = *found;
+    StoredTick shown = *found;
     shown.tick = tick;
-    show(shown);
+    add_stored(shown);
     return true;
 }
 
 void History::trim(Tick oldest) {
-    drop_before(oldest);
+    remove_before(oldest);
     free_unused_memory();
     if (size_ == 0) {
         segments_ = std::vector<Segment>{};
-        ticks_ = std::vector<Shown>{};
+        ticks_ = std::vector<StoredTick>{};
     }
 }
 
 void History::clear() {
-    for (Shown& shown : ticks_) {
+    for (StoredTick& shown : ticks_) {
         shown.segment = kNowhere;
     }
     for (Segment& segment : segments_) {

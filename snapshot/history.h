@@ -132,9 +132,9 @@ class History {
     ~History() = default;
 
     /// The snapshot of this tick; nullopt if there is none. The view is valid until the next
-    /// `commit`, `store`, `repeat`, `trim` or `clear`.
+    /// `commit`, `store`, `store_again`, `trim` or `clear`.
     [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const {
-        const Shown* const shown = find_shown(tick);
+        const StoredTick* const shown = find_shown(tick);
         return shown == nullptr ? std::nullopt : std::optional{view_of(*shown)};
     }
 
@@ -144,7 +144,7 @@ class History {
     template <typename Use>
     void for_each_from(Tick oldest, Use&& use) const {
         for (std::int64_t tick = std::max(oldest, oldest_); size_ != 0 && tick <= newest_; ++tick) {
-            if (const Shown* const shown = find_shown(static_cast<Tick>(tick))) {
+            if (const StoredTick* const shown = find_shown(static_cast<Tick>(tick))) {
                 use(shown->tick, view_of(*shown));
             }
         }
@@ -174,7 +174,7 @@ class History {
     void store(Tick tick, const SnapshotView& snapshot);
     /// Stores the snapshot of tick `base` also as the snapshot of `tick`, without a copy. Returns false
     /// if tick `base` is not stored or `tick` is too old.
-    bool repeat(Tick base, Tick tick);
+    bool store_again(Tick base, Tick tick);
     /// Removes snapshots older than a tick, and frees unused memory.
     void trim(Tick oldest);
     /// Removes all snapshots, but keeps the memory.
@@ -187,7 +187,7 @@ class History {
 
     /// Memory in use, including tables.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return segment_bytes_ + ticks_.capacity() * sizeof(Shown) +
+        return segment_bytes_ + ticks_.capacity() * sizeof(StoredTick) +
                segments_.capacity() * sizeof(Segment);
     }
 
@@ -195,7 +195,7 @@ class History {
     static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
     /// A stored tick and the block of its snapshot.
-    struct Shown {
+    struct StoredTick {
         Tick tick = 0;
         std::uint32_t segment = kNowhere; ///< index into segments_; kNowhere: free entry
         const std::int32_t* block = nullptr;
@@ -204,7 +204,7 @@ class History {
     };
 
     struct Segment {
-        Arena::Run run;
+        Arena::PageRun run;
         std::size_t used = 0;    ///< ints in use, from the start
         std::uint32_t shown = 0; ///< number of ticks with a block in this segment; 0: unused
 
@@ -220,15 +220,15 @@ class History {
         return static_cast<std::uint32_t>(tick) % kPlaces;
     }
 
-    [[nodiscard]] const Shown* find_shown(Tick tick) const {
+    [[nodiscard]] const StoredTick* find_shown(Tick tick) const {
         if (ticks_.empty()) {
             return nullptr;
         }
-        const Shown& shown = ticks_[place_of(tick)];
+        const StoredTick& shown = ticks_[place_of(tick)];
         return shown.tick == tick && shown.segment != kNowhere ? &shown : nullptr;
     }
 
-    [[nodiscard]] static SnapshotView view_of(const Shown& shown) {
+    [[nodiscard]] static SnapshotView view_of(const StoredTick& shown) {
         return SnapshotView::of_block(
             {shown.block, 2 * std::size_t{shown.num_items} + shown.num_ints}, shown.num_items,
             shown.num_ints);
@@ -240,13 +240,13 @@ class History {
 
     void open_segment(std::size_t ints);
     void free_unused_memory();
-    void show(const Shown& shown);
-    void drop_before(std::int64_t tick);
-    void drop(Shown& shown);
+    void add_stored(const StoredTick& shown);
+    void remove_before(std::int64_t tick);
+    void remove_stored(StoredTick& shown);
 
     std::unique_ptr<Arena> own_;
     Arena* arena_;
-    std::vector<Shown> ticks_;      ///< kPlaces entries; empty before the first snapshot
+    std::vector<StoredTick> ticks_; ///< kPlaces entries; empty before the first snapshot
     std::vector<Segment> segments_; ///< entries without a run can be reused
     std::uint32_t last_ = 0;        ///< index of the segment that is being filled
     std::size_t segment_bytes_ = 0;

@@ -60,7 +60,7 @@ constexpr ObjectSpec per_session(ObjectSpec object) {
     return object;
 }
 
-constexpr ObjectSpec form_of(Family family, std::uint8_t form, ObjectSpec object) {
+constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec object) {
     object.merge.family = family;
     object.merge.form = form;
     return object;
@@ -108,10 +108,10 @@ constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
 // The object with number n is at index n - 1. The position of a global sound has no meaning.
 constexpr std::array kObjects{
     numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
-    form_of(Family::projectile, 2,
+    form_of(ObjectFamily::projectile, 2,
             numbered(kProjectileType, "projectile", kObject, kProjectile, kFirstInts)),
-    form_of(Family::laser, 1, numbered(kLaserType, "laser", kObject, kLaser, kFirstInts)),
-    form_of(Family::pickup, 1, numbered(4, "pickup", kObject, kPickup, kFirstInts)),
+    form_of(ObjectFamily::laser, 1, numbered(kLaserType, "laser", kObject, kLaser, kFirstInts)),
+    form_of(ObjectFamily::pickup, 1, numbered(4, "pickup", kObject, kPickup, kFirstInts)),
     numbered(5, "flag", kObject, kFlag, kFirstInts),
     numbered(6, "game_info", kObject, kGameInfo, kNowhere),
     numbered(7, "game_data", kObject, kGameData, kNowhere),
@@ -139,19 +139,19 @@ constexpr std::array kObjects{
                        kNowhere)),
     extended("game_info_ex", "gameinfo@netobj.ddnet.tw",
              uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 6, 0, kGameInfoEx, kNowhere),
-    form_of(Family::projectile, 1,
+    form_of(ObjectFamily::projectile, 1,
             extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
                      uuid("0e6db85c-2b61-386f-bbf2-d0d0471b9272"), kObject, 6, 6, kDdraceProjectile,
                      kHundredths)),
-    form_of(Family::laser, 0,
+    form_of(ObjectFamily::laser, 0,
             extended("ddnet_laser", "laser@netobj.ddnet.tw",
                      uuid("29de68a2-6928-31b8-8360-a2307e0d844f"), kObject, 10, 7, kDdnetLaser,
                      kFirstInts)),
-    form_of(Family::projectile, 0,
+    form_of(ObjectFamily::projectile, 0,
             whole(extended("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
                            uuid("6550fbce-f317-3b31-8ffe-d2b37f3ab40e"), kObject, 10, 10,
                            kDdnetProjectile, kHundredths))),
-    form_of(Family::pickup, 0,
+    form_of(ObjectFamily::pickup, 0,
             extended("ddnet_pickup", "pickup@netobj.ddnet.tw",
                      uuid("ea5e4a51-58fb-3684-96e4-e0d267f4ca65"), kObject, 6, 5, kDdnetPickup,
                      kFirstInts)),
@@ -187,10 +187,11 @@ constexpr std::array kObjects{
                        uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
     // Objects of 0.7: number n is at index n - 1, counted from here. 13 to 15 exist in demos only.
     of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
-    of_both(form_of(Family::projectile, 2,
+    of_both(form_of(ObjectFamily::projectile, 2,
                     numbered(2, "projectile", kObject, kProjectile, kFirstInts))),
-    of_both(form_of(Family::laser, 1, numbered(3, "laser", kObject, kLaser, kFirstInts))),
-    of_both(form_of(Family::pickup, 1, numbered(4, "pickup", kObject, seven::kPickup, kFirstInts))),
+    of_both(form_of(ObjectFamily::laser, 1, numbered(3, "laser", kObject, kLaser, kFirstInts))),
+    of_both(form_of(ObjectFamily::pickup, 1,
+                    numbered(4, "pickup", kObject, seven::kPickup, kFirstInts))),
     of_both(numbered(5, "flag", kObject, kFlag, kFirstInts)),
     six_tells(of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere))),
     of_both(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere), "game_data"),

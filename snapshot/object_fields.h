@@ -46,7 +46,7 @@ constexpr FieldSpec merge(FieldMerge how, FieldSpec field) {
     return field;
 }
 
-constexpr FieldSpec in_six(InSix what, FieldSpec field) {
+constexpr FieldSpec in_six(RelationToSix what, FieldSpec field) {
     field.in_six = what;
     return field;
 }
@@ -320,7 +320,8 @@ inline constexpr std::array kPlayerInput{
 inline constexpr std::array kPickup{
     integer("x", 0),
     integer("y", 1),
-    merge(FieldMerge::varies, in_six(InSix::remade, named("type", 2, names::seven::pickup))),
+    merge(FieldMerge::varies,
+          in_six(RelationToSix::remade, named("type", 2, names::seven::pickup))),
 };
 
 inline constexpr std::array kGameData{
@@ -347,12 +348,12 @@ inline constexpr std::array kCharacter{
     integer("y", 2),
     integer("vel_x", 3),
     integer("vel_y", 4),
-    in_six(InSix::remade, integer("angle", 5)),
+    in_six(RelationToSix::remade, integer("angle", 5)),
     integer("direction", 6),
     integer("jumped", 7),
     merge(FieldMerge::client, integer("hooked_player", 8)),
     named("hook_state", 9, names::hook_state),
-    in_six(InSix::remade, integer("hook_tick", 10)),
+    in_six(RelationToSix::remade, integer("hook_tick", 10)),
     integer("hook_x", 11),
     integer("hook_y", 12),
     integer("hook_dx", 13),
@@ -368,7 +369,7 @@ inline constexpr std::array kCharacter{
 
 inline constexpr std::array kPlayerInfo{
     merge(FieldMerge::watched_flag, named("player_flags", 0, names::seven::playerflag)),
-    merge(FieldMerge::own_first, in_six(InSix::another, integer("score", 1))),
+    merge(FieldMerge::own_first, in_six(RelationToSix::another, integer("score", 1))),
     merge(FieldMerge::scoreboard, integer("latency", 2)),
 };
 
@@ -406,7 +407,7 @@ inline constexpr std::array kDamage{
     integer("x", 0),
     integer("y", 1),
     merge(FieldMerge::client, integer("client_id", 2)),
-    in_six(InSix::another, integer("angle", 3)),
+    in_six(RelationToSix::another, integer("angle", 3)),
     integer("health_amount", 4),
     integer("armor_amount", 5),
     boolean("self", 6),

@@ -175,7 +175,7 @@ bool ObjectSet::add(const CustomObject& object) {
     if (custom_.size() == kMaxCustom) {
         return false;
     }
-    auto owned = std::make_unique<Owned>();
+    auto owned = std::make_unique<OwnedTexts>();
     owned->object = object;
     for (const CustomObject::Field& field : owned->object.fields) {
         FieldSpec spec{.name = field.name,

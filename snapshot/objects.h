@@ -78,19 +78,19 @@ enum class FieldMerge : std::uint8_t {
 
 /// How a 0.7 field relates to the 0.6 field of the same name. A server that supports both converts
 /// its 0.6 state and changes some values.
-enum class InSix : std::uint8_t {
+enum class RelationToSix : std::uint8_t {
     same,    ///< the same value
     remade,  ///< the same meaning, but the value may differ
     another, ///< another meaning: 0.7 has no field with the value of the 0.6 field
 };
 
 /// Sets of objects with the same meaning, of which servers send each client version another one.
-enum class Family : std::uint8_t { none, projectile, laser, pickup };
+enum class ObjectFamily : std::uint8_t { none, projectile, laser, pickup };
 
 /// How to merge the items that several clients received for one object into a world (see FieldMerge).
 struct MergeSpec {
     bool per_session = false; ///< the object is about the viewer, so a world does not contain it
-    Family family = Family::none;
+    ObjectFamily family = ObjectFamily::none;
     std::uint8_t form = 0; ///< number of this layout in the family; layout 0 contains the most
     bool whole = false;    ///< prefer an item whose `client` field is not -1
     /// 0.7 only: name of the equivalent 0.6 object, which is used in a world of 0.6 and 0.7 clients.
@@ -110,7 +110,8 @@ struct FieldSpec {
     /// the names always apply. Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
-    InSix in_six = InSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
+    RelationToSix in_six =
+        RelationToSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
 };
 
 /// Whether a field's names apply to this item. Precondition: the item has the field.
@@ -250,7 +251,7 @@ struct CustomObject {
         const NameTable* known_names = nullptr; ///< a standard table, used if `names` is empty
         std::uint32_t names_when = 0; ///< see FieldSpec::names_when; for `known_names` only
         FieldMerge merge = FieldMerge::any;
-        InSix in_six = InSix::same;
+        RelationToSix in_six = RelationToSix::same;
     };
 
     std::uint16_t type = 0; ///< type number; 0 for a type with a UUID
@@ -298,7 +299,7 @@ class ObjectSet {
 
   private:
     /// The texts and names that a custom spec points at.
-    struct Owned {
+    struct OwnedTexts {
         CustomObject object;
         std::vector<FieldSpec> fields;
         std::deque<std::vector<NamedValue>> values;
@@ -306,7 +307,7 @@ class ObjectSet {
     };
 
     std::vector<ObjectSpec> custom_; ///< never reallocated: room for kMaxCustom is reserved
-    std::vector<std::unique_ptr<Owned>> owned_;
+    std::vector<std::unique_ptr<OwnedTexts>> owned_;
     std::array<AgreedSizes, kDialects> sizes_{kAgreedSizes, kSevenAgreedSizes};
 };
 

@@ -103,7 +103,7 @@ PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
 
 // Returns an unused slot; else the slot of the oldest complete tick; else the slot of the oldest open
 // tick, if that is older than `tick`; else null.
-PartAssembler::Slot* PartAssembler::free_slot(Tick tick) {
+PartAssembler::Slot* PartAssembler::find_slot_for(Tick tick) {
     Slot* best = nullptr;
     const auto rank = [](const Slot& slot) {
         return slot.state == Slot::State::unused ? 0 : slot.state == Slot::State::complete ? 1 : 2;
@@ -166,7 +166,7 @@ PartStatus PartAssembler::add(const Part& part) {
     auto status = PartStatus::incomplete;
     Slot* slot = find_slot(part.tick);
     if (slot == nullptr) {
-        slot = free_slot(part.tick);
+        slot = find_slot_for(part.tick);
         if (slot == nullptr) {
             return PartStatus::too_old;
         }

@@ -128,7 +128,7 @@ class PartAssembler {
     void give_up(Slot& slot);
     void give_up_old();
     [[nodiscard]] Slot* find_slot(Tick tick);
-    [[nodiscard]] Slot* free_slot(Tick tick);
+    [[nodiscard]] Slot* find_slot_for(Tick tick);
     [[nodiscard]] PartStatus add_single(const Part& part);
     [[nodiscard]] PartStatus finish(const Slot& slot);
 

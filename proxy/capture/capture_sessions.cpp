@@ -36,11 +36,13 @@ std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, b
         if (!known && sure) {
             return std::nullopt;
         }
-        const wire::Who who = known ? head->spec->direction : wire::Who::none;
-        if (who != wire::Who::c2s && who != wire::Who::s2c) {
+        const wire::MessageDirection who =
+            known ? head->spec->direction : wire::MessageDirection::none;
+        if (who != wire::MessageDirection::c2s && who != wire::MessageDirection::s2c) {
             continue;
         }
-        const auto said = who == wire::Who::c2s ? wire::Direction::c2s : wire::Direction::s2c;
+        const auto said =
+            who == wire::MessageDirection::c2s ? wire::Direction::c2s : wire::Direction::s2c;
         if (!sure) {
             return said;
         }
@@ -93,7 +95,7 @@ std::optional<wire::Direction> direction_by_content(std::span<const std::byte> p
     constexpr std::byte kHeaderToken{0x08};
     const bool joined_midway = !payload.empty() &&
                                (payload.front() & kHeaderToken) == std::byte{0} &&
-                               wire::fits_seven(payload, scratch);
+                               wire::may_be_seven(payload, scratch);
     const auto packet = wire::decode_packet(
         payload, joined_midway ? wire::Protocol::seven : wire::Protocol::unknown, scratch);
     if (!packet) {

@@ -305,9 +305,9 @@ CustomMessage parse_message(const JsonReader& in) {
     message.system = in.flag("system");
     message.secret = in.flag("secret");
     const std::string from = in.word("from", {"both", "server", "client"});
-    message.direction = from == "server"   ? wire::Who::s2c
-                        : from == "client" ? wire::Who::c2s
-                                           : wire::Who::both;
+    message.direction = from == "server"   ? wire::MessageDirection::s2c
+                        : from == "client" ? wire::MessageDirection::c2s
+                                           : wire::MessageDirection::both;
     const json::array* const fields = in.array("fields");
     if (fields != nullptr && fields->size() > kMaxFields) {
         in.fail(fmt::format("a message may have at most {} fields", kMaxFields));

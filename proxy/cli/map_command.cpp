@@ -141,7 +141,7 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     if (!bytes) {
         throw complaint(flags.file, bytes.error());
     }
-    const std::string crc = map::to_hex(map::crc_of(0, *bytes));
+    const std::string crc = map::to_hex(map::continue_crc(0, *bytes));
     analyze::PathReader reader{crc};
     DrawnRecording drawn;
     drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });

@@ -102,7 +102,7 @@ bool MapDownload::on_data(const wire::MapDataBody& chunk) {
     if (keeps_bytes()) {
         bytes_.insert(bytes_.end(), chunk.data.begin(), chunk.data.end());
     }
-    crc_ = map::crc_of(crc_, chunk.data);
+    crc_ = map::continue_crc(crc_, chunk.data);
     size_ += size;
     ++next_chunk_;
     return chunk.numbered ? chunk.last != 0 : size_ == announcement_->size;

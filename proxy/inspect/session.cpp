@@ -150,7 +150,7 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
             change = acceptance_.on_misfit(bytes, workspace.packet, reporter_);
         }
         waits = change == ConnectionChange::none &&
-                (waits || wire::fits_seven(bytes, workspace.packet));
+                (waits || wire::may_be_seven(bytes, workspace.packet));
         if (!waits && !keepalive && change == ConnectionChange::none) {
             decide_held(workspace); // a new handshake, or a CLOSE: the held connection is over
         }

@@ -33,7 +33,7 @@ constexpr std::array<std::uint32_t, kNumSymbols> kFrequencies{
     1};
 
 // NOLINTNEXTLINE(misc-no-recursion): the depth is at most that of the tree
-void assign_codes(Tree& tree, std::uint16_t node, Code code) {
+void assign_codes(HuffmanTree& tree, std::uint16_t node, SymbolCode code) {
     if (node < kNumSymbols) {
         tree.codes[node] = code;
         return;
@@ -47,13 +47,13 @@ void assign_codes(Tree& tree, std::uint16_t node, Code code) {
 /// Joins the two rarest nodes until one is left. Nodes of equal frequency keep their order in the
 /// list. So the sort must be stable, and a parent must take the place of its child for bit 1. Any
 /// other choice gives codes that no other program understands.
-Tree build_tree() {
+HuffmanTree build_tree() {
     struct Entry {
         std::uint32_t frequency;
         std::uint16_t node;
     };
 
-    Tree tree;
+    HuffmanTree tree;
     std::vector<Entry> list;
     for (std::uint16_t symbol = 0; symbol < kNumSymbols; ++symbol) {
         list.push_back({kFrequencies[symbol], symbol});
@@ -76,8 +76,8 @@ Tree build_tree() {
 
 } // namespace
 
-const Tree& tree() {
-    static const Tree instance = build_tree();
+const HuffmanTree& tree() {
+    static const HuffmanTree instance = build_tree();
     return instance;
 }
 
@@ -87,10 +87,10 @@ namespace tw::wire {
 
 namespace {
 
-using huffman::Code;
+using huffman::HuffmanTree;
 using huffman::kEndSymbol;
 using huffman::kNumSymbols;
-using huffman::Tree;
+using huffman::SymbolCode;
 using huffman::tree;
 
 /// The number of bits that the decoder looks up at once, called a window. A longer code takes a second
@@ -149,7 +149,7 @@ struct Tables {
 };
 
 /// Appends the entries for the codes below a node, which is at depth kTableBits, to Tables::second.
-void append_second_step(const Tree& tree, std::uint16_t node, Tables& tables) {
+void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tables) {
     for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
         std::uint16_t leaf = node;
         std::uint32_t length = kTableBits;
@@ -165,7 +165,7 @@ void append_second_step(const Tree& tree, std::uint16_t node, Tables& tables) {
     }
 }
 
-Tables build_tables(const Tree& tree) {
+Tables build_tables(const HuffmanTree& tree) {
     Tables tables;
     for (std::uint32_t window = 0; window < tables.first.size(); ++window) {
         Entry& entry = tables.first[window];
@@ -331,7 +331,7 @@ std::optional<std::uint16_t> read_symbol(DecoderState& at) {
         at.bits |= std::to_integer<std::uint64_t>(*at.next++) << at.available;
         at.available += 8;
     }
-    const Tree& codes = tree();
+    const HuffmanTree& codes = tree();
     std::uint16_t node = codes.root;
     std::uint32_t length = 0;
     while (node >= kNumSymbols) {
@@ -419,11 +419,11 @@ const std::array<std::uint8_t, 256>& huffman_code_lengths() {
 }
 
 std::vector<std::byte> huffman_compress(std::span<const std::byte> in, HuffmanEnding ending) {
-    const Tree& codes = tree();
+    const HuffmanTree& codes = tree();
     std::vector<std::byte> out;
     std::uint64_t bits = 0;
     std::uint32_t count = 0;
-    const auto put = [&](const Code& code) {
+    const auto put = [&](const SymbolCode& code) {
         bits |= std::uint64_t{code.bits} << count;
         count += code.length;
         for (; count >= 8; count -= 8) {

@@ -15,21 +15,21 @@ inline constexpr std::size_t kNumSymbols = 257;
 inline constexpr std::uint16_t kEndSymbol = 256;
 
 /// The code of a symbol; the lowest bit is written first.
-struct Code {
+struct SymbolCode {
     std::uint32_t bits = 0;
     std::uint32_t length = 0;
 };
 
 /// The Huffman tree. Nodes 0 to 256 are the symbols; all other nodes have two children.
-struct Tree {
+struct HuffmanTree {
     static constexpr std::size_t kNumNodes = 2 * kNumSymbols - 1;
     std::array<std::array<std::uint16_t, 2>, kNumNodes> children{};
-    std::array<Code, kNumSymbols> codes{};
+    std::array<SymbolCode, kNumSymbols> codes{};
     std::uint16_t root = 0;
 };
 
 /// The tree for the protocol's frequencies, built once.
-[[nodiscard]] const Tree& tree();
+[[nodiscard]] const HuffmanTree& tree();
 
 } // namespace tw::wire::huffman
 

@@ -53,7 +53,7 @@ Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint3
 std::span<const MessageField> fields_of(const MessageSpec& spec, std::span<const std::byte> body) {
     const bool tunings =
         spec.id == MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven;
-    return tunings ? table::tunings_of_seven(body) : spec.fields;
+    return tunings ? table::seven_tuning_fields(body) : spec.fields;
 }
 
 } // namespace
@@ -78,7 +78,7 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
                    const ShownCommands& shown) {
     KeptFields kept{out};
-    FieldDecoder{body, {}, kept, spec.dialect}.run(fields_of(spec, body));
+    FieldDecoder{body, {}, kept, spec.dialect}.decode_all(fields_of(spec, body));
     mark_secrets(spec, out, shown);
 }
 
@@ -86,9 +86,9 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                         snapshot::Dialect dialect, const MessageSet& messages) {
     Result<MessageHead> head = decode_message_head(payload, dialect);
     if (head && !messages.custom().empty()) {
-        const MessageSpec* const own = head->uuid
-                                           ? messages.find_own(*head->uuid)
-                                           : messages.find_own(head->system, head->number, dialect);
+        const MessageSpec* const own =
+            head->uuid ? messages.find_added(*head->uuid)
+                       : messages.find_added(head->system, head->number, dialect);
         head->spec = own == nullptr ? head->spec : own;
     }
     return head;
@@ -148,7 +148,7 @@ bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
         return true;
     }
     FlawSearch search;
-    FieldDecoder{body, {}, search, spec.dialect}.run(fields);
+    FieldDecoder{body, {}, search, spec.dialect}.decode_all(fields);
     return !search.found();
 }
 
@@ -220,13 +220,13 @@ const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot:
 } // namespace
 
 template <class Values>
-void FieldDecoder<Values>::run(std::span<const MessageField> fields) {
+void FieldDecoder<Values>::decode_all(std::span<const MessageField> fields) {
     out_.begin();
     for (const auto& spec : fields) {
         if (spec.optional && in_.remaining() == 0) {
-            missing(spec);
+            add_missing_field(spec);
         } else {
-            field(spec);
+            decode_field(spec);
         }
         if (in_.failed()) {
             return out_.stop(in_.error());
@@ -236,109 +236,112 @@ void FieldDecoder<Values>::run(std::span<const MessageField> fields) {
 }
 
 template <class Values>
-void FieldDecoder<Values>::field(const MessageField& spec) {
+void FieldDecoder<Values>::decode_field(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     switch (spec.type) {
     case FieldType::integer:
     case FieldType::boolean:
     case FieldType::tick:
-        return integer(spec);
+        return decode_integer(spec);
     case FieldType::string:
-        return string(spec);
+        return decode_string(spec);
     case FieldType::raw:
-        return raw(spec, Kind::raw, previous_integer());
+        return decode_raw(spec, Kind::raw, previous_integer());
     case FieldType::uuid:
-        return raw(spec, Kind::uuid, kUuidSize);
+        return decode_raw(spec, Kind::uuid, kUuidSize);
     case FieldType::sha256:
-        return raw(spec, Kind::raw, kSha256Size);
+        return decode_raw(spec, Kind::raw, kSha256Size);
     case FieldType::integers_until_end:
     case FieldType::strings_until_end:
-        return until_end(spec);
+        return decode_until_end(spec);
     case FieldType::object: {
         const std::int64_t bytes = previous_integer();
         if (bytes < 0) {
             return in_.fail(DecodeErrc::length_out_of_range);
         }
-        return object(spec, spec.name, bytes / 4);
+        return decode_object(spec, spec.name, bytes / 4);
     }
     case FieldType::objects:
-        return objects(spec);
+        return decode_objects(spec);
     case FieldType::decimal_string:
-        return decimal(spec);
+        return decode_decimal(spec);
     case FieldType::u8:
-        return fixed(spec, in_.u8(), offset);
+        return put_integer(spec, in_.u8(), offset);
     case FieldType::u16_be:
-        return fixed(spec, big_endian(in_.raw(2)), offset);
+        return put_integer(spec, big_endian(in_.raw(2)), offset);
     case FieldType::request_token: {
         const std::int64_t high = big_endian(extra_.first(std::min<std::size_t>(extra_.size(), 2)));
-        return fixed(spec, high * 256 + in_.u8(), offset);
+        return put_integer(spec, high * 256 + in_.u8(), offset);
     }
     case FieldType::clients:
     case FieldType::clients_extended:
     case FieldType::clients_seven:
-        return clients(spec);
+        return decode_clients(spec);
     case FieldType::raw_until_end:
-        return raw(spec, Kind::raw, static_cast<std::int64_t>(in_.remaining()));
+        return decode_raw(spec, Kind::raw, static_cast<std::int64_t>(in_.remaining()));
     case FieldType::array:
-        return array(spec);
+        return decode_array(spec);
     case FieldType::server_addresses:
-        return addresses(spec);
+        return decode_addresses(spec);
     }
 }
 
 template <class Values>
-void FieldDecoder<Values>::missing(const MessageField& spec) {
+void FieldDecoder<Values>::add_missing_field(const MessageField& spec) {
     if (!spec.default_value) {
         return;
     }
     const auto kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer;
-    put({.kind = kind, .name = spec.name, .integer = *spec.default_value, .names = spec.names},
+    put_value(
+        {.kind = kind, .name = spec.name, .integer = *spec.default_value, .names = spec.names},
         in_.offset());
 }
 
 template <class Values>
-void FieldDecoder<Values>::integer(const MessageField& spec) {
+void FieldDecoder<Values>::decode_integer(const MessageField& spec) {
     const std::size_t offset = in_.offset();
-    fixed(spec, in_.var_int(), offset);
+    put_integer(spec, in_.var_int(), offset);
 }
 
 template <class Values>
-void FieldDecoder<Values>::fixed(const MessageField& spec, std::int64_t value, std::size_t offset) {
+void FieldDecoder<Values>::put_integer(const MessageField& spec, std::int64_t value,
+                                       std::size_t offset) {
     if (in_.failed()) {
         return;
     }
-    put({.kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer,
-         .secrecy = spec.secrecy,
-         .name = spec.name,
-         .integer = value,
-         .names = spec.names,
-         .out_of_range = value < spec.min || value > spec.max},
-        offset);
+    put_value({.kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer,
+               .secrecy = spec.secrecy,
+               .name = spec.name,
+               .integer = value,
+               .names = spec.names,
+               .out_of_range = value < spec.min || value > spec.max},
+              offset);
 }
 
 template <class Values>
-void FieldDecoder<Values>::string(const MessageField& spec) {
+void FieldDecoder<Values>::decode_string(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     const std::string_view text = in_.string();
     if (in_.failed()) {
         return;
     }
-    put({.kind = Kind::string, .secrecy = spec.secrecy, .name = spec.name, .bytes = as_bytes(text)},
+    put_value(
+        {.kind = Kind::string, .secrecy = spec.secrecy, .name = spec.name, .bytes = as_bytes(text)},
         offset);
 }
 
 template <class Values>
-void FieldDecoder<Values>::raw(const MessageField& spec, Kind kind, std::int64_t size) {
+void FieldDecoder<Values>::decode_raw(const MessageField& spec, Kind kind, std::int64_t size) {
     const std::size_t offset = in_.offset();
     const auto bytes = in_.raw(size);
     if (in_.failed()) {
         return;
     }
-    put({.kind = kind, .secrecy = spec.secrecy, .name = spec.name, .bytes = bytes}, offset);
+    put_value({.kind = kind, .secrecy = spec.secrecy, .name = spec.name, .bytes = bytes}, offset);
 }
 
 template <class Values>
-void FieldDecoder<Values>::decimal(const MessageField& spec) {
+void FieldDecoder<Values>::decode_decimal(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     const std::string_view text = in_.string();
     if (in_.failed()) {
@@ -349,71 +352,71 @@ void FieldDecoder<Values>::decimal(const MessageField& spec) {
     const auto parsed = std::from_chars(text.data(), end, value);
     const bool malformed = parsed.ec != std::errc{} || parsed.ptr != end;
     if (malformed) {
-        return put({.kind = Kind::string,
-                    .secrecy = spec.secrecy,
-                    .name = spec.name,
-                    .bytes = as_bytes(text),
-                    .out_of_range = true},
-                   offset);
+        return put_value({.kind = Kind::string,
+                          .secrecy = spec.secrecy,
+                          .name = spec.name,
+                          .bytes = as_bytes(text),
+                          .out_of_range = true},
+                         offset);
     }
-    fixed(spec, value, offset);
+    put_integer(spec, value, offset);
 }
 
 template <class Values>
-void FieldDecoder<Values>::until_end(const MessageField& spec) {
-    open(Kind::array_begin, spec.name);
+void FieldDecoder<Values>::decode_until_end(const MessageField& spec) {
+    begin_nested(Kind::array_begin, spec.name);
     MessageField element = spec;
     element.name = {};
     element.type =
         spec.type == FieldType::integers_until_end ? FieldType::integer : FieldType::string;
     while (in_.remaining() > 0) {
-        field(element);
+        decode_field(element);
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::array(const MessageField& spec) {
+void FieldDecoder<Values>::decode_array(const MessageField& spec) {
     const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
     if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
         return in_.fail(DecodeErrc::length_out_of_range); // each element has at least one byte
     }
-    open(Kind::array_begin, spec.name);
+    begin_nested(Kind::array_begin, spec.name);
     MessageField element = spec;
     element.name = {};
     element.type = spec.element;
     for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
-        field(element);
+        decode_field(element);
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::object(const MessageField& spec, std::string_view name,
-                                  std::int64_t ints) {
-    open(Kind::object_begin, name);
+void FieldDecoder<Values>::decode_object(const MessageField& spec, std::string_view name,
+                                         std::int64_t ints) {
+    begin_nested(Kind::object_begin, name);
     std::int64_t used = 0;
     if (const auto* known = find_object_by_name(spec.object, dialect_)) {
         for (const auto& field_spec : known->fields) {
             if (in_.failed() || used + field_spec.count > ints) {
                 break;
             }
-            object_field(field_spec, field_spec.count);
+            decode_object_field(field_spec, field_spec.count);
             used += field_spec.count;
         }
     }
     if (used < ints && !in_.failed()) {
-        open(Kind::array_begin, table::kSurplus.name);
+        begin_nested(Kind::array_begin, table::kSurplus.name);
         for (; used < ints && !in_.failed(); ++used) {
-            integer(kIntElement);
+            decode_integer(kIntElement);
         }
-        close();
+        end_nested();
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
+void FieldDecoder<Values>::decode_object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
     if (ints == 1) {
         const std::size_t offset = in_.offset();
         const std::int32_t value = in_.var_int();
@@ -421,78 +424,78 @@ void FieldDecoder<Values>::object_field(const snapshot::FieldSpec& spec, std::in
             return;
         }
         const bool boolean = spec.kind == snapshot::FieldKind::boolean;
-        return put({.kind = boolean ? Kind::boolean : Kind::integer,
-                    .name = spec.name,
-                    .integer = value,
-                    .names = spec.names,
-                    .out_of_range = boolean && value != 0 && value != 1},
-                   offset);
+        return put_value({.kind = boolean ? Kind::boolean : Kind::integer,
+                          .name = spec.name,
+                          .integer = value,
+                          .names = spec.names,
+                          .out_of_range = boolean && value != 0 && value != 1},
+                         offset);
     }
-    open(Kind::array_begin, spec.name);
+    begin_nested(Kind::array_begin, spec.name);
     for (std::int64_t i = 0; i < ints && !in_.failed(); ++i) {
-        integer(kIntElement);
+        decode_integer(kIntElement);
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::objects(const MessageField& spec) {
+void FieldDecoder<Values>::decode_objects(const MessageField& spec) {
     const std::int64_t count = previous_integer();
     const auto* known = find_object_by_name(spec.object, dialect_);
     const std::int64_t ints = known == nullptr ? 1 : std::max<std::int64_t>(known->size, 1);
     if (count < 0 || count * ints > static_cast<std::int64_t>(in_.remaining())) {
         return in_.fail(DecodeErrc::length_out_of_range);
     }
-    open(Kind::array_begin, spec.name);
+    begin_nested(Kind::array_begin, spec.name);
     for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
-        object(spec, {}, ints);
+        decode_object(spec, {}, ints);
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::clients(const MessageField& spec) {
+void FieldDecoder<Values>::decode_clients(const MessageField& spec) {
     const bool extended = spec.type == FieldType::clients_extended;
     const auto fields =
         spec.type == FieldType::clients_seven
             ? std::span<const MessageField>{table::kSevenClient}
             : std::span{table::kClient}.first(std::size(table::kClient) - (extended ? 0 : 1));
-    open(Kind::array_begin, spec.name);
+    begin_nested(Kind::array_begin, spec.name);
     while (in_.remaining() > 0) {
-        open(Kind::object_begin, {});
+        begin_nested(Kind::object_begin, {});
         for (const auto& field_spec : fields) {
-            field(field_spec);
+            decode_field(field_spec);
         }
-        close();
+        end_nested();
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::addresses(const MessageField& spec) {
+void FieldDecoder<Values>::decode_addresses(const MessageField& spec) {
     constexpr std::size_t kEntrySize = kAddressSize + 2;
-    open(Kind::array_begin, spec.name);
+    begin_nested(Kind::array_begin, spec.name);
     while (in_.remaining() >= kEntrySize) {
-        open(Kind::object_begin, {});
-        raw(table::kAddress, Kind::raw, kAddressSize);
-        field(table::kPort);
-        close();
+        begin_nested(Kind::object_begin, {});
+        decode_raw(table::kAddress, Kind::raw, kAddressSize);
+        decode_field(table::kPort);
+        end_nested();
     }
-    close();
+    end_nested();
 }
 
 template <class Values>
-void FieldDecoder<Values>::open(Kind kind, std::string_view name) {
-    put({.kind = kind, .name = name}, in_.offset());
+void FieldDecoder<Values>::begin_nested(Kind kind, std::string_view name) {
+    put_value({.kind = kind, .name = name}, in_.offset());
 }
 
 template <class Values>
-void FieldDecoder<Values>::close() {
-    put({.kind = Kind::end}, in_.offset());
+void FieldDecoder<Values>::end_nested() {
+    put_value({.kind = Kind::end}, in_.offset());
 }
 
 template <class Values>
-void FieldDecoder<Values>::put(FieldValue value, std::size_t offset) {
+void FieldDecoder<Values>::put_value(FieldValue value, std::size_t offset) {
     value.offset = static_cast<std::uint16_t>(std::min<std::size_t>(offset, UINT16_MAX));
     out_.put(value);
 }

@@ -110,14 +110,14 @@ struct MessageField {
 };
 
 /// The directions in which a message is sent.
-enum class Who : std::uint8_t { c2s, s2c, both, none };
+enum class MessageDirection : std::uint8_t { c2s, s2c, both, none };
 
 /// Describes one message.
 struct MessageSpec {
     MessageId id = MessageId::other;
     std::uint16_t number = 0; ///< classic id; 0 if the message has a UUID
     bool system = false;
-    Who direction = Who::both;
+    MessageDirection direction = MessageDirection::both;
     bool vital = false;
     std::string_view name{};
     std::string_view uuid_name{};
@@ -144,11 +144,12 @@ struct MessageSpec {
 /// if that is required. Receivers ignore all other messages.
 [[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system, Direction direction,
                                          bool vital) {
-    const Who side = direction == Direction::c2s ? Who::c2s : Who::s2c;
+    const MessageDirection side =
+        direction == Direction::c2s ? MessageDirection::c2s : MessageDirection::s2c;
     // DDNet's clients accept map data in vital and in other chunks.
     const bool reliable = vital || !spec.vital || spec.id == MessageId::map_data;
     return spec.system == system && reliable &&
-           (spec.direction == Who::both || spec.direction == side);
+           (spec.direction == MessageDirection::both || spec.direction == side);
 }
 
 class MessageSet;
@@ -290,29 +291,29 @@ class FieldDecoder {
         : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
 
     /// Decodes all fields, then passes trailing bytes or the error to the values.
-    void run(std::span<const MessageField> fields);
+    void decode_all(std::span<const MessageField> fields);
 
   private:
     // NOLINTBEGIN(misc-no-recursion): an element of a list is never a list
-    void field(const MessageField& spec);
-    void until_end(const MessageField& spec);
-    void array(const MessageField& spec);
-    void clients(const MessageField& spec);
-    void addresses(const MessageField& spec);
+    void decode_field(const MessageField& spec);
+    void decode_until_end(const MessageField& spec);
+    void decode_array(const MessageField& spec);
+    void decode_clients(const MessageField& spec);
+    void decode_addresses(const MessageField& spec);
     // NOLINTEND(misc-no-recursion)
-    void missing(const MessageField& spec);
-    void integer(const MessageField& spec);
-    void fixed(const MessageField& spec, std::int64_t value, std::size_t offset);
-    void string(const MessageField& spec);
-    void raw(const MessageField& spec, FieldValue::Kind kind, std::int64_t size);
-    void decimal(const MessageField& spec);
-    void object(const MessageField& spec, std::string_view name, std::int64_t ints);
-    void object_field(const snapshot::FieldSpec& spec, std::int64_t ints);
-    void objects(const MessageField& spec);
+    void add_missing_field(const MessageField& spec);
+    void decode_integer(const MessageField& spec);
+    void put_integer(const MessageField& spec, std::int64_t value, std::size_t offset);
+    void decode_string(const MessageField& spec);
+    void decode_raw(const MessageField& spec, FieldValue::Kind kind, std::int64_t size);
+    void decode_decimal(const MessageField& spec);
+    void decode_object(const MessageField& spec, std::string_view name, std::int64_t ints);
+    void decode_object_field(const snapshot::FieldSpec& spec, std::int64_t ints);
+    void decode_objects(const MessageField& spec);
 
-    void open(FieldValue::Kind kind, std::string_view name);
-    void close();
-    void put(FieldValue value, std::size_t offset);
+    void begin_nested(FieldValue::Kind kind, std::string_view name);
+    void end_nested();
+    void put_value(FieldValue value, std::size_t offset);
     /// The value of the integer field before a raw or object field.
     [[nodiscard]] std::int64_t previous_integer() const;
 

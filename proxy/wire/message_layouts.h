@@ -144,8 +144,9 @@ enum class Kind : bool { game, system };
 enum class Vital : bool { no, yes };
 
 /// A message with a classic id.
-constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view name, Who direction,
-                              Vital vital, std::span<const MessageField> fields = kNoFields,
+constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view name,
+                              MessageDirection direction, Vital vital,
+                              std::span<const MessageField> fields = kNoFields,
                               MessageId id = MessageId::other) {
     return {.id = id,
             .number = number,
@@ -158,7 +159,7 @@ constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view 
 
 /// A message of DDNet or a mod, identified by a UUID.
 constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::string_view uuid_name,
-                               std::string_view name, Who direction, Vital vital,
+                               std::string_view name, MessageDirection direction, Vital vital,
                                std::span<const MessageField> fields = kNoFields,
                                MessageId id = MessageId::other) {
     return {.id = id,
@@ -204,7 +205,7 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
 /// The fields of a 0.7 sv_tune_params with this body. By mistake, DDNet 16.4 sometimes sends
 /// laser_damage, too; the message then has 45 ints.
-[[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
+[[nodiscard]] std::span<const MessageField> seven_tuning_fields(std::span<const std::byte> body);
 
 // Field lists that several files use: of messages that bodies.cpp decodes into typed values, and of
 // structures inside other messages and control packets.

@@ -9,8 +9,8 @@ const MessageSet& MessageSet::standard() {
     return set;
 }
 
-const MessageSpec* MessageSet::find_own(bool system, std::uint16_t number,
-                                        snapshot::Dialect dialect) const {
+const MessageSpec* MessageSet::find_added(bool system, std::uint16_t number,
+                                          snapshot::Dialect dialect) const {
     const auto found = std::ranges::find_if(custom_, [&](const MessageSpec& spec) {
         return spec.number == number && spec.number != 0 && spec.system == system &&
                spec.dialect == dialect;
@@ -19,7 +19,7 @@ const MessageSpec* MessageSet::find_own(bool system, std::uint16_t number,
 }
 
 // The system bit does not matter here; the UUID alone identifies a message.
-const MessageSpec* MessageSet::find_own(const snapshot::Uuid& uuid) const {
+const MessageSpec* MessageSet::find_added(const snapshot::Uuid& uuid) const {
     const auto found = std::ranges::find_if(
         custom_, [&](const MessageSpec& spec) { return spec.number == 0 && spec.uuid == uuid; });
     return found == custom_.end() ? nullptr : &*found;
@@ -28,8 +28,8 @@ const MessageSpec* MessageSet::find_own(const snapshot::Uuid& uuid) const {
 bool MessageSet::add(const CustomMessage& message) {
     const bool numbered = message.number != 0;
     const MessageSpec* const own = numbered
-                                       ? find_own(message.system, message.number, message.dialect)
-                                       : find_own(message.uuid);
+                                       ? find_added(message.system, message.number, message.dialect)
+                                       : find_added(message.uuid);
     const MessageSpec* const known =
         numbered ? find_message(message.system, message.number, message.dialect)
                  : find_message(message.uuid);
@@ -38,7 +38,7 @@ bool MessageSet::add(const CustomMessage& message) {
     if (own != nullptr || is_read || custom_.size() == kMaxCustom) {
         return false;
     }
-    auto owned = std::make_unique<Owned>();
+    auto owned = std::make_unique<OwnedTexts>();
     owned->message = message;
     for (const CustomMessage::Field& field : owned->message.fields) {
         MessageField spec{.name = field.name,

@@ -29,7 +29,7 @@ struct CustomMessage {
     std::string name;
     std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
     bool system = false;
-    Who direction = Who::both;
+    MessageDirection direction = MessageDirection::both;
     bool secret = false;
     std::vector<Field> fields{};
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< the dialect to which `number` belongs
@@ -54,13 +54,13 @@ class MessageSet {
     [[nodiscard]] std::span<const MessageSpec> custom() const { return custom_; }
 
     /// Finds an added message; null if there is none.
-    [[nodiscard]] const MessageSpec* find_own(bool system, std::uint16_t number,
-                                              snapshot::Dialect dialect) const;
-    [[nodiscard]] const MessageSpec* find_own(const snapshot::Uuid& uuid) const;
+    [[nodiscard]] const MessageSpec* find_added(bool system, std::uint16_t number,
+                                                snapshot::Dialect dialect) const;
+    [[nodiscard]] const MessageSpec* find_added(const snapshot::Uuid& uuid) const;
 
   private:
     /// The texts and names that a custom spec points at.
-    struct Owned {
+    struct OwnedTexts {
         CustomMessage message;
         std::vector<MessageField> fields;
         std::deque<std::vector<snapshot::NamedValue>> values;
@@ -68,7 +68,7 @@ class MessageSet {
     };
 
     std::vector<MessageSpec> custom_; ///< never reallocated: room for kMaxCustom is reserved
-    std::vector<std::unique_ptr<Owned>> owned_;
+    std::vector<std::unique_ptr<OwnedTexts>> owned_;
 };
 
 /// The objects and messages that twscope knows: the standard ones, and those that a mod's description

@@ -11,7 +11,7 @@ namespace tw::wire {
 
 namespace {
 
-/// Whether both refer to the same bytes in memory and have the same maximum size.
+/// Whether two payloads refer to the same bytes in memory and have the same maximum size.
 bool is_same(const CompressedPayload& left, const CompressedPayload& right) {
     return left.bytes.data() == right.bytes.data() && left.bytes.size() == right.bytes.size() &&
            left.most == right.most;
@@ -36,22 +36,23 @@ Result<std::span<const std::byte>> PacketScratch::decompress(const CompressedPay
         current_ = 1 - current_;
         const Result<std::size_t> size = ahead_->size;
         ahead_.reset();
-        return shown(size);
+        return decompressed_bytes(size);
     }
     Room& room = rooms_[current_];
     const HuffmanPayload asked{payload.bytes,
                                std::span{room}.first(std::min(payload.most, room.size()))};
     const CompressedPayload next = ahead_ ? CompressedPayload{} : compressed_payload(next_);
     if (next.bytes.empty()) {
-        return shown(huffman_decompress(asked.in, asked.out));
+        return decompressed_bytes(huffman_decompress(asked.in, asked.out));
     }
     Room& other = rooms_[1 - current_];
     const auto sizes = huffman_decompress(asked, {next.bytes, std::span{other}.first(next.most)});
-    ahead_ = Ahead{next, sizes[1]};
-    return shown(sizes[0]);
+    ahead_ = DecompressedAhead{next, sizes[1]};
+    return decompressed_bytes(sizes[0]);
 }
 
-Result<std::span<const std::byte>> PacketScratch::shown(const Result<std::size_t>& size) const {
+Result<std::span<const std::byte>>
+PacketScratch::decompressed_bytes(const Result<std::size_t>& size) const {
     if (!size) {
         return tl::unexpected{size.error()};
     }
@@ -464,7 +465,7 @@ Control decode_seven_control(const Packet& packet) {
     return control;
 }
 
-bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+bool may_be_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
     constexpr std::uint32_t kSixFlags = 0xC0; // a 0.6 header's flags for compression and resend
     if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
         return false;

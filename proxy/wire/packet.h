@@ -27,7 +27,8 @@ struct CompressedPayload {
 class PacketScratch {
   public:
     /// Must be called before each datagram is decoded. `next`: the datagram that is decoded afterwards;
-    /// empty if unknown. The bytes of both must not change until the next call.
+    /// empty if unknown. The bytes of both datagrams must not change until the next
+    /// call.
     void begin(std::span<const std::byte> datagram, std::span<const std::byte> next);
 
     /// Returns the decompressed payload, valid until the next call of this function or `begin`.
@@ -35,7 +36,7 @@ class PacketScratch {
     [[nodiscard]] Result<std::span<const std::byte>> decompress(const CompressedPayload& payload);
 
   private:
-    struct Ahead {
+    struct DecompressedAhead {
         CompressedPayload payload;
         Result<std::size_t> size;
     };
@@ -43,12 +44,13 @@ class PacketScratch {
     /// Large enough for every payload.
     using Room = std::array<std::byte, 1400>;
 
-    [[nodiscard]] Result<std::span<const std::byte>> shown(const Result<std::size_t>& size) const;
+    [[nodiscard]] Result<std::span<const std::byte>>
+    decompressed_bytes(const Result<std::size_t>& size) const;
 
     std::array<Room, 2> rooms_{};
     std::size_t current_ = 0; ///< buffer of the current datagram; the other one is for the next
     std::span<const std::byte> next_;
-    std::optional<Ahead> ahead_; ///< the result for the announced datagram
+    std::optional<DecompressedAhead> ahead_; ///< the result for the announced datagram
 };
 
 inline constexpr std::size_t kMaxDatagramSize = 1400;
@@ -260,7 +262,7 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 /// Whether a datagram can be a packet of chunks in 0.7's layout, because its chunks end where the
 /// datagram ends. If the start of a session was not seen, two such packets show that it speaks 0.7,
 /// not 0.6.
-[[nodiscard]] bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
+[[nodiscard]] bool may_be_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
 
 /// Whether a datagram is a handshake packet of 0.6 that no 0.7 peer would send: in 0.7's layout it
 /// would be a compressed packet with zero chunks.

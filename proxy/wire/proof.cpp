@@ -123,8 +123,8 @@ Judgement judge_request(const ProofState& state, std::span<const std::byte> data
     return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
 }
 
-/// Whether the datagram is a 0.7 control packet. Every 0.7 control packet has the bit, and no 0.6
-/// packet does. Precondition: the datagram is not connless.
+/// Whether the datagram has the header bit that all 0.7 control packets have and no 0.6 packet has.
+/// Precondition: the datagram is not connless.
 bool begins_seven(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kSevenBit = 0x04;
     return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;

@@ -59,8 +59,9 @@ struct ShownCommands {
 [[nodiscard]] bool may_show_arguments(std::string_view command, const ShownCommands& shown);
 
 /// Number of bytes at the start of a client's chat line that may be shown; the line's size if it
-/// contains no secret. A line is a command if it begins with '/', or with '\' or '!' for some mods. Servers skip white space before and after this character. Some servers accept several
-/// commands in one line, separated by ';'.
+/// contains no secret. A line is a command if it begins with '/', or with '\' or '!' for some mods.
+/// Servers skip white space before and after this character. Some servers accept several commands
+/// in one line, separated by ';'.
 [[nodiscard]] std::size_t shown_size_of_chat(std::string_view line, const ShownCommands& shown);
 
 /// Number of bytes at the start of a command that may be shown. `command`: without the slash.

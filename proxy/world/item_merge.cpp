@@ -10,11 +10,11 @@
 
 namespace tw::world {
 
-using snapshot::Family;
 using snapshot::FieldMerge;
 using snapshot::FieldSpec;
 using snapshot::ItemKey;
 using snapshot::ItemView;
+using snapshot::ObjectFamily;
 using snapshot::ObjectSpec;
 
 namespace {
@@ -51,8 +51,8 @@ constexpr std::size_t kMaskedInts = 32;
 constexpr std::int32_t kKnowsSwitches = 16200;
 
 bool is_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
-    return object.merge.family == Family::laser && object.merge.form == 0 && data.size() > kKind &&
-           data[kKind] == kind;
+    return object.merge.family == ObjectFamily::laser && object.merge.form == 0 &&
+           data.size() > kKind && data[kKind] == kind;
 }
 
 bool is_door(const ObjectSpec& object, Ints data) {
@@ -61,8 +61,8 @@ bool is_door(const ObjectSpec& object, Ints data) {
 
 /// Returns whether the item may be switched off in some views and on in others.
 bool may_be_switched(const ObjectSpec& object, Ints data) {
-    const bool is_old_form =
-        object.merge.family == Family::laser && object.merge.form != 0 && data.size() >= kEnds;
+    const bool is_old_form = object.merge.family == ObjectFamily::laser && object.merge.form != 0 &&
+                             data.size() >= kEnds;
     return is_old_form || is_of_kind(object, data, kLight);
 }
 
@@ -146,7 +146,7 @@ bool is_beam(const ObjectSpec& object, Ints data) {
 }
 
 MergeRules::MergeRules(const ObjectSpec& object)
-    : by_fields{object.merge.family == Family::none && !object.merge.whole} {
+    : by_fields{object.merge.family == ObjectFamily::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
         own |= is_private(field.merge) ? record::SeenBy::bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !may_differ(field.merge); ++i) {
@@ -217,7 +217,7 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
     if (differ_by_switches(object, first, other)) {
         return true;
     }
-    if (object.merge.family == Family::projectile) {
+    if (object.merge.family == ObjectFamily::projectile) {
         const int unit = position_unit(object, left.data);
         const int other_unit = position_unit(object, right.data);
         if (unit != other_unit) {

@@ -13,8 +13,8 @@
 
 namespace tw::world {
 
-using snapshot::Family;
 using snapshot::ItemKey;
+using snapshot::ObjectFamily;
 using snapshot::ObjectSpec;
 
 namespace {
@@ -80,7 +80,7 @@ void DraggerBeams::resolve(std::vector<MergedItem>& items, const std::vector<Mer
     for (const MergedItem& item : items) {
         if (is_one(item)) {
             add_beam(item, seen);
-        } else if (item.object != nullptr && item.object->merge.family == Family::laser) {
+        } else if (item.object != nullptr && item.object->merge.family == ObjectFamily::laser) {
             taken.insert(item.key.id);
         }
     }
@@ -188,7 +188,7 @@ void ViewMerge::add_view(std::uint32_t view) {
 
 void ViewMerge::drop_lesser_forms() {
     const auto is_form = [](const MergedItem& item) {
-        return item.object != nullptr && item.object->merge.family != Family::none;
+        return item.object != nullptr && item.object->merge.family != ObjectFamily::none;
     };
     // If all clients have one version, each family has one form, so nothing is dropped.
     std::array<std::optional<std::uint8_t>, 4> forms; // the form that is kept of each family
@@ -204,7 +204,7 @@ void ViewMerge::drop_lesser_forms() {
     if (!is_mixed) {
         return;
     }
-    std::map<std::pair<Family, std::uint16_t>, MergedItem> best;
+    std::map<std::pair<ObjectFamily, std::uint16_t>, MergedItem> best;
     const auto key_of = [](const MergedItem& item) {
         return std::pair{item.object->merge.family, item.key.id};
     };

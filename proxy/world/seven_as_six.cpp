@@ -12,10 +12,10 @@ namespace tw::world {
 using record::SeenBy;
 using snapshot::Dialect;
 using snapshot::FieldSpec;
-using snapshot::InSix;
 using snapshot::ItemKey;
 using snapshot::ItemView;
 using snapshot::ObjectSpec;
+using snapshot::RelationToSix;
 
 namespace {
 
@@ -91,7 +91,7 @@ template <typename Use>
 void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
     for (const FieldSpec& field : seven.fields) {
         const FieldSpec* const other =
-            field.in_six == InSix::another ? nullptr : find_field(six, field.name);
+            field.in_six == RelationToSix::another ? nullptr : find_field(six, field.name);
         if (other != nullptr && other->count == field.count) {
             use(field, *other);
         }
@@ -132,7 +132,8 @@ std::uint32_t SevenAsSix::comparable_ints(std::uint16_t type) {
                 seven.merge.six.empty() ? nullptr : find_six(seven.merge.six);
             if (six != nullptr && six->type < kTypes) {
                 each_shared(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
-                    by_type[six->type] |= from.in_six == InSix::same ? SeenBy::bit(to.offset) : 0;
+                    by_type[six->type] |=
+                        from.in_six == RelationToSix::same ? SeenBy::bit(to.offset) : 0;
                 });
             }
         }

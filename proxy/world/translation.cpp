@@ -15,9 +15,9 @@
 namespace tw::world {
 
 using record::IdKind;
-using snapshot::Family;
 using snapshot::ItemKey;
 using snapshot::ItemView;
+using snapshot::ObjectFamily;
 using snapshot::ObjectSpec;
 using snapshot::SnapshotView;
 
@@ -156,12 +156,13 @@ constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 /// form of a pickup also contains its kind.
 bool may_be_one(const ObjectSpec& object) {
     const auto& merge = object.merge;
-    return merge.form != 0 && (merge.family == Family::pickup || merge.family == Family::laser);
+    return merge.form != 0 &&
+           (merge.family == ObjectFamily::pickup || merge.family == ObjectFamily::laser);
 }
 
 /// Returns the offset of the position at which the tee would be.
 std::size_t place_in(const ObjectSpec& object) {
-    return object.merge.family == Family::laser ? kLaserFrom : 0;
+    return object.merge.family == ObjectFamily::laser ? kLaserFrom : 0;
 }
 
 } // namespace
@@ -179,7 +180,7 @@ void StandIns::learn_items(const snapshot::SnapshotView& items, bool translated,
             if (at) {
                 tees_.emplace_back(item.data[at->x], item.data[at->y]);
             }
-        } else if (!translated && object->merge.family != Family::none) {
+        } else if (!translated && object->merge.family != ObjectFamily::none) {
             known_.emplace_back(object->merge.family, item.key.id);
         }
     }
@@ -295,7 +296,7 @@ std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::T
 }
 
 bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
-    return object.merge.family == Family::pickup && object.merge.form == 0 &&
+    return object.merge.family == ObjectFamily::pickup && object.merge.form == 0 &&
            data.size() > kPickupFlags &&
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
 }

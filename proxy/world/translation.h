@@ -110,7 +110,7 @@ class StandIns {
 
   private:
     using Place = std::pair<std::int32_t, std::int32_t>;
-    using Entity = std::pair<snapshot::Family, std::uint16_t>; ///< family and id
+    using Entity = std::pair<snapshot::ObjectFamily, std::uint16_t>; ///< family and id
 
     void learn_items(const snapshot::SnapshotView& items, bool translated,
                      const record::TypeNames& types);

@@ -87,7 +87,7 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
     for (const CapturedSnapshot& each : capture.snapshots) {
         History& history = histories[each.session];
         if (!each.crc) {
-            history.repeat(each.delta_tick, each.tick);
+            history.store_again(each.delta_tick, each.tick);
             continue;
         }
         if (!decode_delta(each.body, delta, tw::snapshot::kAgreedSizes)) {
@@ -154,7 +154,7 @@ class Ours {
             tw::wire::ChunkReader{packet->payload, packet->num_chunks, tw::wire::Dialect::six},
             parts_[each.session],
             [&](const AssembledDelta& body) { verified += decode(history, body) ? 1U : 0U; },
-            [&](Tick tick, Tick base) { history.repeat(base, tick); });
+            [&](Tick tick, Tick base) { history.store_again(base, tick); });
     }
 
     void begin_again() {

@@ -131,7 +131,7 @@ class Snapshots {
             }
         }
         for (const stage::Heads::Empty& empty : heads_.empty) {
-            verified += histories_[datagram.session].repeat(empty.base, empty.tick) ? 1U : 0U;
+            verified += histories_[datagram.session].store_again(empty.base, empty.tick) ? 1U : 0U;
         }
     }
 

@@ -38,8 +38,8 @@ void check(const ObjectSet& objects, const ObjectSpec& spec) {
 /// Decodes arbitrary bytes by a message of the description.
 void check(const MessageSet& messages, const MessageSpec& spec, std::span<const std::byte> bytes) {
     demand(!spec.name.empty());
-    demand((spec.number != 0 ? messages.find_own(spec.system, spec.number, spec.dialect)
-                             : messages.find_own(spec.uuid)) == &spec);
+    demand((spec.number != 0 ? messages.find_added(spec.system, spec.number, spec.dialect)
+                             : messages.find_added(spec.uuid)) == &spec);
     tw::wire::DecodedFields fields;
     tw::wire::decode_fields(spec, bytes, fields);
     const bool flawed = fields.error || !fields.trailing.empty() ||

@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     PacketScratch scratch;
     const auto packet = decode_seven(datagram, scratch);
     demand(packet || packet.error().offset <= size);
-    const bool fits = fits_seven(datagram, scratch);
+    const bool fits = may_be_seven(datagram, scratch);
     if (!packet) {
         demand(!fits);
         return 0;

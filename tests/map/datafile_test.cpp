@@ -59,9 +59,9 @@ TEST_CASE("a datafile of either version reads back as it was written") {
         CHECK_FALSE(file->find_item(5, 2).has_value());
         CHECK_FALSE(file->find_item(5, -1).has_value());
         CHECK_FALSE(file->find_item(4, 0).has_value());
-        CHECK(file->find_id(5, 1)->ints.empty());
-        CHECK_FALSE(file->find_id(5, 2).has_value());
-        CHECK_FALSE(file->find_id(4, 0).has_value());
+        CHECK(file->find_item_by_id(5, 1)->ints.empty());
+        CHECK_FALSE(file->find_item_by_id(5, 2).has_value());
+        CHECK_FALSE(file->find_item_by_id(4, 0).has_value());
         REQUIRE(file->block_count() == 2);
         const auto block = file->block(0);
         REQUIRE(block.has_value());

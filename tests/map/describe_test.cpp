@@ -122,7 +122,7 @@ TEST_CASE("the strict verdict on a real map is that of DDNet master") {
         CAPTURE(truth.label);
         const auto map = Map::open(truth.path);
         REQUIRE(map.has_value());
-        const Acceptance verdict = judge(*map);
+        const MapAcceptance verdict = judge(*map);
         CHECK(verdict.strict == truth.entry.at("verdict").at("ddnet").as_string());
         CHECK(verdict.lenient == "accepts");
     }

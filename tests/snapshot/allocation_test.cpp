@@ -1,4 +1,4 @@
-// A program of its own, because it counts every allocation.
+// This test is a separate program, because it counts all allocations of the process.
 
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -25,7 +25,7 @@ Snapshot players(std::uint16_t count, std::int32_t step) {
     return snapshot;
 }
 
-/// All that decoding a session needs, as a session owns it.
+/// The objects that a session needs for decoding.
 struct Session {
     PartAssembler parts;
     Delta delta;

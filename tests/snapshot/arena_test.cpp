@@ -15,11 +15,11 @@ using namespace tw::snapshot;
 
 namespace {
 
-void fill(const Arena::Run& run, int value) {
+void fill(const Arena::PageRun& run, int value) {
     std::memset(run.ints().data(), value, run.bytes());
 }
 
-bool is_filled(const Arena::Run& run, int value) {
+bool is_filled(const Arena::PageRun& run, int value) {
     const auto bytes = std::as_bytes(run.ints());
     return std::ranges::all_of(bytes,
                                [&](std::byte byte) { return std::to_integer<int>(byte) == value; });
@@ -29,7 +29,7 @@ bool is_filled(const Arena::Run& run, int value) {
 
 TEST_CASE("an arena gives runs of pages that are nobody else's") {
     struct Kept {
-        Arena::Run run;
+        Arena::PageRun run;
         int value = 0;
     };
 
@@ -39,7 +39,7 @@ TEST_CASE("an arena gives runs of pages that are nobody else's") {
     for (int step = 0; step < 3000; ++step) {
         if (kept.empty() || random() % 5 < 3) {
             const std::size_t bytes = random() % (random() % 8 == 0 ? 600'000 : 30'000);
-            Kept& each = kept.emplace_back(Kept{arena.take(bytes), step % 251});
+            Kept& each = kept.emplace_back(Kept{arena.allocate(bytes), step % 251});
             REQUIRE(each.run.bytes() >= bytes);
             REQUIRE(each.run.bytes() % Arena::kPageBytes == 0);
             REQUIRE(std::has_single_bit(each.run.bytes()));
@@ -61,9 +61,9 @@ TEST_CASE("an arena gives runs of pages that are nobody else's") {
 TEST_CASE("an arena gives regions back to the system, but for one") {
     Arena arena;
     CHECK(arena.bytes() == 0);
-    std::vector<Arena::Run> runs;
+    std::vector<Arena::PageRun> runs;
     for (int i = 0; i < 5; ++i) {
-        runs.push_back(arena.take(Arena::kRegionBytes));
+        runs.push_back(arena.allocate(Arena::kRegionBytes));
         fill(runs.back(), i);
     }
     CHECK(arena.bytes() == 5 * Arena::kRegionBytes);
@@ -73,7 +73,7 @@ TEST_CASE("an arena gives regions back to the system, but for one") {
     CHECK(is_filled(runs[1], 3));
     runs.clear();
     CHECK(arena.bytes() == Arena::kRegionBytes);
-    runs.push_back(arena.take(1));
+    runs.push_back(arena.allocate(1));
     CHECK(arena.bytes() == Arena::kRegionBytes);
 }
 
@@ -81,18 +81,18 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
     Arena arena;
     constexpr std::size_t kHalf = Arena::kRegionBytes / 2;
     constexpr int kRuns = 16;
-    std::vector<Arena::Run> runs;
+    std::vector<Arena::PageRun> runs;
     runs.reserve(kRuns);
     for (int i = 0; i < kRuns; ++i) {
-        runs.push_back(arena.take(kHalf));
+        runs.push_back(arena.allocate(kHalf));
     }
     CHECK(arena.bytes() == 8 * Arena::kRegionBytes);
-    // Every other one goes, and the others are taken anew, as histories do all the time.
+    // Every other run is freed, and the others are allocated again, as histories do.
     for (std::size_t i = 0; i < 8; ++i) {
         runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(i));
     }
     for (auto& run : runs) {
-        Arena::Run next = arena.take(kHalf);
+        Arena::PageRun next = arena.allocate(kHalf);
         run = std::move(next);
     }
     CHECK(arena.bytes() <= 6 * Arena::kRegionBytes);
@@ -101,9 +101,9 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
 TEST_CASE("an arena has nothing for more than a region") {
     Arena arena;
     for (const std::size_t bytes : {Arena::kRegionBytes + 1, ~std::size_t{0}}) {
-        CHECK_THROWS_AS(static_cast<void>(arena.take(bytes)), std::bad_alloc);
+        CHECK_THROWS_AS(static_cast<void>(arena.allocate(bytes)), std::bad_alloc);
     }
     CHECK(arena.bytes() == 0);
-    const Arena::Run none;
+    const Arena::PageRun none;
     CHECK(none.ints().empty());
 }

@@ -188,7 +188,7 @@ TEST_CASE("a delta cut at any byte is refused or shows less") {
         const Snapshot base = snapshot_of(row.at("old"));
         for (std::size_t size = 1; size < body.size(); ++size) {
             CAPTURE(size);
-            // A copy of its own, so that a sanitizer sees every byte read past the end.
+            // A separate copy, so that a sanitizer detects reads past the end.
             const std::vector<std::byte> cut(body.begin(),
                                              body.begin() + static_cast<std::ptrdiff_t>(size));
             CHECK_FALSE(decode_and_apply(base.view(), cut).result);
@@ -256,7 +256,7 @@ TEST_CASE("a snapshot holds up to 1024 items and 65536 bytes") {
         std::uint16_t id;
     };
 
-    // The base holds one item of 8000 ints; the whole may take 8 + 8 an item + 4 an int.
+    // The base has one item of 8000 ints. A snapshot takes 8 bytes, plus 8 per item and 4 per int.
     const Row rows[] = {
         {"most items", 1023, 0, {}, 0},
         {"one item too many", 1024, 0, DecodeErrc::too_many_items, 1023},
@@ -312,7 +312,7 @@ std::int32_t random_int(std::mt19937& random) {
     return static_cast<std::int32_t>(random() >> (random() % 32));
 }
 
-// Items of a few types, some of agreed sizes; sizes depend on the key alone.
+// Returns items of a few types, some with agreed sizes. An item's size depends only on its key.
 Snapshot random_snapshot(std::mt19937& random) {
     constexpr std::uint16_t kTypes[] = {0, 2, 4, 5, 9, 10, 11, 14, 20, 21, 64, 0x4000, 0x7fff};
     Snapshot snapshot;
@@ -334,7 +334,7 @@ Snapshot random_snapshot(std::mt19937& random) {
     return snapshot;
 }
 
-// A delta's updates in any order, as section 6.5 of the protocol describes applying them.
+// Applies a delta as section 6.5 of the protocol describes it, with updates in any order.
 Snapshot apply_plainly(const SnapshotView& base, const Delta& delta) {
     std::map<ItemKey, std::vector<std::int32_t>> items;
     for (std::size_t i = 0; i < base.size(); ++i) {

@@ -43,13 +43,14 @@ Snapshot largest() {
 TEST_CASE("a history finds what a map of the last 250 ticks would") {
     std::mt19937 random{5};
     for (int run = 0; run < 12; ++run) {
-        const unsigned repeats = run < 8 ? 10 : 2; // one of so many repeats another
+        const unsigned repeats =
+            run < 8 ? 10 : 2; // one tick of this many has the same snapshot as another
         History history;
         std::map<Tick, Snapshot> wanted;
         Tick newest = 1000;
         for (int step = 0; step < 600; ++step) {
             newest += static_cast<Tick>(random() % 3);
-            // Mostly the newest tick; sometimes a late one, or one that is there already.
+            // Usually a new tick, sometimes a late one or one that is stored already.
             const Tick tick =
                 random() % 8 == 0 ? newest - static_cast<Tick>(random() % 300) : newest;
             const bool copies = random() % repeats == 0 && !wanted.empty();
@@ -59,7 +60,7 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
                                             static_cast<std::ptrdiff_t>(random() % wanted.size()));
                 REQUIRE(history.contains(from->first));
                 snapshot = from->second;
-                CHECK(history.repeat(from->first, tick) ==
+                CHECK(history.store_again(from->first, tick) ==
                       (tick >= wanted.rbegin()->first - kHistoryTicks));
             } else {
                 history.store(tick, snapshot.view());
@@ -71,7 +72,7 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
                 const Tick oldest = wanted.rbegin()->first - static_cast<Tick>(random() % 20);
                 wanted.erase(wanted.begin(), wanted.lower_bound(oldest));
                 history.trim(oldest);
-                // Late ticks stand between younger ones and go with them.
+                // Late ticks are stored with newer ones and are removed with these.
                 for (Tick each = oldest - 300; each < oldest; ++each) {
                     if (const auto late = history.find(each)) {
                         wanted[each] = copy_of(*late);
@@ -131,7 +132,7 @@ TEST_CASE("a history never grows beyond its bound") {
     history.store(1001, too_large.view());
     CHECK_FALSE(history.contains(1001));
 
-    // Ticks stored over and over take up room only for a while.
+    // Repeated snapshots of one tick take memory only for a while.
     for (int i = 0; i < 10000; ++i) {
         history.store(1000 + i % 3, snapshot.view());
     }
@@ -143,7 +144,9 @@ TEST_CASE("ticks that show the same take room once") {
     struct Row {
         const char* name;
         std::size_t max_bytes;
-        Tick (*base)(Tick tick); ///< which the tick repeats; itself: it is stored
+        Tick (*base)(
+            Tick
+                tick); ///< the tick with the same snapshot; the tick itself: a new snapshot is stored
     };
 
     constexpr std::size_t kOne = kMaxSnapshotBytes;
@@ -159,7 +162,7 @@ TEST_CASE("ticks that show the same take room once") {
         for (Tick tick = 0; tick <= kHistoryTicks; ++tick) {
             const Tick base = row.base(tick);
             if (base != tick) {
-                REQUIRE(history.repeat(base, tick));
+                REQUIRE(history.store_again(base, tick));
                 continue;
             }
             Snapshot snapshot = largest();
@@ -177,9 +180,9 @@ TEST_CASE("a snapshot that is repeated for ever keeps nothing else") {
     Snapshot small;
     small.append({7, 7}, std::vector<std::int32_t>{1, 2, 3});
     history.store(0, small.view());
-    // What comes between goes again, also where its room lies behind what stays.
+    // The ticks in between are removed, even if their blocks are after blocks that stay.
     for (Tick tick = 1; tick < 4000; tick += 2) {
-        REQUIRE(history.repeat(tick - 1, tick + 1));
+        REQUIRE(history.store_again(tick - 1, tick + 1));
         history.store(tick, tick % 4 == 1 ? large.view() : SnapshotView{});
         REQUIRE(history.contains(tick));
         REQUIRE(copy_of(*history.find(tick + 1)) == small);
@@ -192,7 +195,7 @@ TEST_CASE("empty snapshots overwrite nothing in a full ring") {
     std::mt19937 random{8};
     History history;
     std::map<Tick, Snapshot> wanted;
-    Snapshot small; // of one size, so that the end of one is the beginning of another
+    Snapshot small; // all of one size, so that one block begins where another ends
     small.append({7, 7}, std::vector<std::int32_t>{1, 2});
     for (Tick tick = 0; tick < 20000; ++tick) {
         const Snapshot snapshot = random() % 2 == 0 ? small : Snapshot{};
@@ -232,7 +235,7 @@ TEST_CASE("what is trimmed gives its memory back") {
     history.trim(std::numeric_limits<Tick>::max());
     CHECK(history.memory_bytes() == 0);
     CHECK_FALSE(history.newest());
-    CHECK_FALSE(history.repeat(399, 400));
+    CHECK_FALSE(history.store_again(399, 400));
     history.store(5, snapshot.view());
     CHECK(history.contains(5));
 }
@@ -284,7 +287,7 @@ TEST_CASE("a snapshot is built behind those that are kept, and kept when it is r
     std::map<Tick, Snapshot> wanted;
     for (Tick tick = 0; tick < 1000; tick += 2) {
         const Snapshot next = make(random, 60);
-        // One of four is not kept; the next one is built in its place.
+        // One of four snapshots is not committed. The next one is built in the same memory.
         const auto room = history.reserve(next.view().block_ints());
         next.view().write_block(room.data());
         if (random() % 4 != 0) {

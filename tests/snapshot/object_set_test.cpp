@@ -50,13 +50,13 @@ TEST_CASE("a mod's types are of 0.6, or of 0.7 where it says so") {
     object.dialect = Dialect::six;
     REQUIRE(set.add(object)); // another one
     CHECK(set.find(40, Dialect::six) != set.find(40, Dialect::seven));
-    // 0.7's own form of a type gives way, too.
+    // The 0.7 form of a type is replaced, too.
     object.type = kSevenCharacterType;
     object.dialect = Dialect::seven;
     REQUIRE(set.add(object));
     CHECK(set.find(kSevenCharacterType, Dialect::seven)->name == "orb");
     CHECK(set.find(kSevenCharacterType, Dialect::six)->name == "player_info");
-    // A type that cannot have an agreed size replaces none.
+    // A type that cannot have an agreed size does not replace an object.
     object = orb(1000);
     object.dialect = Dialect::seven;
     CHECK(set.add(object));

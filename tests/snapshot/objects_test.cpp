@@ -67,7 +67,7 @@ const NameTable* find_names(std::string_view name) {
     return nullptr;
 }
 
-// The table that a note of the specification names: "enum sound", "flags gameflag; ...".
+// Returns the name of the table in a note of the specification: "enum sound", "flags gameflag; ...".
 std::string table_in_note(const boost::json::object& field) {
     const auto* const note = field.if_contains("note");
     const std::string text = note != nullptr ? std::string{note->as_string()} : std::string{};
@@ -133,7 +133,7 @@ TEST_CASE("every enum and flag word has the specification's names") {
         for (const auto& group : groups) {
             const std::string name{group.key()};
             if (name == "control_message" || name == "chunk" || name == "packet_byte0") {
-                continue; // not in snapshots
+                continue; // the object does not occur in snapshots
             }
             CAPTURE(name);
             const NameTable* const table = find_names(name);
@@ -158,7 +158,7 @@ TEST_CASE("every enum and flag word has the specification's names") {
 
 TEST_CASE("the objects of 0.7 are what their specification says") {
     const auto& file = spec_file("gamenet-0.7.json");
-    // Vanilla 0.7 names no client where 0.6 names none either: the same names, the same things.
+    // If a 0.6 object has no client, the 0.7 object of the same name has none either.
     const std::set<std::string_view> of_a_client{"character", "player_info", "spectator_info",
                                                  "de_client_info", "player_info_race"};
     for (const auto& value : file.at("snapshot_objects").as_array()) {
@@ -313,7 +313,7 @@ TEST_CASE("what belongs to a client says to which, by its id or by an int") {
         {"death", {1, 2, -1}, std::nullopt},
         {"death", {1, 2, 65536}, std::nullopt},
         {"ddnet_laser", {0, 0, 0, 0, 0, 3, 0}, 3},
-        {"ddnet_laser", {0, 0, 0, 0, 0}, std::nullopt}, // too short to say
+        {"ddnet_laser", {0, 0, 0, 0, 0}, std::nullopt}, // too short to contain a client
         {"ddnet_projectile", {0, 0, 0, 0, 0, 0, 12, 0, 0, 0}, 12},
         {"pickup", {1, 2, 0, 0}, std::nullopt},
         {"game_info", std::vector<std::int32_t>(8), std::nullopt},

@@ -13,7 +13,7 @@ using namespace tw::snapshot::test;
 
 namespace {
 
-// Bytes that tell one part of one tick from any other.
+// Returns bytes that differ for each part of each tick.
 std::vector<std::byte> content(Tick tick, std::int32_t part, std::size_t size = kMaxPartSize) {
     std::vector<std::byte> bytes(size, static_cast<std::byte>(std::int64_t{tick} * 7 + part));
     return bytes;

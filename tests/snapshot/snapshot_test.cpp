@@ -1,4 +1,4 @@
-// Snapshots as they are read and written, item by item and in runs.
+// Tests reading and writing snapshots, item by item and in runs.
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -10,7 +10,7 @@ using namespace tw::snapshot;
 
 namespace {
 
-/// Items 2, 4, 6 ... of one type, with 0, 1, 2 ... ints.
+/// Returns a snapshot of one type with the ids 2, 4, 6 ... and 0, 1, 2 ... ints.
 Snapshot even(std::size_t count) {
     Snapshot snapshot;
     for (std::size_t i = 0; i < count; ++i) {
@@ -85,7 +85,7 @@ TEST_CASE("snapshots are the same where all their items are") {
     CHECK_FALSE((one.view() == snapshot({.type = 4, .id = 2}, {1, 2}).view()));
     CHECK_FALSE((one.view() == snapshot({.type = 4, .id = 1}, {1, 3}).view()));
     CHECK_FALSE((one.view() == snapshot({.type = 4, .id = 1}, {1, 2, 3}).view()));
-    // All ints are the same, but not whose they are.
+    // The ints are the same, but belong to items with other keys.
     Snapshot moved;
     moved.append({.type = 4, .id = 1}, std::vector<std::int32_t>{1, 2, 5});
     moved.append({.type = 9, .id = 9}, std::vector<std::int32_t>{6});

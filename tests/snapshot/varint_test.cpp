@@ -47,7 +47,7 @@ TEST_CASE("varints that no writer makes decode as in current clients") {
         CAPTURE(to_hex(bytes));
         std::int32_t value = 0;
         const std::size_t used = decode_varint(bytes.data(), bytes.size(), value);
-        // The same behind enough bytes for the fast path.
+        // The same value after enough bytes for the fast path.
         auto padded = bytes;
         padded.resize(padded.size() + 100);
         std::array<std::int32_t, 256> many{};
@@ -65,7 +65,7 @@ TEST_CASE("varints that no writer makes decode as in current clients") {
 TEST_CASE("many varints decode as one after the other does") {
     std::mt19937 random{1};
     for (int round = 0; round < 2000; ++round) {
-        // Random bytes, more or less of them with the bit that continues a value.
+        // Random bytes. The share of bytes that continue a value varies.
         std::vector<std::byte> bytes(random() % 400);
         const std::size_t continued = random() % 50;
         for (auto& byte : bytes) {

@@ -12,12 +12,12 @@
 
 namespace tw::snapshot::test {
 
-/// A file of tests/data/spec, parsed once.
+/// Returns a file of tests/data/spec, which is parsed once.
 const boost::json::object& spec_file(const std::string& name);
 
-/// A group of vectors.json.
+/// Returns a group of vectors.json.
 const boost::json::array& vectors(std::string_view group);
-/// A group of vectors-0.7.json.
+/// Returns a group of vectors-0.7.json.
 const boost::json::array& seven_vectors(std::string_view group);
 
 std::vector<std::byte> from_hex(std::string_view hex);
@@ -25,7 +25,7 @@ std::string to_hex(const std::vector<std::byte>& bytes);
 std::vector<std::int32_t> ints_of(const boost::json::value& list);
 std::vector<std::byte> encode_ints(const std::vector<std::int32_t>& ints);
 
-/// A list of {type, id, data} in any order.
+/// Returns the snapshot in a list of {type, id, data} in any order.
 Snapshot snapshot_of(const boost::json::value& items);
 
 } // namespace tw::snapshot::test

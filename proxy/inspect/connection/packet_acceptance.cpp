@@ -390,7 +390,7 @@ bool PacketAcceptance::closes(const wire::Packet& packet, const Reporter& report
 ConnectionChange PacketAcceptance::on_misfit(std::span<const std::byte> datagram,
                                              wire::PacketScratch& scratch,
                                              const Reporter& reporter) {
-    if (connection_.established() || !wire::fits_seven(datagram, scratch)) {
+    if (connection_.established() || !wire::may_be_seven(datagram, scratch)) {
         return ConnectionChange::none;
     }
     connection_.on_seven();

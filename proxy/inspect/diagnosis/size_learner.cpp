@@ -267,7 +267,7 @@ void SizeLearner::add_undecided_to(snapshot::History& history) {
         history.store(each.tick, each.items.view());
     }
     for (const RepeatedSnapshot& each : repeats_) {
-        history.repeat(each.base, each.tick);
+        history.store_again(each.base, each.tick);
     }
     forget_undecided();
 }

@@ -354,8 +354,8 @@ void Suspects::mark_overlong(const Mismatch& mismatch) {
     DeltaValue* overlong = nullptr;
     std::size_t count = 0;
     for (DeltaValue& value : values_) {
-        const std::size_t begin = offsets.of(value.int_index);
-        const std::size_t size = offsets.of(value.int_index + 1) - begin;
+        const std::size_t begin = offsets.byte_offset(value.int_index);
+        const std::size_t size = offsets.byte_offset(value.int_index + 1) - begin;
         if (size > snapshot::varint_size(mismatch.delta->ints[value.int_index])) {
             overlong = &value;
             ++count;

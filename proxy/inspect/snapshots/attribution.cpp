@@ -229,7 +229,7 @@ void Attribution::charge_items(const DeltaSeen& delta, PricedBytes priced) {
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
-        charge(group, part, name, priced.take(offsets.of(end_int) - priced.offset()));
+        charge(group, part, name, priced.take(offsets.byte_offset(end_int) - priced.offset()));
     };
     std::string room;
     std::size_t at = snapshot::kDeltaHeaderInts;

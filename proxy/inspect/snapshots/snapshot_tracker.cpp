@@ -193,7 +193,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     if (base_tick == snapshot::kNoBase) {
         history_.store(tick, *base);
     } else {
-        history_.repeat(base_tick, tick);
+        history_.store_again(base_tick, tick);
     }
     if (!history_.contains(tick)) {
         ++reporter.stats.repeated; // the tick is older than the history reaches
@@ -241,7 +241,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
         return fate;
     }
     const bool same = delta.delta_tick != snapshot::kNoBase && keeps_base(rebuilt, workspace.delta);
-    const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
+    const bool kept = same ? history_.store_again(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
         ++reporter.stats.repeated; // the tick is older than the history reaches

@@ -22,7 +22,7 @@ std::string some_records(const TemporaryFolder& folder) {
     const std::string capture = folder.file("stay.pcap");
     const std::string records = folder.file("stay.jsonl");
     Recording recording;
-    recording.play(kAnn, tee_at(50, 80), "tiny", tw::map::crc_of(0, small_map()));
+    recording.play(kAnn, tee_at(50, 80), "tiny", tw::map::continue_crc(0, small_map()));
     recording.save(capture);
     REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
     return read_text(records);

@@ -113,7 +113,7 @@ TEST_CASE("an entry for a known type keeps the meaning of the type") {
     CHECK(moved.mod.objects.sizes(Dialect::six)[4] == 5);
     CHECK(pickup->position->x == 1);
     CHECK(pickup->position->y == 2);
-    CHECK(pickup->merge.family == snapshot::Family::pickup);
+    CHECK(pickup->merge.family == snapshot::ObjectFamily::pickup);
     CHECK(find_field(*pickup, "subtype")->names_when != 0);
     // The subtype means a weapon only directly after the type.
     const ReadFile apart{R"({"objects": [{"type": 4,
@@ -180,16 +180,17 @@ TEST_CASE("a message is described by number or UUID, with who sends it and its f
          "fields": [{"name": "size"}, {"name": "data", "kind": "bytes"}, {"name": "more", "kind": "ints"}]}]})"};
     REQUIRE(read.complaint == "");
     const wire::MessageSet& messages = read.mod.messages;
-    const auto* const tile = messages.find_own(cli::uuid_of_name("modify-tile@msg.zillyhuhn.com"));
+    const auto* const tile =
+        messages.find_added(cli::uuid_of_name("modify-tile@msg.zillyhuhn.com"));
     REQUIRE(tile != nullptr);
-    CHECK(tile->direction == wire::Who::s2c);
+    CHECK(tile->direction == wire::MessageDirection::s2c);
     CHECK(tile->fields.size() == 2);
     CHECK(tile->fields[1].optional);
-    const auto* const version = messages.find_own(false, 26, Dialect::six);
+    const auto* const version = messages.find_added(false, 26, Dialect::six);
     REQUIRE(version != nullptr);
     CHECK(version->name == "cl_version");
-    CHECK(messages.find_own(false, 26, Dialect::seven) == nullptr);
-    const auto* const key = messages.find_own(true, 300, Dialect::seven);
+    CHECK(messages.find_added(false, 26, Dialect::seven) == nullptr);
+    const auto* const key = messages.find_added(true, 300, Dialect::seven);
     REQUIRE(key != nullptr);
     CHECK(key->secrecy == wire::Secrecy::secret);
     CHECK(key->fields[1].type == wire::FieldType::raw);

@@ -247,7 +247,7 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
     CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
-    // Who has entered the game is shown the new map, whatever its ticks are.
+    // A client that has entered the game gets the new map, whatever its ticks are.
     script.tell(kS2c, message("map_change").string("dm3").number(1).number(100));
     script.pause(5 * kSecond);
     script.tell(kC2s, message("enter_game"));

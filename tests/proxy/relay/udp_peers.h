@@ -75,16 +75,17 @@ class EchoServer {
     std::thread thread_;
 };
 
-/// Options for one listener on the server's loopback address and a port of the system's choice.
+/// Returns options with one listener on the server's loopback address, at a port that the system
+/// chooses.
 Options options_for(const Udp::endpoint& server);
 
-/// An event, kept beyond the handler's call.
+/// A copy of an event and its bytes.
 struct KeptEvent {
     Event event;
     Bytes bytes;
 };
 
-/// Takes everything out of the ring.
+/// Removes and returns all events of the ring.
 std::vector<KeptEvent> take_all(Ring& ring);
 
 } // namespace tw::relay::test

@@ -58,10 +58,10 @@ TEST_CASE(
     const auto first = addresses.assign(client_at(1));
     CHECK(addresses.assign(client_at(1)) == first);
     addresses.release_address(client_at(1));
-    CHECK(addresses.assign(client_at(1)) == first); // still held once
+    CHECK(addresses.assign(client_at(1)) == first); // one session still has the address
     addresses.release_address(client_at(1));
     addresses.release_address(client_at(1));
-    addresses.release_address(client_at(1)); // once too often does no harm
+    addresses.release_address(client_at(1)); // one release too many is harmless
     CHECK(addresses.assign(client_at(1)) == first);
     LoopbackAddresses same{key_of(1)};
     LoopbackAddresses other{key_of(2)};

@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// A typed body as numbers and bytes, in the order of the table.
+/// The values of a typed body, in the order of the message table.
 struct Flat {
     std::vector<std::int64_t> numbers;
     std::vector<std::span<const std::byte>> texts;
@@ -44,7 +44,7 @@ std::optional<Flat> flat_snapshot(MessageId id, std::span<const std::byte> body)
     return flat;
 }
 
-/// Every message with a typed body, and how it is read.
+/// Decodes the typed body of a message; nullopt if the body is malformed.
 std::optional<Flat> read_typed(MessageId id, std::span<const std::byte> body) {
     switch (id) {
     case MessageId::snap:
@@ -92,7 +92,7 @@ const wire::MessageSpec& spec_of(MessageId id) {
                          [id](const auto& spec) { return spec.id == id; });
 }
 
-/// A body as the table lays it out, with random values.
+/// Returns a body with the layout of the message table and random values.
 Bytes random_body(const wire::MessageSpec& spec, std::mt19937& random) {
     test::MessageBuilder builder;
     std::int32_t previous = 0;
@@ -166,7 +166,7 @@ TEST_CASE("a typed body that is cut anywhere is none") {
         const wire::MessageSpec& spec = spec_of(id);
         CAPTURE(spec.name);
         const Bytes body = random_body(spec, random);
-        // What follows the ticks of an input, and the address of a map, need not be there.
+        // The fields after the ticks of an input, and the URL of a map, are optional.
         const auto whole = [&](std::size_t size) {
             return read_typed(id, std::span{body}.first(size)).has_value();
         };

@@ -30,7 +30,7 @@ TEST_CASE("of a chat command that may carry a secret only the name is shown, how
     };
 
     const Row rows[] = {
-        // what mods have
+        // commands of mods
         {"/pin 4711", "/pin *"},
         {"/login2 me hunter2", "/login2 *"},
         {"/register2 me hunter2 hunter2", "/register2 *"},
@@ -39,7 +39,7 @@ TEST_CASE("of a chat command that may carry a secret only the name is shown, how
         {"/never_heard_of x", "/never_heard_of *"},
         {"\\login me hunter2", "\\login *"},
         {"!login me hunter2", "!login *"},
-        // DDNet's own
+        // commands of DDNet
         {"/timeout abcdefgh", "/timeout *"},
         {"/TimeOut abcdefgh", "/TimeOut *"},
         {"/w tee hi", "/w *"},
@@ -60,7 +60,7 @@ TEST_CASE("of a chat command that may carry a secret only the name is shown, how
         {"/team 3;pin 4711", "/team 3;pin *"},
         {"/team;pin 4711", "/team;pin *"},
         {"/emote happy 5 ; /pin 4711", "/emote happy 5 ; *"},
-        // a secret where a name should be
+        // a secret in place of a command name
         {"/pin4711", "/*"},
         {"/login:hunter2", "/*"},
         {"/l\xc3\xb6gin hunter2", "/*"},
@@ -95,7 +95,7 @@ TEST_CASE("chat, and commands that are known to be harmless, are shown as they a
         CAPTURE(line);
         CHECK(shown_chat(line) == line);
     }
-    // Some servers run what is behind the semicolon.
+    // Some servers also execute the text after a semicolon.
     CHECK(shown_chat("/me waves; and laughs") == "/me waves; and *");
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("names are kept without case, whole and in bounded number") {
     CHECK_FALSE(names.contains("classes"));
     names.remove("CLASS");
     CHECK_FALSE(names.contains("class"));
-    names.add("all"); // an operator's word, not a server's
+    names.add("all"); // "all" is special only when an operator says it
     CHECK_FALSE(names.contains("pin"));
     for (std::size_t i = 0; i < 2 * CommandNames::kMaxNames; ++i) {
         names.add("command" + std::to_string(i));

@@ -218,7 +218,7 @@ TEST_CASE("a server info cut at any byte is an error inside it, or has fewer pla
             if (fields.error) {
                 CHECK(fields.error->offset <= cut.size() - 8);
             } else {
-                // Between two players, or in front of the first.
+                // The packet ends between two players or before the first one.
                 CHECK(cut.back() == std::byte{0});
                 CHECK(fields.trailing.empty());
             }

@@ -6,12 +6,12 @@
 
 namespace tw::wire::test {
 
-/// Decoded fields in one line, so that tables of tests can say what they expect:
+/// Formats decoded fields as one line, for the tables of tests:
 /// `name=5`, `name="text"`, `name=x0a0b` (raw, UUID), `name[ 1 2 ]`, `name{ x=1 }`; a secret value
-/// ends with `*`, one out of range with `!`. Then `+3` for trailing bytes, or `error@offset`.
+/// ends with `*`, and a value out of range ends with `!`. Then `+3` for trailing bytes, or `error@offset`.
 [[nodiscard]] std::string to_text(const DecodedFields& fields);
 
-/// Whether every bracket that is opened is closed, and none is closed twice.
+/// Whether each array and object that begins also ends, and none ends twice.
 [[nodiscard]] bool is_balanced(const DecodedFields& fields);
 
 } // namespace tw::wire::test

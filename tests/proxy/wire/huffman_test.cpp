@@ -21,7 +21,7 @@ Bytes compress(const Bytes& plain) {
     return huffman_compress(plain, HuffmanEnding::without_zero_byte);
 }
 
-/// Decompresses into a block of exactly `limit` bytes.
+/// Decompresses into a buffer of exactly `limit` bytes.
 Result<Bytes> decompress(const Bytes& in, std::size_t limit) {
     Bytes out(limit);
     const auto size = huffman_decompress(in, out);
@@ -32,7 +32,7 @@ Result<Bytes> decompress(const Bytes& in, std::size_t limit) {
     return out;
 }
 
-/// Bytes of several characters: noise, mostly zeros, one value.
+/// Returns random bytes of one of three kinds: uniform, mostly zeros, or all the same.
 Bytes random_bytes(std::mt19937& random, std::size_t size) {
     std::uniform_int_distribution<int> any{0, 255};
     const int zeros_of_256 = any(random);
@@ -132,7 +132,7 @@ TEST_CASE("a datagram full of the shortest code overflows instead of growing") {
     const Bytes ones(kMaxDatagramSize, std::byte{0xFF});
     const auto out = decompress(ones, kMaxPayloadSize);
     REQUIRE_FALSE(out);
-    // The byte at which output 1397 would be written: one bit each.
+    // Each symbol takes one bit, so output byte 1397 begins in this input byte.
     CHECK(out.error() == WireError{WireErrc::huffman_overflow, kMaxPayloadSize / 8 + 1});
 }
 

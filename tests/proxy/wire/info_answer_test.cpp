@@ -66,7 +66,7 @@ TEST_CASE("a part of an answer is told by its token") {
     struct Row {
         std::string_view name;
         InfoRequest request;
-        std::string_view answer; ///< behind the mark
+        std::string_view answer; ///< the bytes after ff ff ff ff
         std::optional<InfoPart> part;
     };
 
@@ -121,7 +121,7 @@ TEST_CASE("a part is written as the server would have written it for another tok
     for (std::size_t size = 0; size < answer.size(); ++size) {
         CAPTURE(size);
         const std::size_t written = write_info_part(std::span{answer}.first(size), {}, out);
-        CHECK(written <= size); // a token of one digit, and what is left
+        CHECK(written <= size); // the token has only one digit, so the answer gets shorter
     }
 }
 

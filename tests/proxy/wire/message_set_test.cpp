@@ -15,7 +15,7 @@ CustomMessage tile() {
     CustomMessage message;
     message.uuid[0] = 0xab;
     message.name = "tile";
-    message.direction = Who::s2c;
+    message.direction = MessageDirection::s2c;
     message.fields = {{.name = "x"},
                       {.name = "on", .type = FieldType::boolean},
                       {.name = "mood", .names = {{0, "calm"}, {1, "angry"}}},

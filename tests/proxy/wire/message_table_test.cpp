@@ -32,7 +32,7 @@ const json::object& reference() {
     return all;
 }
 
-/// The reference's fields of a message; none when it lists none.
+/// Returns the fields of a message in the reference; empty if the reference lists none.
 json::array reference_fields(const json::object& message) {
     const auto* const fields = message.if_contains("fields");
     return fields == nullptr ? json::array{} : fields->as_array();
@@ -80,7 +80,7 @@ FieldType expected_type(const json::object& field) {
     return types.at(string_or(field, "type", ""));
 }
 
-/// Cleaning of strings: by type in game messages; system messages have their own rule.
+/// Returns how the reference sanitises a string field. In game messages, the type determines it.
 std::uint8_t expected_cleaning(const MessageSpec& spec, const json::object& field) {
     static const std::map<std::string, std::uint8_t> game{
         {"string", 1}, {"string_halfstrict", 2}, {"string_strict", 6}};
@@ -114,7 +114,7 @@ void check_field(const MessageSpec& spec, const MessageField& field, const json:
     CHECK(field.sanitize == expected_cleaning(spec, wanted));
 }
 
-/// Those of 0.6, and those with a UUID. Of 0.7: seven_messages_test.cpp.
+/// Returns the messages of 0.6 and those with a UUID. seven_messages_test.cpp tests those of 0.7.
 std::span<const MessageSpec> of_six() {
     const auto table = message_table();
     const auto end = std::find_if(table.begin(), table.end(), [](const MessageSpec& spec) {
@@ -125,8 +125,11 @@ std::span<const MessageSpec> of_six() {
 
 void check_message(const MessageSpec& spec, bool system, const json::object& wanted) {
     CAPTURE(spec.name);
-    static const std::map<std::string, Who> directions{
-        {"c2s", Who::c2s}, {"s2c", Who::s2c}, {"both", Who::both}, {"none", Who::none}};
+    static const std::map<std::string, MessageDirection> directions{
+        {"c2s", MessageDirection::c2s},
+        {"s2c", MessageDirection::s2c},
+        {"both", MessageDirection::both},
+        {"none", MessageDirection::none}};
     CHECK(spec.name == string_or(wanted, "name", ""));
     CHECK(spec.system == system);
     CHECK(spec.number == integer_or(wanted, "id", 0));
@@ -138,7 +141,7 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
         CHECK(uuid_text(spec.uuid) == string_or(wanted, "uuid", ""));
     }
     const auto fields = reference_fields(wanted);
-    // Ints that a later version may add to the tunings are read too.
+    // The table also has a field for ints that later versions may add to the tunings.
     const std::size_t surplus = spec.id == MessageId::sv_tune_params ? 1 : 0;
     REQUIRE(spec.fields.size() == fields.size() + surplus);
     for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -146,14 +149,14 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
     }
 }
 
-/// Whether it says how long the array behind it is.
+/// Whether the field is the length of the array after it.
 bool counts_next(const MessageField& field, const MessageSpec& spec) {
     const auto* const next = &field + 1;
     return next < spec.fields.data() + spec.fields.size() && next->type == FieldType::array &&
            next->count == 0;
 }
 
-/// Appends a value of a field, of its smallest or largest value by `high`.
+/// Appends a value of a field: the largest one if `high`, else the smallest.
 void append_sample(MessageBuilder& out, const MessageSpec& spec, const MessageField& field,
                    bool high) {
     const bool has_length =
@@ -262,7 +265,7 @@ TEST_CASE("names behind ints are the reference's enums and flags") {
     std::map<std::string, const snapshot::NameTable*> used;
     for (const auto& spec : of_six()) {
         for (const auto& field : spec.fields) {
-            // The reference says these only in its notes; message_test.cpp holds them.
+            // The reference mentions these names only in its notes. message_test.cpp tests them.
             const bool in_notes = field.names == &snapshot::names::chat_team ||
                                   field.names == &snapshot::names::rcontypeflag;
             if (field.names != nullptr && !in_notes) {

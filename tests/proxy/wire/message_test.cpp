@@ -42,7 +42,7 @@ MessageBuilder numbers(std::initializer_list<std::int32_t> values) {
     return out;
 }
 
-/// The value as the vectors write it: ints, texts, raw bytes in hex.
+/// Compares a value with its form in the vectors: an int, a text, or raw bytes as hex.
 void check_value(const FieldValue& value, const boost::json::value& wanted) {
     if (wanted.is_int64()) {
         CHECK(value.integer == wanted.as_int64());
@@ -117,7 +117,7 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
             if (fields.error) {
                 CHECK(fields.error->offset <= head->body.size());
             } else {
-                // Only optional fields may be missing without an error; the last may have a
+                // Only optional fields may be missing without an error. The last field may have a
                 // default.
                 const auto& declared = full->spec->fields;
                 REQUIRE_FALSE(declared.empty());
@@ -391,7 +391,7 @@ TEST_CASE("random bytes decode without harm and in bounded space, and nothing is
     for (int round = 0; round < 200; ++round) {
         Bytes body(random() % 200);
         for (auto& byte : body) {
-            // Small values more often, so that lengths and counts are sometimes right.
+            // Small values are more frequent, so that lengths and counts are sometimes valid.
             const auto value = random();
             byte = static_cast<std::byte>((value & 0x100U) != 0 ? value & 0x0FU : value & 0xFFU);
         }

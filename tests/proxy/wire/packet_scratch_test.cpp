@@ -16,8 +16,8 @@ namespace {
 
 using test::Bytes;
 
-constexpr std::byte kSix{0x80};   ///< a header's first byte: 0.6, compressed
-constexpr std::byte kSeven{0x10}; ///< the same of 0.7
+constexpr std::byte kSix{0x80};   ///< first byte of a compressed 0.6 packet
+constexpr std::byte kSeven{0x10}; ///< first byte of a compressed 0.7 packet
 
 Bytes packet_of(std::byte first, std::size_t header, const Bytes& plain) {
     Bytes datagram(header);

@@ -21,7 +21,7 @@ Bytes bytes(T... values) {
     return {static_cast<std::byte>(values)...};
 }
 
-/// The packet of a datagram that must decode; `datagram` and `scratch` must outlive it.
+/// Decodes a datagram, which must be valid. `datagram` and `scratch` must outlive the result.
 Packet decode(const Bytes& datagram, PacketScratch& scratch, Protocol known = Protocol::six) {
     const auto packet = decode_packet(datagram, known, scratch);
     REQUIRE(packet);
@@ -124,7 +124,8 @@ TEST_CASE("odd packets are read where an older receiver would and named where no
         {"ffffffffffff", WireErrc::none, connless, ""},
         {"ffffffffffff2a", WireErrc::none, connless, "2a"},
         {"786500000000", WireErrc::none, connless, ""},
-        {"210102030405060708", WireErrc::none, connless, ""}, // of 0.7, as what follows
+        {"210102030405060708", WireErrc::none, connless,
+         ""}, // this and the following rows are of 0.7
         {"040000ffffffff0501020304", WireErrc::none, control, "0501020304"},
         {"04000000", WireErrc::too_short, control, ""},
     };
@@ -174,7 +175,7 @@ TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
     static constexpr std::string_view kChunks = "chunks";
     static constexpr std::string_view kControl = "control";
     static constexpr std::string_view kConnless = "connless";
-    // What 0.6 reads, 0.7 may refuse as cut.
+    // A packet that is valid in 0.6 may be truncated in 0.7.
     const auto read_as = [](const Bytes& datagram, Protocol known) {
         PacketScratch scratch;
         const auto packet = decode_packet(datagram, known, scratch);
@@ -184,11 +185,11 @@ TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
                                                             : kConnless;
     };
     const Row rows[] = {
-        {"040000ffffffff05", kSeven, kSeven, kSeven},   // a token request starts a 0.7 session
-        {"000001a1b2c3d4", kChunks, kChunks, kSeven},   // plain kChunks look alike
+        {"040000ffffffff05", kSeven, kSeven, kSeven}, // a token request starts a 0.7 session
+        {"000001a1b2c3d4", kChunks, kChunks, kSeven}, // uncompressed kChunks look the same in both
         {"100001a1b2c3d4", kControl, kControl, kSeven}, // 0.7: compressed kChunks
         {"4000018a1b", kChunks, kChunks, kSeven},
-        {"210102030405060708", kSeven, kSeven, kSeven}, // kConnless tells itself
+        {"210102030405060708", kSeven, kSeven, kSeven}, // kConnless is recognised by itself
         {"ffffffffffffffffffff67696533", kConnless, kConnless, kConnless},
         {"786500000000ffffffff67696533", kConnless, kConnless, kConnless},
     };
@@ -219,7 +220,7 @@ TEST_CASE("the header's token bit may mean nothing") {
 }
 
 TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
-    // Resend and compression have other bits there; the acknowledgement stands where it does in 0.6.
+    // In 0.7, resend and compression have other bits. The acknowledgement is stored as in 0.6.
     const Bytes datagram = bytes(0x04 | 0x08 | 0x10 | 2, 7, 1, 9, 9, 9, 9, 0x04, 0x55);
     const auto packet = decode_control_under_seven(datagram);
     REQUIRE(packet);
@@ -374,7 +375,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
     CHECK(request.kind == ControlKind::connect);
     CHECK(request.vanilla_token);
     CHECK(token_hex(request.token) == "0a0b0c0d");
-    datagram.pop_back(); // shorter: an older client
+    datagram.pop_back(); // without the last byte: an older client
     CHECK_FALSE(decode_control(decode(datagram, scratch), std::nullopt).token);
 
     const Bytes answer = test::from_hex("180000"

@@ -30,7 +30,7 @@ Bytes control(ControlKind kind, std::optional<Token> token = std::nullopt) {
     return encode_control({.kind = kind, .token = token});
 }
 
-/// A system message of ints in a packet of its own.
+/// A packet that contains one system message of ints.
 struct Said {
     std::int32_t id = 0;
     std::vector<std::int32_t> ints{};
@@ -78,14 +78,15 @@ Bytes seven_says(std::uint8_t kind, const Token& to, const Token& own) {
         payload.push_back(std::byte{each});
     }
     constexpr std::uint8_t kTokenKind = 5;
-    constexpr std::size_t kPadded = 512; // a client's, so that its answer is shorter
+    constexpr std::size_t kPadded =
+        512; // padding of a client's request, so that the answer is shorter
     if (kind == kTokenKind && to == kTokenUnknown) {
         payload.resize(kPadded);
     }
     return seven(0x04, to, payload);
 }
 
-/// 0.6.5: the client's token in the header, the server's behind the kind.
+/// Returns a CONNECTACCEPT of 0.6.5: the client's token in the header, the server's after the kind.
 Bytes vanilla_accept() {
     Bytes bytes{std::byte{0x18}, std::byte{0}, std::byte{0}};
     for (const auto each : kClient) {
@@ -377,7 +378,7 @@ TEST_CASE("a truncated proof is none") {
         CAPTURE(row);
         const auto& [before, proof] = rows[row];
         const bool is_seven = row == 2;
-        // Behind the header of 0.7, what follows the kind is not looked at.
+        // In 0.7, the bytes after the kind are not examined.
         const std::size_t end = is_seven ? 7 : proof.size();
         for (std::size_t size = 0; size < end; ++size) {
             CAPTURE(size);

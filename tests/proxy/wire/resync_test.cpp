@@ -23,7 +23,7 @@ constexpr std::int32_t kSnap = 5;
 constexpr std::int32_t kSnapEmpty = 6;
 constexpr std::int32_t kSnapSingle = 7;
 
-/// A system message of ints.
+/// Returns a system message of ints.
 Bytes message(std::int32_t id, const Ints& ints) {
     Bytes bytes;
     tw::snapshot::encode_varint(id << 1 | 1, bytes);
@@ -102,7 +102,7 @@ TEST_CASE("an input that knows less acknowledges the whole snapshot, and one tha
         CAPTURE(tick);
         CHECK(asked(packet({{input(tick, tick + 5)}}), kKnown).empty());
     }
-    // Of two inputs the last one counts; who knows nothing needs a whole one himself.
+    // Only the last of two inputs counts. A client without a snapshot gets a full one anyway.
     CHECK(asked(packet({{input(8190, 8205)}, {input(kKnown, 8206)}}), kKnown).empty());
     CHECK(asked(packet({{input(-1, 8205)}}), kKnown).empty());
 }
@@ -148,14 +148,14 @@ TEST_CASE("what is not a player's input, whole and as clients send it, stays as 
         CAPTURE(row.name);
         CHECK(asked(row.datagram).empty());
     }
-    // Cut anywhere.
+    // The packet may be truncated at any byte.
     const Bytes whole = packet({{input(100, 105)}});
     REQUIRE_FALSE(asked(whole).empty());
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CAPTURE(size);
         CHECK(asked({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}).empty());
     }
-    // Nowhere to write it.
+    // The output is too small.
     std::array<std::byte, 20> little{};
     CHECK(acknowledge(whole, kNoSnapshot, little) == 0);
 }
@@ -164,7 +164,7 @@ TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") 
     struct Row {
         std::string_view name;
         Bytes payload;
-        bool whole; ///< and of tick 100
+        bool whole; ///< the packet contains a part of a full snapshot of tick 100
     };
 
     const Row rows[] = {

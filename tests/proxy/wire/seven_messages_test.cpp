@@ -47,7 +47,7 @@ const MessageSpec& message_named(std::string_view name) {
     return *found;
 }
 
-/// What the reference calls the type of a field, as the table says it.
+/// Returns the message table's name of a field's type in the reference.
 std::string expected_type(const json::object& field) {
     const std::string type = text_at(field, "type");
     const auto* const count = field.if_contains("count");
@@ -87,7 +87,8 @@ std::string type_of(const MessageField& field) {
         return "raw";
     case FieldType::object:
         return "object";
-    case FieldType::integers_until_end: // as many as the id wants, none behind them
+    case FieldType::
+        integers_until_end: // their number depends on the id; there are no fields after them
         return "int[by id]";
     case FieldType::array: {
         MessageField element = field;
@@ -105,9 +106,9 @@ std::int64_t integer_at(const json::object& object, std::string_view key, std::i
     return found == nullptr ? otherwise : found->as_int64();
 }
 
-/// Fields that DDNet's programs add behind those of the reference; none else reads them.
+/// Returns the number of fields that DDNet adds after those of the reference.
 std::size_t surplus_of(std::string_view message) {
-    constexpr std::size_t kTunings = 15; // DDNet's own, and what is behind them
+    constexpr std::size_t kTunings = 15; // DDNet's own tunings and the surplus ints
     return message == "sv_tune_params"                                       ? kTunings
            : message == "enter_game" || message == "sv_vote_option_list_add" ? 1
                                                                              : 0;
@@ -121,9 +122,9 @@ void check_message(const MessageSpec& spec, const json::object& wanted, bool sys
     CHECK(spec.number == integer_at(wanted, "id", 0));
     CHECK(spec.vital == wanted.at("vital").as_bool());
     const std::string direction = text_at(wanted, "direction");
-    CHECK((spec.direction == Who::c2s) == (direction == "c2s"));
-    CHECK((spec.direction == Who::s2c) == (direction == "s2c"));
-    CHECK((spec.direction == Who::both) == (direction == "both"));
+    CHECK((spec.direction == MessageDirection::c2s) == (direction == "c2s"));
+    CHECK((spec.direction == MessageDirection::s2c) == (direction == "s2c"));
+    CHECK((spec.direction == MessageDirection::both) == (direction == "both"));
     CHECK(find_message(system, spec.number, Dialect::seven) == &spec);
     const auto* const fields = wanted.if_contains("fields");
     const json::array none;
@@ -159,7 +160,7 @@ json::value value_of(const FieldValue& value) {
     }
 }
 
-/// The fields as the vectors write them: arrays as lists, objects as lists of their ints.
+/// Returns the fields in the form of the vectors: arrays as lists, objects as lists of their ints.
 json::object fields_of(const DecodedFields& fields) {
     json::object out;
     json::array* list = nullptr;
@@ -219,7 +220,7 @@ TEST_CASE("messages of 0.7 decode to the reference's values") {
         CHECK(test::is_balanced(fields));
         json::object got = fields_of(fields);
         const json::object& wanted = row.at("fields").as_object();
-        if (got.contains("laser_damage")) { // which the vectors do not know: one more int
+        if (got.contains("laser_damage")) { // one more int, which the vectors do not have
             CHECK(got.at("laser_damage") == wanted.at("player_collision"));
             continue;
         }
@@ -228,7 +229,7 @@ TEST_CASE("messages of 0.7 decode to the reference's values") {
             const json::value& value = pair.value();
             CAPTURE(key);
             REQUIRE(got.contains(key));
-            if (name != "input" || key != "data") { // an object: its ints have names
+            if (name != "input" || key != "data") { // the ints of an object have names
                 CHECK(json::serialize(got.at(key)) == json::serialize(value));
             }
             got.erase(key);
@@ -239,7 +240,7 @@ TEST_CASE("messages of 0.7 decode to the reference's values") {
                   }) >= 13);
         } else {
             got.erase("more");
-            if (name != "sv_tune_params") { // DDNet's own are behind those of the vectors
+            if (name != "sv_tune_params") { // DDNet's own fields come after those of the vectors
                 CHECK(json::serialize(got) == "{}");
             }
         }
@@ -285,7 +286,7 @@ TEST_CASE("DDNet's tunings of 0.7 are named, with the laser's damage where it wa
         CAPTURE(row.ints);
         MessageBuilder body;
         for (std::int32_t i = 0; i < row.ints; ++i) {
-            body.number(i * 1000); // of one byte and of more
+            body.number(i * 1000); // takes one or more bytes
         }
         DecodedFields fields;
         decode_fields(message_named("sv_tune_params"), body.bytes(), fields);
@@ -411,7 +412,7 @@ TEST_CASE("what the program acts on in 0.7 is read as its row says") {
         }
     }
     CHECK(seen >= 4);
-    // It may end before its hash, but not inside of it.
+    // The message may end before its hash, but not inside it.
     MessageBuilder change;
     change.string("dm1").number(1).number(2).number(8).number(1384);
     REQUIRE(decode_map_change(change.bytes(), Dialect::seven));

@@ -106,7 +106,7 @@ TEST_CASE("a datagram is of 0.6 or 0.7 by itself, or by what is known of its ses
                                           : known == "0.6" ? Protocol::six
                                                            : Protocol::unknown,
                                           scratch);
-        // What is cut is refused as what it is: 0.7 writes its control bit, 0.6 never does.
+        // A truncated packet is rejected in its own protocol: 0.7 sets the control bit, and 0.6 never does.
         const bool seven =
             packet ? packet->dialect == Dialect::seven : packet.error().offset >= kSevenHeaderSize;
         CHECK((seven ? "0.7" : "0.6") == text_at(row.as_object(), "protocol"));
@@ -243,7 +243,7 @@ TEST_CASE("what is written as 0.7 is read so") {
                               .dialect = Dialect::seven};
         const Bytes datagram = encode_packet(spec);
         PacketScratch scratch;
-        CHECK(fits_seven(datagram, scratch));
+        CHECK(may_be_seven(datagram, scratch));
         const auto packet = decode_packet(datagram, Protocol::seven, scratch);
         REQUIRE(packet);
         CHECK(packet->ack == spec.ack);
@@ -268,7 +268,7 @@ TEST_CASE("what is written as 0.7 is read so") {
 TEST_CASE("chunks of 0.7 end where their packet ends") {
     PacketScratch scratch;
     const auto fits = [&](std::string_view hex) {
-        return fits_seven(test::from_hex(hex), scratch);
+        return may_be_seven(test::from_hex(hex), scratch);
     };
     CHECK(fits("00000201020304"
                "0002aabb"
