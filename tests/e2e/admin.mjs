@@ -3,10 +3,12 @@
 //   node admin.mjs TWSCOPE
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/publish_flags.cpp
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import parseMetrics from 'parse-prometheus-text-format';
 import { Bot, endPeers } from './bot.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
@@ -40,6 +42,22 @@ async function ask(proxy, path, options = {}) {
 /** Returns the samples of a text in Prometheus' format, by name and labels. */
 const samples = (text) => new Map(text.split('\n').filter((line) => line && !line.startsWith('#'))
     .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
+
+/** Checks Prometheus' text with parsers that are not ours: one from npm, and promtool, which also checks names, where it is installed. */
+function checkFormat(text) {
+    const families = parseMetrics(text);
+    assert.equal(new Set(families.map(({ name }) => name)).size, families.length);
+    for (const { name, help, type, metrics } of families) {
+        assert.match(name, /^twscope_[a-z0-9_]+$/);
+        assert.ok(help, `${name} has no help`);
+        assert.ok(['COUNTER', 'GAUGE', 'HISTOGRAM', 'SUMMARY'].includes(type), `${name} is of type ${type}`);
+        assert.equal(name.endsWith('_total'), type === 'COUNTER', name);
+        for (const { value } of metrics) assert.ok(value === undefined || Number.isFinite(Number(value)), `${name} is ${value}`);
+    }
+    const promtool = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+    if (promtool.error?.code === 'ENOENT') return;
+    assert.deepEqual([promtool.stdout, promtool.stderr, promtool.status], ['', '', 0]);
+}
 
 test('a finding has a link to its explanation', async () => {
     const folder = temporaryFolder();
@@ -95,7 +113,9 @@ test('the page, the metrics and the health checks show a game', async () => {
     assert.match(session.place, /^\(\d+,\d+\) \w+$/);
     assert.equal(session.map, 'ctf1');
 
-    const metrics = samples((await ask(proxy, '/metrics')).text);
+    const exposed = (await ask(proxy, '/metrics')).text;
+    checkFormat(exposed);
+    const metrics = samples(exposed);
     assert.ok(metrics.get('twscope_snapshots_total{result="verified"}') >= SNAPSHOTS);
     assert.ok(metrics.get('twscope_snapshot_items_total{item_type="character"}') >= SNAPSHOTS);
     assert.ok(metrics.get('twscope_datagrams_total{direction="s2c",result="forwarded"}') >= SNAPSHOTS);
