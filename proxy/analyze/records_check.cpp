@@ -289,7 +289,7 @@ class RemovedItems final : public filter::ValueVisitor {
 
 RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
     : options_{std::move(options)}, items_{options_.where.has_value()},
-      removed_{items_ && options_.where->names(filter::kRowRemoved)} {
+      removed_{items_ && options_.where->uses_key(filter::kRowRemoved)} {
     for (const std::string& name : columns) {
         const bool item = name.starts_with(filter::kItemsPrefix);
         columns_.push_back(

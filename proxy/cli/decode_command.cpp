@@ -124,7 +124,7 @@ class DecodeCommand {
     std::optional<analyze::TypeSizes> sizes_;
     std::optional<sink::FileQueue> files_;
     pipeline::Fanout world_sinks_;
-    std::optional<world::Merger> worlds_;
+    std::optional<world::WorldMerger> worlds_;
     std::optional<sink::WorldDemo> world_demos_;
     std::atomic<std::uint32_t> numbers_{0};
     std::optional<pipeline::Pipeline> pipeline_;
@@ -163,8 +163,8 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
         outputs.files = &files_.emplace(sink::FileQueue::Full::wait);
     }
     if (config_.makes_worlds()) {
-        worlds_.emplace(mod_->objects, world_sinks_, world::Patience{},
-                        world::Merger::share_of(flags.captures.memory_bytes()));
+        worlds_.emplace(mod_->objects, world_sinks_, world::WaitTicks{},
+                        world::WorldMerger::share_of(flags.captures.memory_bytes()));
     }
     if (flags.reports.sizes) {
         outputs.sessions = &sizes_.emplace();
@@ -173,7 +173,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     world_sinks_.add(pipeline_->written());
     if (worlds_ && config_.demos) {
         world_sinks_.add(world_demos_.emplace(*config_.demos, *files_));
-        worlds_->tell_messages_to(*world_demos_);
+        worlds_->send_messages_to(*world_demos_);
     }
 }
 
@@ -327,7 +327,7 @@ int DecodeCommand::run() {
             sink::print_error("{} in no world: more than {} servers are active at once; choose one "
                               "with --server",
                               record::counted(dropped, "snapshot[s] [is|are]"),
-                              world::Merger::kMaxServers);
+                              world::WorldMerger::kMaxServers);
         }
     }
     findings_.finish(explain_command());

@@ -191,7 +191,7 @@ int run_explain(const ExplainFlags& flags) {
     if (story.lacks_session()) {
         throw UsageError{fmt::format("--session {}: there is no session {}; there {}",
                                      flags.session, flags.session,
-                                     record::for_count(story.num_sessions(), "[is|are] ") +
+                                     record::choose_plural(story.num_sessions(), "[is|are] ") +
                                          record::counted(story.num_sessions(), "session[s]"))};
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {

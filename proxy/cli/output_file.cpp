@@ -274,7 +274,7 @@ FirstValue value_of(std::string_view line, std::string_view key) {
 
 void LineChecks::check_line(std::string_view line) {
     for (filter::Expectation& expectation : expectations_) {
-        expectation.look_at_line(line);
+        expectation.evaluate_line(line);
     }
     count(line);
 }
@@ -304,7 +304,7 @@ analyze::Outcome LineChecks::outcome(const analyze::FailOn& fail_on, double seco
     for (const filter::Expectation& expectation : expectations_) {
         results.push_back({.text = std::string{expectation.text()},
                            .met = expectation.met(),
-                           .instead = expectation.instead()});
+                           .instead = expectation.unmet_reason()});
     }
     analyze::add_checks(checks, std::move(results), "--expect");
     return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);

@@ -505,10 +505,10 @@ std::vector<std::uint16_t> TapFlags::ports() const {
 }
 
 std::string TapFlags::shown() const {
-    return servers.empty()
-               ? fmt::format("{}, servers by what they send", interface)
-               : fmt::format("{}, {} {}", interface, record::for_count(servers.size(), "server[s]"),
-                             fmt::join(servers, ", "));
+    return servers.empty() ? fmt::format("{}, servers by what they send", interface)
+                           : fmt::format("{}, {} {}", interface,
+                                         record::choose_plural(servers.size(), "server[s]"),
+                                         fmt::join(servers, ", "));
 }
 
 } // namespace tw::cli

@@ -142,7 +142,7 @@ bool is_terminal(const std::string& output) {
 
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
-std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described described) {
+std::vector<std::string> columns_of(const RecordsFlags& flags, filter::KnownTypes described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::size_t begin = std::min(given.find_first_not_of(' '), given.size());
@@ -164,7 +164,7 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described
 /// Returns the condition on the rows of a table of items.
 /// Errors: UsageError for an invalid condition, or without a table.
 std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
-                                               filter::Described described) {
+                                               filter::KnownTypes described) {
     if (flags.where.empty()) {
         return std::nullopt;
     }
@@ -176,7 +176,7 @@ std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
     if (!parsed) {
         throw UsageError{fmt::format("--where '{}': {}", flags.where, parsed.error().message)};
     }
-    if (parsed->names(filter::kSizeBytes)) {
+    if (parsed->uses_key(filter::kSizeBytes)) {
         throw UsageError{fmt::format("--where '{}': recorded lines have no {}", flags.where,
                                      filter::kSizeBytes)};
     }
@@ -188,7 +188,7 @@ std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
 std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
-    const filter::Described described = filter::described_in(mod);
+    const filter::KnownTypes described = filter::described_in(mod);
     auto where = row_filter_of(flags, described);
     if (flags.columns.empty()) {
         return std::nullopt;

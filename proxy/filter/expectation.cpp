@@ -35,11 +35,11 @@ std::string shown(const Bound& number) {
 }
 
 /// Collects the values that decided the comparisons of a filter.
-class Collector final : public Observer {
+class Collector final : public ValueObserver {
   public:
     explicit Collector(std::vector<ObservedValues>& observed) : observed_{&observed} {}
 
-    void saw(std::size_t comparison, const Value& value) override {
+    void on_value(std::size_t comparison, const Value& value) override {
         (*observed_)[comparison].add(value);
     }
 
@@ -135,7 +135,7 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
                                                           const FilterOptions& options) {
     FilterScanner scanner{text};
     const std::size_t begin = scanner.offset();
-    const std::string_view word = scanner.word();
+    const std::string_view word = scanner.read_word();
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
@@ -153,8 +153,8 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     return expectation;
 }
 
-void Expectation::look_at(const Record& record) {
-    if (mode_ == Mode::always && !filter_.concerns(record)) {
+void Expectation::evaluate(const Record& record) {
+    if (mode_ == Mode::always && !filter_.has_keys_in(record)) {
         return;
     }
     ++asked_;
@@ -163,11 +163,11 @@ void Expectation::look_at(const Record& record) {
     const bool matches = collecting ? filter_.matches(record, collector) : filter_.matches(record);
     matched_ += matches ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
-        note_offender(record);
+        remember_violation(record);
     }
 }
 
-void Expectation::look_at_line(std::string_view line) {
+void Expectation::evaluate_line(std::string_view line) {
     if (mode_ == Mode::always && !concerns_line(filter_, line)) {
         return;
     }
@@ -184,7 +184,7 @@ void Expectation::look_at_line(std::string_view line) {
     }
 }
 
-void Expectation::note_offender(const Record& record) {
+void Expectation::remember_violation(const Record& record) {
     Collector collector{observed_};
     // the result is already known; only the values are needed
     std::ignore = filter_.matches(record, collector);
@@ -241,7 +241,7 @@ std::string Expectation::values() const {
     return out;
 }
 
-std::string Expectation::instead() const {
+std::string Expectation::unmet_reason() const {
     if (met()) {
         return {};
     }
@@ -258,7 +258,7 @@ std::string Expectation::instead() const {
 
 void Expectations::on_record(const Record& record) {
     for (Expectation& expectation : expectations_) {
-        expectation.look_at(record);
+        expectation.evaluate(record);
     }
 }
 
@@ -273,7 +273,7 @@ std::vector<ExpectationResult> Expectations::report() const {
     for (const Expectation& expectation : expectations_) {
         results.push_back({.text = std::string{expectation.text()},
                            .met = expectation.met(),
-                           .instead = expectation.instead()});
+                           .instead = expectation.unmet_reason()});
     }
     return results;
 }

@@ -60,9 +60,9 @@ class Expectation {
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
-    void look_at(const record::Record& record);
-    /// Like look_at(), for a line of a recording.
-    void look_at_line(std::string_view line);
+    void evaluate(const record::Record& record);
+    /// Like evaluate(), for a line of a recording.
+    void evaluate_line(std::string_view line);
     /// Adds the results of a copy of this expectation, for example from another thread.
     void merge(const Expectation& other);
 
@@ -73,15 +73,15 @@ class Expectation {
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    /// Says in one line what was seen instead of the expected; empty if the expectation is met.
-    [[nodiscard]] std::string instead() const;
+    /// Says in one line why the expectation is not met: what was seen instead. Empty if it is met.
+    [[nodiscard]] std::string unmet_reason() const;
 
     friend bool operator==(const Expectation&, const Expectation&) = default;
 
   private:
     explicit Expectation(Filter filter) : filter_{std::move(filter)} {}
 
-    void note_offender(const record::Record& record);
+    void remember_violation(const record::Record& record);
     [[nodiscard]] std::string values() const;
 
     std::string text_;

@@ -87,12 +87,12 @@ bool Filter::matches(const Record& record) const {
         program_.root, nullptr);
 }
 
-bool Filter::matches(const Record& record, Observer& observer) const {
+bool Filter::matches(const Record& record, ValueObserver& observer) const {
     return Evaluation{program_, RecordValues{record, show_secrets_}, &observer}.evaluate(
         program_.root, nullptr);
 }
 
-bool Filter::concerns(const Record& record) const {
+bool Filter::has_keys_in(const Record& record) const {
     bool named = false;
     Scratch scratch;
     Presence presence;
@@ -221,7 +221,7 @@ std::string meant(std::string_view word) {
 }
 
 /// Converts the literal to the type of its key. Returns an error text if that is not possible.
-std::optional<std::string> convert_literal(Comparison& comparison, Described more) {
+std::optional<std::string> convert_literal(Comparison& comparison, KnownTypes more) {
     const Key& key = comparison.key;
     Operand& literal = comparison.literal;
     const bool equality = comparison.op == Operator::equal || comparison.op == Operator::unequal;
@@ -319,7 +319,7 @@ class Parser {
         }
         std::size_t last = *first;
         while (scanner_.peek_word() == word) {
-            scanner_.word();
+            scanner_.read_word();
             const Parsed next = part();
             if (!next) {
                 return std::nullopt;
@@ -356,7 +356,7 @@ class Parser {
         if (scanner_.peek_word() != "not") {
             return primary(scope);
         }
-        scanner_.word();
+        scanner_.read_word();
         const Parsed inner = parse_nested([&] { return negated(scope); });
         return inner ? Parsed{add({.kind = NodeKind::negation, .child = *inner})} : std::nullopt;
     }
@@ -374,7 +374,7 @@ class Parser {
             return close(parse_nested([&] { return any_of(scope); }));
         }
         const std::size_t at = scanner_.offset();
-        const std::string_view word = scanner_.word();
+        const std::string_view word = scanner_.read_word();
         if (word.empty() || is_keyword(word)) {
             return missing(at, word);
         }
@@ -405,7 +405,7 @@ class Parser {
     Parsed parse_group(bool count) {
         scanner_.skip('(');
         const std::size_t at = scanner_.offset();
-        if (scanner_.word() != "items") {
+        if (scanner_.read_word() != "items") {
             return fail(at, "expected \"items\": only items are lists");
         }
         FilterNode node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
@@ -446,7 +446,7 @@ class Parser {
     /// Reads the literal of a comparison, and stores the comparison. Returns its node.
     Parsed parse_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
-        FilterScanner::ScannedLiteral value = scanner_.literal();
+        FilterScanner::ScannedLiteral value = scanner_.read_literal();
         if (!value.literal) {
             return fail(at, value.error);
         }
@@ -532,7 +532,7 @@ class Parser {
     }
 
     FilterScanner scanner_;
-    Described more_;
+    KnownTypes more_;
     FilterProgram program_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;

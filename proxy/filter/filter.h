@@ -70,20 +70,20 @@ struct FilterOptions {
     /// can guess them letter by letter with filters.
     bool show_secrets = false;
     /// Objects and messages that a mod adds. Used during parsing only.
-    Described described{};
+    KnownTypes described{};
 };
 
 /// Receives each value that decided a comparison. `comparison`: an index into Filter::comparisons().
-class Observer {
+class ValueObserver {
   public:
-    Observer() = default;
-    Observer(const Observer&) = delete;
-    Observer& operator=(const Observer&) = delete;
-    Observer(Observer&&) = delete;
-    Observer& operator=(Observer&&) = delete;
-    virtual ~Observer() = default;
+    ValueObserver() = default;
+    ValueObserver(const ValueObserver&) = delete;
+    ValueObserver& operator=(const ValueObserver&) = delete;
+    ValueObserver(ValueObserver&&) = delete;
+    ValueObserver& operator=(ValueObserver&&) = delete;
+    virtual ~ValueObserver() = default;
 
-    virtual void saw(std::size_t comparison, const Value& value) = 0;
+    virtual void on_value(std::size_t comparison, const Value& value) = 0;
 };
 
 /// A condition on records, in the language that FILTERS.md describes. Matching does not allocate and is
@@ -104,7 +104,7 @@ class Filter {
     [[nodiscard]] bool matches(const record::Record& record) const;
     /// Like the function above; also passes each value that decided the result to the observer.
     /// Conditions that cannot change the result are not evaluated.
-    [[nodiscard]] bool matches(const record::Record& record, Observer& observer) const;
+    [[nodiscard]] bool matches(const record::Record& record, ValueObserver& observer) const;
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
@@ -114,7 +114,7 @@ class Filter {
 
     /// Returns whether the record has at least one of the filter's keys, apart from keys that all
     /// records have. True if the filter has no other keys.
-    [[nodiscard]] bool concerns(const record::Record& record) const;
+    [[nodiscard]] bool has_keys_in(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
 
@@ -148,13 +148,13 @@ class FilteredSink final : public record::RecordSink {
 /// Compares each value of a key. Stops at the first match, unless an observer wants all values.
 class ValueComparer final : public ValueVisitor {
   public:
-    ValueComparer(const Comparison& comparison, std::size_t index, Observer* observer)
+    ValueComparer(const Comparison& comparison, std::size_t index, ValueObserver* observer)
         : comparison_{&comparison}, index_{index}, observer_{observer} {}
 
     bool take(const Value& value) override {
         any_ = true;
         if (observer_ != nullptr) {
-            observer_->saw(index_, value);
+            observer_->on_value(index_, value);
         }
         satisfied_ = satisfied_ || (!comparison_->literal.null &&
                                     satisfies(value, comparison_->op, comparison_->literal));
@@ -171,7 +171,7 @@ class ValueComparer final : public ValueVisitor {
   private:
     const Comparison* comparison_;
     std::size_t index_;
-    Observer* observer_;
+    ValueObserver* observer_;
     bool any_ = false;
     bool satisfied_ = false;
 };
@@ -184,7 +184,7 @@ class Evaluation {
   public:
     using Item = typename Source::Item;
 
-    Evaluation(const FilterProgram& program, Source source, Observer* observer)
+    Evaluation(const FilterProgram& program, Source source, ValueObserver* observer)
         : program_{&program}, source_{source}, observer_{observer} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
@@ -254,7 +254,7 @@ class Evaluation {
 
     const FilterProgram* program_;
     Source source_;
-    Observer* observer_;
+    ValueObserver* observer_;
     Scratch scratch_; // not initialised, because text is always written before it is read
 };
 

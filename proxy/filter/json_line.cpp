@@ -117,8 +117,8 @@ struct JsonReading {
         return is_open ? std::optional{object} : std::nullopt;
     }
 
-    /// Calls `use` for each element of a list, with its index, until it returns true. Returns whether
-    /// it did.
+    /// Calls `use` for each element of a list, with its index, until a call returns true. Returns
+    /// whether a call returned true.
     template <typename Use>
     // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
     bool each_element(ondemand::value& list, const Use& use) {

@@ -12,8 +12,8 @@ namespace tw::filter {
 
 struct JsonReading;
 
-/// An object of a JsonLine: the line's own, or one of its items. Keys are dotted, such as `at.tile`.
-/// Of members with the same key, the first counts.
+/// An object of a JsonLine: the object of the whole line, or one of its items. Keys are dotted, such as
+/// `at.tile`. If several members have the same key, the first one is used.
 class JsonObject {
   public:
     explicit JsonObject(JsonReading& reading) : reading_{&reading} {}
@@ -28,8 +28,8 @@ class JsonObject {
     /// Returns the integer with this key; 0 if it is missing or negative.
     [[nodiscard]] std::uint64_t find_count(std::string_view key);
 
-    /// Passes the values of a key to the visitor. A list has several values; of a pair, .x and .y are
-    /// the elements. Returns true if the visitor has enough.
+    /// Passes the values of a key to the visitor. A list has several values. In a list of two numbers,
+    /// the keys .x and .y name the elements. Returns true if the visitor has enough.
     bool visit(std::string_view key, ValueVisitor& visitor);
     /// Passes the count of a finding in a summary to the visitor; zero if the summary does not list
     /// it. This is not a part of visit(), because names of findings contain dots.
@@ -57,7 +57,7 @@ class JsonLine {
 
     /// Returns whether the line begins and ends like an object, and its strings have an end.
     [[nodiscard]] bool is_readable();
-    /// The line's own object, valid until this JsonLine is destroyed.
+    /// The object of the whole line, valid until this JsonLine is destroyed.
     [[nodiscard]] JsonObject& object();
     /// Calls `use` for each element of the list `items`, until it returns true. An element that is not
     /// an object has no members.

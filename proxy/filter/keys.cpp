@@ -25,7 +25,7 @@ constexpr std::string_view kNames = "names.";
 constexpr std::string_view kAt = "at.";
 
 template <typename Use>
-void for_each_field(Described more, const Use& use) {
+void for_each_field(KnownTypes more, const Use& use) {
     for (const auto& table : {snapshot::object_table(), more.objects}) {
         for (const ObjectSpec& object : table) {
             for (const FieldSpec& field : object.fields) {
@@ -47,7 +47,7 @@ bool has_word(std::span<const std::string_view> words, std::string_view word) {
 }
 
 /// Returns whether all names of a dotted path exist in some message.
-bool path_exists(std::string_view path, Described more) {
+bool path_exists(std::string_view path, KnownTypes more) {
     const std::vector<std::string_view> words = message_field_words(more);
     while (true) {
         const std::size_t dot = path.find('.');
@@ -62,7 +62,7 @@ bool path_exists(std::string_view path, Described more) {
 }
 
 /// Looks for a field in all objects. Sets the key's kind if the field has the same type in all of them.
-bool find_item_field(Key& key, Described more) {
+bool find_item_field(Key& key, KnownTypes more) {
     bool found = false;
     for_each_field(more, [&](const FieldSpec& field) {
         if (field.name != key.path || (key.way == Key::Location::names && field.names == nullptr)) {
@@ -75,7 +75,7 @@ bool find_item_field(Key& key, Described more) {
     return found;
 }
 
-bool find_path(Key& key, Described more) {
+bool find_path(Key& key, KnownTypes more) {
     if (key.scope == KeyScope::item) {
         return find_item_field(key, more);
     }
@@ -181,7 +181,7 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
 namespace {
 
 /// Finds a key of records or of items.
-std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described more) {
+std::optional<Key> find_own_key(KeyScope scope, std::string_view name, KnownTypes more) {
     Key key;
     key.name = name;
     key.scope = scope;
@@ -218,7 +218,7 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
 }
 
 /// Finds a key of a row. Keys of items come first: an item's `type` hides the record's.
-std::optional<Key> find_row_key(std::string_view name, Described more) {
+std::optional<Key> find_row_key(std::string_view name, KnownTypes more) {
     const bool of_item = name.starts_with(kItemsPrefix);
     name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
     if (name == kRowRemoved) {
@@ -235,7 +235,7 @@ std::optional<Key> find_row_key(std::string_view name, Described more) {
 
 } // namespace
 
-std::optional<Key> find_key(KeyScope scope, std::string_view name, Described more) {
+std::optional<Key> find_key(KeyScope scope, std::string_view name, KnownTypes more) {
     return scope == KeyScope::row ? find_row_key(name, more) : find_own_key(scope, name, more);
 }
 
@@ -261,7 +261,7 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
     return found && visitor.take(*found);
 }
 
-std::vector<std::string> all_keys(KeyScope scope, Described more) {
+std::vector<std::string> all_keys(KeyScope scope, KnownTypes more) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view prefix, std::string_view name) {
         names.push_back(std::string{prefix} + std::string{name});
@@ -326,7 +326,7 @@ struct KeyGuess {
     std::size_t rank = SIZE_MAX;
 };
 
-KeyGuess guess_key(KeyScope scope, std::string_view name, Described more) {
+KeyGuess guess_key(KeyScope scope, std::string_view name, KnownTypes more) {
     if (find_key(scope, name, more)) {
         return {.key = std::string{name}, .rank = 0};
     }
@@ -350,7 +350,7 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, Described more) {
 
 } // namespace
 
-std::string suggest_key(KeyScope scope, std::string_view name, Described more) {
+std::string suggest_key(KeyScope scope, std::string_view name, KnownTypes more) {
     const bool prefixed = name.starts_with(kItemsPrefix);
     name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
     KeyGuess best = guess_key(scope, name, more);
@@ -367,7 +367,7 @@ std::string suggest_key(KeyScope scope, std::string_view name, Described more) {
     return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
 }
 
-std::vector<std::string_view> words_of(const Key& key, Described more) {
+std::vector<std::string_view> words_of(const Key& key, KnownTypes more) {
     switch (key.way) {
     case Key::Location::place:
         return tile_words(key.path);
@@ -398,7 +398,7 @@ std::vector<std::string_view> words_of(const Key& key, Described more) {
     return words;
 }
 
-std::vector<std::string_view> item_type_words(Described more) {
+std::vector<std::string_view> item_type_words(KnownTypes more) {
     std::vector<std::string_view> words{"descriptor"};
     for (const auto& table : {snapshot::object_table(), more.objects}) {
         for (const ObjectSpec& object : table) {
@@ -446,8 +446,8 @@ class PathWalk {
     /// The limit of nesting; messages have at most three levels.
     static constexpr std::size_t kMaxDepth = 8;
 
-    /// If the path continues with this name, moves `at` behind the name and its dot. Returns whether
-    /// it continues so.
+    /// If the path continues with this name, moves `at` past the name and its dot. Returns whether
+    /// the path continues with the name.
     [[nodiscard]] bool take(std::string_view name, std::size_t& at) const {
         const std::string_view rest = path_.substr(std::min(at, path_.size()));
         const std::string_view first = rest.substr(0, rest.find('.'));
@@ -500,7 +500,7 @@ Value value_of(const FieldValue& value, bool show_secrets, Scratch& scratch) {
 }
 
 template <typename Use>
-void for_each_message_field(Described more, const Use& use) {
+void for_each_message_field(KnownTypes more, const Use& use) {
     for (const auto& messages : {wire::message_table(), more.messages}) {
         for (const wire::MessageSpec& message : messages) {
             for (const wire::MessageField& field : message.fields) {
@@ -569,14 +569,14 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
     return false;
 }
 
-std::vector<std::string_view> message_field_words(Described more) {
+std::vector<std::string_view> message_field_words(KnownTypes more) {
     std::vector<std::string_view> words;
     for_each_message_field(
         more, [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
     return words;
 }
 
-void add_message_keys(std::vector<std::string>& names, Described more) {
+void add_message_keys(std::vector<std::string>& names, KnownTypes more) {
     for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* values) {
         names.push_back("fields." + std::string{name});
         if (values != nullptr) {
@@ -585,7 +585,7 @@ void add_message_keys(std::vector<std::string>& names, Described more) {
     });
 }
 
-std::vector<std::string_view> message_value_words(std::string_view field, Described more) {
+std::vector<std::string_view> message_value_words(std::string_view field, KnownTypes more) {
     std::vector<std::string_view> words;
     for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* names) {
         if (name == field && names != nullptr) {

@@ -43,7 +43,7 @@ struct Key {
         names,   ///< by `path` below `names`
         data,    ///< its values are the ints of an item
         seen_by, ///< its values are the sessions that saw an item of a world
-        removed, ///< whether the row's record lists the item as removed; of rows only
+        removed, ///< for rows only: whether the record lists the item as removed
     };
     static constexpr std::int16_t kNoRow = -1;
 
@@ -60,29 +60,29 @@ struct Key {
 };
 
 /// The objects and messages of a mod's description, which extend the standard tables.
-struct Described {
+struct KnownTypes {
     std::span<const snapshot::ObjectSpec> objects{};
     std::span<const wire::MessageSpec> messages{};
 };
 
-[[nodiscard]] inline Described described_in(const wire::ModDescription& mod) {
+[[nodiscard]] inline KnownTypes described_in(const wire::ModDescription& mod) {
     return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
 }
 
 /// Returns the key with this name; nullopt if no record type has it.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
-                                          Described more = {});
+                                          KnownTypes more = {});
 /// Returns the key that was probably meant by this name, as it is written in this scope: an item's key
 /// with "items." where a record's key could stand, too. Empty if none is similar.
-[[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, Described more = {});
+[[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, KnownTypes more = {});
 /// Returns the names of all keys, in the order of the tables.
-[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, Described more = {});
+[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, KnownTypes more = {});
 
 /// Returns the words that a key can have as value if they are a closed set (type, event, dir,
 /// severity, ...); otherwise an empty list.
-[[nodiscard]] std::vector<std::string_view> words_of(const Key& key, Described more = {});
+[[nodiscard]] std::vector<std::string_view> words_of(const Key& key, KnownTypes more = {});
 /// Returns the names of all item types.
-[[nodiscard]] std::vector<std::string_view> item_type_words(Described more = {});
+[[nodiscard]] std::vector<std::string_view> item_type_words(KnownTypes more = {});
 /// Returns the word of `words` that is most similar to `word`; empty if none is similar.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> words);
@@ -195,10 +195,10 @@ bool visit_field_names(std::string_view path, const record::MessageRecord& recor
                        ValueVisitor& visitor);
 
 /// Returns all names that a dotted path below a message's `fields` can contain.
-[[nodiscard]] std::vector<std::string_view> message_field_words(Described more);
-void add_message_keys(std::vector<std::string>& names, Described more);
+[[nodiscard]] std::vector<std::string_view> message_field_words(KnownTypes more);
+void add_message_keys(std::vector<std::string>& names, KnownTypes more);
 /// Returns all names that the values of a message field can have.
 [[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field,
-                                                                Described more);
+                                                                KnownTypes more);
 
 } // namespace tw::filter

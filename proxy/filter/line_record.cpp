@@ -145,8 +145,8 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// Removes a text, its closing quote and the text `behind` from the start of `rest`. Returns the text;
-/// nullopt if it has escapes.
+/// Removes a text, its closing quote and then `behind` from the start of `rest`. Returns the removed
+/// text; nullopt if the text has escapes.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {
@@ -238,7 +238,7 @@ class LineRecord {
 };
 
 /// Nothing is known of a line that cannot be read, so it matches no filter, not even a negated one.
-bool fulfils(const FilterProgram& program, JsonLine& line, Observer* observer) {
+bool fulfils(const FilterProgram& program, JsonLine& line, ValueObserver* observer) {
     return line.is_readable() &&
            Evaluation{program, LineRecord{line}, observer}.evaluate(program.root, nullptr);
 }
@@ -277,7 +277,7 @@ bool matches_line(const Filter& filter, std::string_view line) {
     return fulfils(filter.program(), json, nullptr);
 }
 
-bool matches_line(const Filter& filter, std::string_view line, Observer& observer) {
+bool matches_line(const Filter& filter, std::string_view line, ValueObserver& observer) {
     JsonLine json{line};
     return fulfils(filter.program(), json, &observer);
 }
@@ -299,7 +299,7 @@ tl::expected<RowFilter, FilterError> RowFilter::parse(std::string_view text,
     return RowFilter{*std::move(program)};
 }
 
-bool RowFilter::names(std::string_view key) const {
+bool RowFilter::uses_key(std::string_view key) const {
     return std::ranges::any_of(program_.comparisons, [key](const Comparison& comparison) {
         return comparison.key.name == key;
     });

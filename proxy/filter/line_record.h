@@ -50,7 +50,8 @@ struct LineHead {
 /// not match.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
 /// Like the function above; also passes the values that comparisons received to the observer.
-[[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
+[[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
+                                ValueObserver& observer);
 
 /// Matches many lines against a filter.
 class LineFilter {
@@ -75,7 +76,7 @@ class RowFilter {
     parse(std::string_view text, const FilterOptions& options = {});
 
     /// Whether the condition names this key.
-    [[nodiscard]] bool names(std::string_view key) const;
+    [[nodiscard]] bool uses_key(std::string_view key) const;
 
     /// Returns false if no item of the line can match; true if one may.
     [[nodiscard]] bool may_match(std::string_view line) const {

@@ -143,7 +143,7 @@ std::string_view FilterScanner::peek_word() {
     return text_.substr(begin, end - begin);
 }
 
-std::string_view FilterScanner::word() {
+std::string_view FilterScanner::read_word() {
     const std::string_view word = peek_word();
     at_ += word.size();
     return word;
@@ -197,7 +197,7 @@ FilterScanner::ScannedLiteral FilterScanner::read_quoted(char quote) {
     return {.literal = std::move(literal)};
 }
 
-FilterScanner::ScannedLiteral FilterScanner::literal() {
+FilterScanner::ScannedLiteral FilterScanner::read_literal() {
     if (next_is('"') || next_is('\'')) {
         return read_quoted(text_[at_]);
     }

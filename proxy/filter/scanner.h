@@ -90,7 +90,7 @@ class FilterScanner {
     [[nodiscard]] bool at_end() { return offset() == text_.size(); }
 
     /// Reads a key, a keyword or a type name: letters, digits, '_' and '.'. Empty if none comes next.
-    std::string_view word();
+    std::string_view read_word();
     [[nodiscard]] std::string_view peek_word();
     /// Skips this character if it comes next. Returns whether it did.
     bool skip(char character);
@@ -103,7 +103,7 @@ class FilterScanner {
     };
 
     /// Reads the right side of a comparison: a quoted string, or a word without quotes.
-    ScannedLiteral literal();
+    ScannedLiteral read_literal();
     /// Returns the next token, shortened and in printable characters, for error messages.
     [[nodiscard]] std::string describe_next();
 

@@ -142,9 +142,9 @@ void Playback::learn_players(const snapshot::SnapshotView& items) {
         if (item.data.size() >= kName + entry.name.size()) {
             entry.team = item.data[kTeam];
             std::ranges::copy(item.data.subspan(kName, entry.name.size()), entry.name.begin());
-            roster_.put(item.key.id, entry);
+            roster_.set_player(item.key.id, entry);
             if (item.data.front() != 0) {
-                roster_.put_own(item.key.id);
+                roster_.set_own(item.key.id);
             }
         }
     }
@@ -279,7 +279,7 @@ void Inspector::release(OpenSession& watched) const {
 }
 
 void Inspector::free_memory(record::Timestamp time) {
-    maps_->shed();
+    maps_->free_unused_maps();
     std::vector<OpenSession*> longest_silent;
     for (auto& [unused, watched] : sessions_) {
         watched.session->trim();

@@ -73,7 +73,7 @@ class MapSource {
     [[nodiscard]] virtual FoundMap find_kept(const MapAnnouncement& /*announcement*/) { return {}; }
 
     /// Frees maps that no session uses, because memory is short.
-    virtual void shed() {}
+    virtual void free_unused_maps() {}
 
     /// Returns true if no session of this server has reported this finding for this map yet, and marks
     /// it as reported. Once kMaxReported findings are marked, always returns true. Thread-safe.

@@ -13,10 +13,10 @@ void update_roster(const wire::MessageHead& head, record::Roster& roster) {
     switch (head.spec->id) {
     case wire::MessageId::sv_client_info:
         if (const auto player = wire::decode_client_info(head.body)) {
-            roster.join({.client_id = player->client_id,
-                         .own = player->local != 0,
-                         .team = player->team,
-                         .name = player->name});
+            roster.add_player({.client_id = player->client_id,
+                               .own = player->local != 0,
+                               .team = player->team,
+                               .name = player->name});
         }
         break;
     case wire::MessageId::sv_team:
@@ -26,7 +26,7 @@ void update_roster(const wire::MessageHead& head, record::Roster& roster) {
         break;
     case wire::MessageId::sv_client_drop:
         if (const auto drop = wire::decode_client_drop(head.body)) {
-            roster.leave(drop->client_id);
+            roster.remove_player(drop->client_id);
         }
         break;
     default:

@@ -18,7 +18,7 @@ snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& 
     views_.push_back(world::read_seven_view(record.head.session, record.client_version.value_or(0),
                                             record.items, record.roster));
     const auto own = views_.front().own;
-    seven_as_six_.tell(views_);
+    seven_as_six_.translate(views_);
     items_.clear();
     const snapshot::SnapshotView& told = views_.front().items;
     for (std::size_t i = 0; i < told.size(); ++i) {

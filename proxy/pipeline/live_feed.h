@@ -120,21 +120,21 @@ class LiveFeed final : public record::RecordSink {
 
 /// Passes on all session events except snapshots, which it passes on only while a viewer of the
 /// page looks at the world.
-class InputsWhileViewed final : public world::InputSink {
+class InputsWhileViewed final : public world::WorldInputSink {
   public:
     /// Both must outlive it.
-    InputsWhileViewed(const web::ViewerInterest& interest, world::InputSink& to)
+    InputsWhileViewed(const web::ViewerInterest& interest, world::WorldInputSink& to)
         : interest_{&interest}, to_{&to} {}
 
-    void on_input(const world::Input& input) override {
-        if (input.kind != world::Input::Kind::snapshot || interest_->wants_world()) {
+    void on_input(const world::WorldInput& input) override {
+        if (input.kind != world::WorldInput::Kind::snapshot || interest_->wants_world()) {
             to_->on_input(input);
         }
     }
 
   private:
     const web::ViewerInterest* interest_;
-    world::InputSink* to_;
+    world::WorldInputSink* to_;
 };
 
 /// Collects merged worlds for the viewers of the page; does nothing while there are none. Only the

@@ -128,7 +128,7 @@ std::shared_ptr<const map::Physics> MapFolders::loaded_physics(const map::Sha256
     return find_physics(sha256);
 }
 
-void MapFolders::shed() {
+void MapFolders::free_unused_maps() {
     const std::lock_guard lock{mutex_};
     std::vector<const map::Physics*> unused;
     for (const auto& known : kept_) {

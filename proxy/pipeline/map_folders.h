@@ -43,7 +43,7 @@ class MapFolders final : public inspect::MapSource {
                                          std::vector<std::byte> bytes) override;
     [[nodiscard]] inspect::FoundMap
     find_kept(const inspect::MapAnnouncement& announcement) override;
-    void shed() override;
+    void free_unused_maps() override;
 
     /// The loaded map with this checksum; null if it is not loaded.
     [[nodiscard]] std::shared_ptr<const map::Physics> loaded_physics(const map::Sha256& sha256);

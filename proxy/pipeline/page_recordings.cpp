@@ -364,7 +364,7 @@ class Line final : public sink::Output {
     std::string text;
 };
 
-json::object keys_json(filter::KeyScope scope, filter::Described described) {
+json::object keys_json(filter::KeyScope scope, filter::KnownTypes described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
         const auto key = filter::find_key(scope, name, described);
@@ -396,7 +396,7 @@ tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::strin
 }
 
 std::string filter_keys_json(const wire::ModDescription& mod) {
-    const filter::Described own = filter::described_in(mod);
+    const filter::KnownTypes own = filter::described_in(mod);
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
     const auto types = filter::item_type_words(own);

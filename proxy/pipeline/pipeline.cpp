@@ -54,7 +54,7 @@ void WrittenRecords::write_summary(const record::SummaryRecord& summary) {
     }
 }
 
-Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::InputSink* worlds,
+Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
                    inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
                    std::size_t index)
     : written_{config, outputs}, inspector_{config.inspection(observers_), maps, sinks_,

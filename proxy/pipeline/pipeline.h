@@ -99,7 +99,7 @@ class Pipeline {
   public:
     /// `config` and what `outputs` points to must outlive it. `worlds`: the sink of inputs for
     /// merged worlds; null: none. `index`: the number of the worker among those of the run.
-    Pipeline(const Config& config, const Outputs& outputs, world::InputSink* worlds,
+    Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
              inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
              std::size_t index = 0);
 
@@ -133,7 +133,7 @@ class Pipeline {
     Fanout sinks_;                          ///< all sinks of records, in this order
     WrittenRecords written_;
     WithoutSnapshots without_snapshots_{written_};
-    std::optional<world::Feed> world_feed_;
+    std::optional<world::WorldFeed> world_feed_;
     std::optional<sink::ConsoleSink> console_;
     std::optional<web::LiveSink> live_;
     std::optional<FindingContexts> contexts_;

@@ -14,7 +14,7 @@
 
 namespace tw::pipeline {
 
-using world::Input;
+using world::WorldInput;
 
 void WorldQueue::Batch::clear() {
     entries_.clear();
@@ -22,10 +22,10 @@ void WorldQueue::Batch::clear() {
     next_ = 0;
 }
 
-void WorldQueue::Batch::pass_next(world::InputSink& to) {
+void WorldQueue::Batch::pass_next(world::WorldInputSink& to) {
     const Entry& entry = entries_[next_];
     ++next_;
-    Input input = entry.input;
+    WorldInput input = entry.input;
     input.payload = std::as_bytes(std::span{ints_}.subspan(entry.begin)).first(entry.num_bytes);
     input.items = snapshot::SnapshotView::of_block(
         std::span{ints_}.subspan(entry.begin, 2 * entry.num_items + entry.num_ints),
@@ -34,12 +34,12 @@ void WorldQueue::Batch::pass_next(world::InputSink& to) {
     input.roster = entry.roster.get();
     if (entry.data) {
         input.server = entry.data->server;
-        input.map = input.kind == Input::Kind::map ? &entry.data->map : nullptr;
+        input.map = input.kind == WorldInput::Kind::map ? &entry.data->map : nullptr;
     }
     to.on_input(input);
 }
 
-void WorldQueue::share_copies(const Input& input, Batch::Entry& entry) {
+void WorldQueue::share_copies(const WorldInput& input, Batch::Entry& entry) {
     SharedCopies& copies = copies_[input.session];
     if (copies.source != input.world) {
         copies.source = input.world;
@@ -55,18 +55,18 @@ void WorldQueue::share_copies(const Input& input, Batch::Entry& entry) {
     entry.roster = copies.roster;
 }
 
-void WorldQueue::on_input(const Input& input) {
+void WorldQueue::on_input(const WorldInput& input) {
     Batch::Entry entry{.input = input};
-    if (input.kind == Input::Kind::snapshot) {
+    if (input.kind == WorldInput::Kind::snapshot) {
         share_copies(input, entry);
         entry.num_items = input.items.size();
         entry.num_ints = input.items.data().size();
-    } else if (input.kind == Input::Kind::message) {
+    } else if (input.kind == WorldInput::Kind::message) {
         entry.num_bytes = input.payload.size();
     } else {
         copies_.erase(input.session); // a later map may have the same address
     }
-    if (input.kind == Input::Kind::open || input.kind == Input::Kind::map) {
+    if (input.kind == WorldInput::Kind::open || input.kind == WorldInput::Kind::map) {
         auto data = std::make_shared<Batch::InputData>();
         data->server = input.server;
         if (input.map != nullptr) {
@@ -78,11 +78,11 @@ void WorldQueue::on_input(const Input& input) {
     }
     const std::lock_guard lock{mutex_};
     filling_.until_ = std::max(filling_.until_, input.time);
-    if (input.kind == Input::Kind::time_passed) {
+    if (input.kind == WorldInput::Kind::time_passed) {
         return;
     }
-    const bool snapshot = input.kind == Input::Kind::snapshot;
-    const bool message = input.kind == Input::Kind::message;
+    const bool snapshot = input.kind == WorldInput::Kind::snapshot;
+    const bool message = input.kind == WorldInput::Kind::message;
     const std::size_t ints =
         message ? (entry.num_bytes + sizeof(std::int32_t) - 1) / sizeof(std::int32_t)
                 : input.items.block_ints();
@@ -127,7 +127,7 @@ constexpr std::chrono::milliseconds kRoundPause{20};
 constexpr std::chrono::milliseconds kPagePause{5};
 /// How long to wait for late views if only the page shows worlds: shorter, as a tee may be missing
 /// briefly.
-constexpr world::Patience kPagePatience{.least = 0, .most = 2};
+constexpr world::WaitTicks kPageWaitTicks{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval of emptying queues while the page has no viewers.
 constexpr std::chrono::milliseconds kIdleInterval{1000};
@@ -137,8 +137,8 @@ constexpr std::chrono::milliseconds kIdleInterval{1000};
 WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     : written_{config, config.makes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
-              config.makes_worlds() ? world::Patience{} : kPagePatience,
-              world::Merger::share_of(config.memory_bytes)} {
+              config.makes_worlds() ? world::WaitTicks{} : kPageWaitTicks,
+              world::WorldMerger::share_of(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
         sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
     }
@@ -150,7 +150,7 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     if (config.makes_worlds() && config.demos) {
         sinks_.add(demos_.emplace(*config.demos, *outputs.files));
         if (config.demos->messages) {
-            merger_.tell_messages_to(*demos_);
+            merger_.send_messages_to(*demos_);
         }
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
@@ -162,9 +162,9 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     thread_ = std::thread{[this] { run(); }};
 }
 
-world::InputSink& WorldRun::input(unsigned worker) {
+world::WorldInputSink& WorldRun::input(unsigned worker) {
     Source& source = *sources_[worker];
-    return source.watched ? static_cast<world::InputSink&>(*source.watched) : *source.queue;
+    return source.watched ? static_cast<world::WorldInputSink&>(*source.watched) : *source.queue;
 }
 
 WorldRun::~WorldRun() {
@@ -185,9 +185,9 @@ bool WorldRun::fetch_inputs() {
     return any;
 }
 
-void WorldRun::Inputs::on_input(const world::Input& input) {
+void WorldRun::Inputs::on_input(const world::WorldInput& input) {
     run_->merger_.on_input(input);
-    if (input.kind == world::Input::Kind::close) {
+    if (input.kind == world::WorldInput::Kind::close) {
         run_->written_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});
     }

@@ -21,7 +21,7 @@ namespace tw::pipeline {
 
 /// A bounded queue of session events from a decoding worker to the thread that makes worlds. Events
 /// that do not fit are dropped and counted; neither side waits.
-class WorldQueue final : public world::InputSink {
+class WorldQueue final : public world::WorldInputSink {
   public:
     /// Half a second of 64 players with snapshots of 32 KiB each.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
@@ -39,7 +39,7 @@ class WorldQueue final : public world::InputSink {
         [[nodiscard]] record::Timestamp time() const { return entries_[next_].input.time; }
 
         /// Passes on the next input. Precondition: not empty().
-        void pass_next(world::InputSink& to);
+        void pass_next(world::WorldInputSink& to);
 
       private:
         friend class WorldQueue;
@@ -52,7 +52,7 @@ class WorldQueue final : public world::InputSink {
         };
 
         struct Entry {
-            world::Input input;
+            world::WorldInput input;
             std::size_t begin = 0; ///< start of the items' block or message bytes in ints_
             std::size_t num_items = 0;
             std::size_t num_ints = 0;
@@ -73,7 +73,7 @@ class WorldQueue final : public world::InputSink {
         record::Timestamp until_ = 0;
     };
 
-    void on_input(const world::Input& input) override;
+    void on_input(const world::WorldInput& input) override;
 
     /// Sets whether the worker is idle. The next input of an idle worker has the current time, so
     /// the other workers' inputs need not wait for it.
@@ -97,7 +97,7 @@ class WorldQueue final : public world::InputSink {
         std::shared_ptr<const record::Roster> roster{};
     };
 
-    void share_copies(const world::Input& input, Batch::Entry& entry);
+    void share_copies(const world::WorldInput& input, Batch::Entry& entry);
 
     mutable std::mutex mutex_;
     Batch filling_;
@@ -121,7 +121,7 @@ class WorldRun {
     WorldRun& operator=(WorldRun&&) = delete;
 
     /// The sink for a worker's decoded data.
-    [[nodiscard]] world::InputSink& input(unsigned worker);
+    [[nodiscard]] world::WorldInputSink& input(unsigned worker);
 
     /// The queue that input() of this worker fills.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
@@ -145,11 +145,11 @@ class WorldRun {
 
     /// Passes inputs to the merger. Also reports ended sessions to the finding limit, because world
     /// records do not contain those ends.
-    class Inputs final : public world::InputSink {
+    class Inputs final : public world::WorldInputSink {
       public:
         explicit Inputs(WorldRun& run) : run_{&run} {}
 
-        void on_input(const world::Input& input) override;
+        void on_input(const world::WorldInput& input) override;
 
       private:
         WorldRun* run_;
@@ -169,7 +169,7 @@ class WorldRun {
     /// Wakes the thread when a viewer appears; null unless only the page shows worlds.
     web::ViewerInterest* page_interest_ = nullptr;
     Fanout sinks_;
-    world::Merger merger_;
+    world::WorldMerger merger_;
     Inputs inputs_{*this}; ///< passes the inputs of all workers to merger_
     std::vector<std::unique_ptr<Source>> sources_;
     std::atomic<bool> ending_{false};

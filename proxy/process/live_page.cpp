@@ -103,8 +103,9 @@ void ImpairmentControl::write_record(const relay::Impairment& impairment, bool a
     line.flush();
 }
 
-std::optional<std::array<record::FateStats, 2>> impaired_totals(const relay::Counters& counters) {
-    std::array<record::FateStats, 2> totals;
+std::optional<std::array<record::ImpairmentStats, 2>>
+impaired_totals(const relay::Counters& counters) {
+    std::array<record::ImpairmentStats, 2> totals;
     std::uint64_t datagrams = 0;
     for (std::size_t i = 0; i < totals.size(); ++i) {
         const auto& fates = counters.fates[i];

@@ -69,7 +69,7 @@ class ImpairmentControl {
 };
 
 /// The relay's totals of impaired datagrams; nullopt if no datagram was impaired.
-[[nodiscard]] std::optional<std::array<record::FateStats, 2>>
+[[nodiscard]] std::optional<std::array<record::ImpairmentStats, 2>>
 impaired_totals(const relay::Counters& counters);
 
 /// Detects hanging relay threads from the relay's counters.

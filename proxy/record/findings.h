@@ -118,7 +118,7 @@ struct FindingInfo {
 [[nodiscard]] const FindingInfo& finding_info(FindingId id);
 [[nodiscard]] std::optional<FindingId> find_finding(std::string_view name);
 [[nodiscard]] std::string_view severity_name(Severity severity);
-/// How people are shown the `name` of a finding with this id: empty if it only repeats the id.
+/// Returns the finding's `name` as people are shown it: empty if the name only repeats the id.
 [[nodiscard]] std::string_view shown_name(std::string_view id, std::string_view name);
 [[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
 

@@ -5,8 +5,8 @@
 /// Checks for the lines of a recording, whatever the type of their record.
 namespace tw::record {
 
-/// The limit of nested lists and objects, several times that of any record. An empty list or object may
-/// be nested this deep, others one less.
+/// The greatest nesting of lists and objects, several times that of any record. A list or object with
+/// elements may be nested one level less.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
 /// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, nested

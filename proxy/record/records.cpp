@@ -90,12 +90,12 @@ std::optional<WorldPlace> World::place(const snapshot::ObjectSpec& object,
     return describe(physics_->locate(position->x, position->y), position->x, position->y);
 }
 
-Misplaced World::misplaced(int x, int y) const {
+PositionFault World::check_position(int x, int y) const {
     const map::WorldPos centre{x, y};
     if (physics_->beyond_border(centre)) {
-        return Misplaced::outside_map;
+        return PositionFault::outside_map;
     }
-    return physics_->tee_in_solid(centre) ? Misplaced::inside_solid : Misplaced::no;
+    return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::no;
 }
 
 WorldPlace World::misplaced_at(int x, int y) const {

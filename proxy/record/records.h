@@ -64,7 +64,7 @@ struct WorldPlace {
 };
 
 /// Whether the position of a character is impossible, and for which reason.
-enum class Misplaced : std::uint8_t { no, inside_solid, outside_map };
+enum class PositionFault : std::uint8_t { no, inside_solid, outside_map };
 
 /// The map of a session. Finds the tiles at the positions in snapshots.
 class World {
@@ -75,7 +75,7 @@ class World {
     [[nodiscard]] std::optional<WorldPlace> place(const snapshot::ObjectSpec& object,
                                                   std::span<const std::int32_t> data) const;
     /// Returns whether the position is impossible as the centre of a character, and why.
-    [[nodiscard]] Misplaced misplaced(int x, int y) const;
+    [[nodiscard]] PositionFault check_position(int x, int y) const;
     /// Returns the tiles at a misplaced character. If the character is inside a wall, that is the wall
     /// tile that it touches, which need not be the tile at its centre.
     [[nodiscard]] WorldPlace misplaced_at(int x, int y) const;
@@ -110,7 +110,7 @@ class TypeNames {
     static constexpr std::size_t kMaxTypes = 512;
 
     /// Reads the descriptor items of a snapshot. `learned`: a snapshot that was already read; descriptors
-    /// equal to its ones are skipped.
+    /// that are equal there are skipped.
     void learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned = {});
 
     /// Starts a new connection with this dialect.
@@ -370,8 +370,9 @@ struct SummaryRecord {
     RecordHead head{};
     const SessionStats* stats = nullptr;
     std::uint32_t sessions = 0; ///< number of sessions; only set in the summary of the run
-    std::optional<std::array<FateStats, 2>> impaired{}; ///< set if the run simulated an impairment
-    std::optional<WorldStats> worlds{};                 ///< set if the run merged views into worlds
+    std::optional<std::array<ImpairmentStats, 2>>
+        impaired{};                     ///< set if the run simulated an impairment
+    std::optional<WorldStats> worlds{}; ///< set if the run merged views into worlds
 };
 
 /// The simulated impairment in one direction.

@@ -23,7 +23,7 @@ constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlank
 
 } // namespace
 
-void Roster::join(const Player& player) {
+void Roster::add_player(const Player& player) {
     if (!is_client(player.client_id)) {
         return;
     }
@@ -34,7 +34,7 @@ void Roster::join(const Player& player) {
     snapshot::encode_int_string(
         map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);
-    put(client, entry);
+    set_player(client, entry);
     if (player.own) {
         own_ = client;
     }
@@ -46,13 +46,13 @@ void Roster::change_team(std::int32_t client_id, std::int32_t team) {
     }
 }
 
-void Roster::leave(std::int32_t client_id) {
+void Roster::remove_player(std::int32_t client_id) {
     if (is_client(client_id) && static_cast<std::size_t>(client_id) < players_.size()) {
         players_[static_cast<std::size_t>(client_id)].reset();
     }
 }
 
-void Roster::put(std::uint16_t client, const Entry& entry) {
+void Roster::set_player(std::uint16_t client, const Entry& entry) {
     if (client >= kMaxPlayers) {
         return;
     }

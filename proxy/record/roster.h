@@ -63,18 +63,18 @@ class Roster {
     };
 
     /// Adds a player who joined or was announced again. Like clients, ignores an invalid client id.
-    void join(const Player& player);
+    void add_player(const Player& player);
     void change_team(std::int32_t client_id, std::int32_t team);
-    void leave(std::int32_t client_id);
+    void remove_player(std::int32_t client_id);
 
     /// Removes all players. After a map change, the server announces them again.
     void clear() { *this = {}; }
 
     /// Sets a player from another source than a message, for example from a checkpoint. Ignores an
     /// invalid client id.
-    void put(std::uint16_t client, const Entry& entry);
+    void set_player(std::uint16_t client, const Entry& entry);
 
-    void put_own(std::uint16_t client) { own_ = client; }
+    void set_own(std::uint16_t client) { own_ = client; }
 
     /// Returns the player with this client id; null if unknown.
     [[nodiscard]] const Entry* find(std::uint16_t client) const;

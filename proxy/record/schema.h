@@ -501,7 +501,8 @@ inline constexpr auto kSnapshotTotalsSchema =
     schema(TotalsRow<SnapshotCounters, std::uint64_t, CounterRow>{},
            TotalsRow<SnapshotSpreads, Spread, SpreadRow>{});
 
-inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t, CounterRow>{});
+inline constexpr auto kFateSchema =
+    schema(TotalsRow<ImpairmentCounters, std::uint64_t, CounterRow>{});
 
 inline constexpr auto kWorldTotalsSchema =
     schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
@@ -509,10 +510,10 @@ inline constexpr auto kWorldTotalsSchema =
 /// The keys of a summary's `impaired`, if the run simulated an impairment.
 inline constexpr auto kImpairedSchema =
     schema(object(
-               "c2s", [](const std::array<FateStats, 2>& r) { return r.data(); },
+               "c2s", [](const std::array<ImpairmentStats, 2>& r) { return r.data(); },
                "From client to server.", kFateSchema),
            object(
-               "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; },
+               "s2c", [](const std::array<ImpairmentStats, 2>& r) { return &r[1]; },
                "From server to client.", kFateSchema));
 
 /// The keys of `SummaryRecord::stats`.

@@ -103,8 +103,8 @@ void Ledger::charge(wire::Direction direction, ByteGroup group, BytePart part,
     }
 }
 
-void Ledger::take_back(wire::Direction direction, ByteGroup group, BytePart part,
-                       std::string_view name, const ByteCount& what) {
+void Ledger::subtract(wire::Direction direction, ByteGroup group, BytePart part,
+                      std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
         row({direction, group, part, name}).subtract(what);
     }

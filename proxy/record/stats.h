@@ -244,7 +244,7 @@ struct SessionCounters {
 
 /// What the simulated impairment did to the datagrams of one direction.
 template <typename Cell>
-struct FateCounters {
+struct ImpairmentCounters {
     Cell datagrams = counter<Cell>("datagrams", Topic::live, "Datagrams that arrived while the line was impaired.");
     Cell lost = counter<Cell>("lost", Topic::live, "Datagrams lost on purpose.");
     Cell rate_dropped = counter<Cell>("rate_dropped", Topic::live, "Datagrams dropped because too much was queued ahead of them.");
@@ -268,7 +268,7 @@ struct WorldCounters {
 // clang-format on
 
 using WorldStats = WorldCounters<std::uint64_t>;
-using FateStats = FateCounters<std::uint64_t>;
+using ImpairmentStats = ImpairmentCounters<std::uint64_t>;
 
 /// Totals of one direction.
 struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Spread> {
@@ -388,8 +388,8 @@ class Ledger {
                 const ByteCount& what);
     /// Subtracts bytes from a row because they turned out to belong to another one.
     /// Precondition: the bytes were added to this row before.
-    void take_back(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
-                   const ByteCount& what);
+    void subtract(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
+                  const ByteCount& what);
     /// Adds another ledger to this one.
     void merge(const Ledger& other);
 

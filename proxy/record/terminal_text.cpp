@@ -92,7 +92,7 @@ void append_terminal_json(std::string_view json, std::string& out) {
     }
 }
 
-std::string for_count(std::uint64_t count, std::string_view text) {
+std::string choose_plural(std::uint64_t count, std::string_view text) {
     std::string out;
     for (;;) {
         const std::size_t open = text.find('[');
@@ -110,7 +110,7 @@ std::string for_count(std::uint64_t count, std::string_view text) {
 }
 
 std::string counted(std::uint64_t count, std::string_view noun) {
-    return std::to_string(count) + ' ' + for_count(count, noun);
+    return std::to_string(count) + ' ' + choose_plural(count, noun);
 }
 
 } // namespace tw::record

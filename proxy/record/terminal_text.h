@@ -41,7 +41,7 @@ void append_terminal_json(std::string_view json, std::string& out);
 
 /// Returns the text for this count. Of "[one|many]", the first form is kept for 1 and the second one for
 /// other counts; "[s]" is left out for 1 and becomes "s" for other counts.
-[[nodiscard]] std::string for_count(std::uint64_t count, std::string_view text);
+[[nodiscard]] std::string choose_plural(std::uint64_t count, std::string_view text);
 
 /// Returns the count and the noun in the form for it: "1 file" or "2 files" for "file[s]".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);

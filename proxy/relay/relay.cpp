@@ -103,7 +103,8 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
     }
     check_not_own(*added);
     added->sets = check_listeners(listening, added->listen);
-    // Distributes whole sets, so that after a change of the thread count each thread gets some.
+    // Each thread gets whole sets of listening sockets. A set has one socket for each address. After a
+    // takeover, the number of sets can differ from the number of threads.
     auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options.threads);
     for (std::size_t i = 0; i < listening.size(); ++i) {
         const std::size_t set = i / added->listen.size();

@@ -97,7 +97,7 @@ bool SessionMaker::watch_socket(Session& session) const noexcept {
 
 namespace {
 
-/// Whether a relay can have handed over such a session.
+/// Whether the state is one that a correct relay can hand over.
 bool is_possible(const SessionState& state) {
     const bool is_announced = state.id != 0;
     const bool may_be_told = state.standing >= Standing::verified;

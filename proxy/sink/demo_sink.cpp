@@ -277,7 +277,7 @@ std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) 
     for (const LossSentence& row : rows) {
         if (row.count != 0) {
             sentences.push_back(
-                fmt::format(fmt::runtime(record::for_count(row.count, row.sentence)), row.count,
+                fmt::format(fmt::runtime(record::choose_plural(row.count, row.sentence)), row.count,
                             record::counted(row.ticks, "tick[s]")));
         }
     }

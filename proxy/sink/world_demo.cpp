@@ -111,7 +111,7 @@ std::uint64_t DemoPlayers::renumber(const record::SnapshotRecord& world) {
     if (world.roster != nullptr) {
         world.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (const auto id = id_of(client)) {
-                roster_.put(*id, entry);
+                roster_.set_player(*id, entry);
             }
         });
     }

@@ -61,7 +61,7 @@ bool DifferenceLog::is_per_viewer_field(const FieldHistory& field) {
     return field.lasting || (field.differed >= kOftenShort && field.agreed == 0);
 }
 
-DifferenceLog::FieldHistory& DifferenceLog::field_of(const OpenDifference& open) {
+DifferenceLog::FieldHistory& DifferenceLog::history_of(const OpenDifference& open) {
     return fields_[{open.first.object, open.first.field->offset}];
 }
 
@@ -80,7 +80,7 @@ void DifferenceLog::report(OpenDifference& open) {
 
 /// Differences in per-viewer fields are remembered twice as long as agreed items. Otherwise the items
 /// would count as agreed when the views differ again.
-bool DifferenceLog::is_over(const OpenDifference& open, Tick tick) {
+bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
                ? silence > kOver
@@ -92,7 +92,7 @@ DifferenceLog::OpenDifference* DifferenceLog::find_open(Key key, Tick tick) {
     if (known == open_.end()) {
         return nullptr;
     }
-    if (is_over(known->second, tick)) {
+    if (has_ended(known->second, tick)) {
         open_.erase(known);
         return nullptr;
     }
@@ -102,12 +102,12 @@ DifferenceLog::OpenDifference* DifferenceLog::find_open(Key key, Tick tick) {
 bool DifferenceLog::make_room(Tick tick) {
     if (open_.size() >= kMaxOpen && full_ != tick) {
         full_ = tick;
-        std::erase_if(open_, [&](const auto& each) { return is_over(each.second, tick); });
+        std::erase_if(open_, [&](const auto& each) { return has_ended(each.second, tick); });
     }
     return open_.size() < kMaxOpen;
 }
 
-void DifferenceLog::track(const Difference& difference, Tick tick) {
+void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     const Key key{difference.key.packed(), difference.field->offset};
     const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
     OpenDifference* const known = find_open(key, tick);
@@ -136,7 +136,7 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
                                     const CommonItems& common) {
     for (auto& [key, open] : open_) {
         if (open.last == shown.tick) {
-            if (FieldHistory& field = field_of(open);
+            if (FieldHistory& field = history_of(open);
                 open.state != State::reported &&
                 (field.differed == 0 || field.last != shown.tick)) {
                 field.type = open.first.key.type;
@@ -195,12 +195,12 @@ void DifferenceLog::note_agreed_items(const record::SnapshotRecord& shown,
     std::swap(steady_, noting_);
 }
 
-void DifferenceLog::classify(Tick tick, bool is_last) {
+void DifferenceLog::classify_pending(Tick tick, bool is_last) {
     for (auto& [key, open] : open_) {
         if (open.state != State::pending) {
             continue;
         }
-        FieldHistory& field = field_of(open);
+        FieldHistory& field = history_of(open);
         field.lasting = field.lasting || (open.times >= kOften && open.agreed < kSteady &&
                                           WideInt{open.last} - open.since >= kOftenTicks);
         if (is_per_viewer_field(field)) {
@@ -226,7 +226,7 @@ DifferenceLog::examine(const record::WorldRecord& world, std::span<const View> v
     if (views.size() > 1 && (is_due || !open_.empty() || !differences.empty())) {
         untracked_.clear();
         for (const Difference& difference : differences) {
-            track(difference, world.tick);
+            track_difference(difference, world.tick);
         }
         const CommonItems common{*world.shown.sightings, views};
         count_agreement(world.shown, common);
@@ -234,13 +234,13 @@ DifferenceLog::examine(const record::WorldRecord& world, std::span<const View> v
             note_agreed_items(world.shown, common);
         }
     }
-    classify(world.tick, false);
+    classify_pending(world.tick, false);
     return told_;
 }
 
 std::span<const DifferenceLog::Report> DifferenceLog::finish() {
     told_.clear();
-    classify(0, true);
+    classify_pending(0, true);
     return told_;
 }
 

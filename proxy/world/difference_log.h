@@ -144,19 +144,19 @@ class DifferenceLog {
         SeenMasks masks_; ///< for each version class, the sessions of its views
     };
 
-    [[nodiscard]] static bool is_over(const OpenDifference& open, snapshot::Tick tick);
+    [[nodiscard]] static bool has_ended(const OpenDifference& open, snapshot::Tick tick);
     [[nodiscard]] OpenDifference* find_open(Key key, snapshot::Tick tick);
     [[nodiscard]] bool make_room(snapshot::Tick tick);
     /// Tracks a difference. Differences on the same item and field between several pairs of sessions
     /// count once.
-    void track(const Difference& difference, snapshot::Tick tick);
-    [[nodiscard]] FieldHistory& field_of(const OpenDifference& open);
+    void track_difference(const Difference& difference, snapshot::Tick tick);
+    [[nodiscard]] FieldHistory& history_of(const OpenDifference& open);
     [[nodiscard]] bool differs_now(Key key, snapshot::Tick tick) const;
     /// Counts the worlds in which views agree on items on which they differed before.
     void count_agreement(const record::SnapshotRecord& shown, const CommonItems& common);
     void note_agreed_items(const record::SnapshotRecord& shown, const CommonItems& common);
     /// Classifies the pending differences that are old enough; with `is_last`, all of them.
-    void classify(snapshot::Tick tick, bool is_last);
+    void classify_pending(snapshot::Tick tick, bool is_last);
     [[nodiscard]] bool agreed_before(std::uint32_t key, snapshot::Tick tick) const;
     [[nodiscard]] static bool is_per_viewer_field(const FieldHistory& field);
     void report(OpenDifference& open);

@@ -108,7 +108,7 @@ class ItemMerge {
     /// Whether two items differ only in ints whose differences are ignored.
     [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
 
-    /// Merges two items that are not the same; returns what merge() does.
+    /// Merges two items with different ints. Returns the same as merge().
     [[nodiscard]] bool merge_different(ItemRef first, ItemRef other);
 
     /// Decides whether one of two items replaces the other as a whole. Returns true if it does; then

@@ -54,7 +54,7 @@ class DraggerBeams {
 /// snapshot::MergeSpec) says which view an item or field is taken from.
 class ViewMerge {
   public:
-    /// Merges the views of a tick. `views`: sorted by says_more(). `differences`: receives
+    /// Merges the views of a tick. `views`: sorted by has_more_information(). `differences`: receives
     /// contradictions between views; may be null. The result is valid until the next call.
     void merge(std::span<const View> views, const record::TypeNames& types, DraggerBeams& beams,
                std::vector<Difference>* differences);

@@ -19,7 +19,7 @@ bool OpenWorld::has(std::uint32_t session) const {
         stored_, [session](const StoredView& each) { return each.view.session == session; });
 }
 
-bool OpenWorld::add_view(const Input& input, std::shared_ptr<const record::Roster> roster) {
+bool OpenWorld::add_view(const WorldInput& input, std::shared_ptr<const record::Roster> roster) {
     if (has(input.session)) {
         return false;
     }
@@ -48,10 +48,10 @@ void OpenWorld::read(std::vector<View>& views) const {
             std::span{ints_}.subspan(each.begin, 2 * each.num_items + each.num_ints),
             each.num_items, each.num_ints);
     }
-    std::ranges::sort(views, says_more);
+    std::ranges::sort(views, has_more_information);
 }
 
-std::unique_ptr<OpenWorld> OpenWorlds::begin(snapshot::Tick tick, record::Timestamp time) {
+std::unique_ptr<OpenWorld> OpenWorldPool::take_empty(snapshot::Tick tick, record::Timestamp time) {
     if (spare_.empty()) {
         spare_.push_back(std::make_unique<OpenWorld>());
     }
@@ -61,7 +61,7 @@ std::unique_ptr<OpenWorld> OpenWorlds::begin(snapshot::Tick tick, record::Timest
     return world;
 }
 
-void OpenWorlds::give_back(std::unique_ptr<OpenWorld> world) {
+void OpenWorldPool::recycle(std::unique_ptr<OpenWorld> world) {
     if (spare_.size() < kMaxSpare && world->allocated_bytes() <= kMaxSpareRoom) {
         spare_.push_back(std::move(world));
     }

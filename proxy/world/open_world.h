@@ -18,7 +18,7 @@ namespace tw::world {
 
 /// An event of a session that matters for the worlds of its server. Pointers are valid during the
 /// call that passes the event.
-struct Input {
+struct WorldInput {
     enum class Kind : std::uint8_t {
         open, ///< the session begins, or its client reconnects; `server` is set
         map,  ///< the session's server announced a map; `map` is set
@@ -47,16 +47,16 @@ struct Input {
 };
 
 /// Receives inputs. An implementation must copy the data that it keeps.
-class InputSink {
+class WorldInputSink {
   public:
-    InputSink() = default;
-    InputSink(const InputSink&) = delete;
-    InputSink& operator=(const InputSink&) = delete;
-    InputSink(InputSink&&) = delete;
-    InputSink& operator=(InputSink&&) = delete;
-    virtual ~InputSink() = default;
+    WorldInputSink() = default;
+    WorldInputSink(const WorldInputSink&) = delete;
+    WorldInputSink& operator=(const WorldInputSink&) = delete;
+    WorldInputSink(WorldInputSink&&) = delete;
+    WorldInputSink& operator=(WorldInputSink&&) = delete;
+    virtual ~WorldInputSink() = default;
 
-    virtual void on_input(const Input& input) = 0;
+    virtual void on_input(const WorldInput& input) = 0;
 };
 
 /// The views (sessions' snapshots) of one tick, collected while views of further sessions may
@@ -68,7 +68,8 @@ class OpenWorld {
 
     /// Copies a view. `roster`: a copy of `input.roster`. Returns false if the session has a view
     /// in this tick already.
-    [[nodiscard]] bool add_view(const Input& input, std::shared_ptr<const record::Roster> roster);
+    [[nodiscard]] bool add_view(const WorldInput& input,
+                                std::shared_ptr<const record::Roster> roster);
 
     [[nodiscard]] snapshot::Tick tick() const { return tick_; }
 
@@ -91,7 +92,7 @@ class OpenWorld {
         return ints_.capacity() * sizeof(std::int32_t);
     }
 
-    /// Fills `views`, sorted by says_more(). The views are valid until the next non-const call.
+    /// Fills `views`, sorted by has_more_information(). The views are valid until the next non-const call.
     void read(std::vector<View>& views) const;
 
   private:
@@ -117,10 +118,11 @@ class OpenWorld {
 
 /// Keeps the memory of finished ticks for new ticks. One object serves all servers; the kept memory
 /// is limited.
-class OpenWorlds {
+class OpenWorldPool {
   public:
-    [[nodiscard]] std::unique_ptr<OpenWorld> begin(snapshot::Tick tick, record::Timestamp time);
-    void give_back(std::unique_ptr<OpenWorld> world);
+    [[nodiscard]] std::unique_ptr<OpenWorld> take_empty(snapshot::Tick tick,
+                                                        record::Timestamp time);
+    void recycle(std::unique_ptr<OpenWorld> world);
 
   private:
     static constexpr std::size_t kMaxSpare = 8;

@@ -12,8 +12,8 @@ namespace tw::world {
 
 namespace {
 
-/// A few views are late now and then, and a lost map change makes a few views stray. They are reported
-/// if they are more than 1 in kShare.
+/// Late and stray views are reported if they are more than 1 in kShare of all views. Fewer are normal:
+/// a few views are late now and then, and a lost map change makes a few views stray.
 constexpr std::uint64_t kShare = 100;
 /// Fewer stray views than this are never reported, however short the recording is.
 constexpr std::uint64_t kFewStrays = Timeline::kMaxStrays;
@@ -74,7 +74,7 @@ void ServerWorlds::set_map(const record::MapRecord& map) {
     session_maps_[map.head.session] = std::move(place);
 }
 
-void ServerWorlds::set_world(const Input& input) {
+void ServerWorlds::set_world(const WorldInput& input) {
     auto& place = session_maps_[input.session];
     if (!place) {
         place = std::make_shared<SessionMap>();
@@ -88,38 +88,38 @@ void ServerWorlds::set_world(const Input& input) {
     }
 }
 
-void ServerWorlds::on_input(const Input& input) {
+void ServerWorlds::on_input(const WorldInput& input) {
     time_ = std::max(time_, input.time);
-    if (input.kind != Input::Kind::time_passed && input.kind != Input::Kind::message) {
+    if (input.kind != WorldInput::Kind::time_passed && input.kind != WorldInput::Kind::message) {
         heard_ = input.time;
     }
     switch (input.kind) {
-    case Input::Kind::open:
+    case WorldInput::Kind::open:
         if (input.resumed) {
             timeline_.resume_session(input.session);
         } else {
             timeline_.add_session(input.session);
         }
         break;
-    case Input::Kind::map:
+    case WorldInput::Kind::map:
         set_map(*input.map);
         timeline_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
         break;
-    case Input::Kind::snapshot:
+    case WorldInput::Kind::snapshot:
         set_world(input);
         timeline_.add_view(input);
         break;
-    case Input::Kind::message:
-        if (const auto at = timeline_.moment_of(input.session)) {
+    case WorldInput::Kind::message:
+        if (const auto at = timeline_.position_of(input.session)) {
             messages_.add(input.session, *at, input.time, input.payload);
         }
         break;
-    case Input::Kind::close:
+    case WorldInput::Kind::close:
         messages_.remove_session(input.session);
         timeline_.remove_session(input.session);
         session_maps_.erase(input.session);
         break;
-    case Input::Kind::time_passed:
+    case WorldInput::Kind::time_passed:
         timeline_.advance_time(input.time);
         break;
     }
@@ -158,7 +158,7 @@ void ServerWorlds::read_views(const OpenWorld& views) {
     if (types_.dialect() == snapshot::Dialect::six &&
         tools_->views.back().dialect != types_.dialect()) {
         types_.mix();
-        tools_->seven_as_six.tell(tools_->views);
+        tools_->seven_as_six.translate(tools_->views);
     }
     translation_.restore_ids(tools_->views, types_);
     gather_roster();
@@ -170,7 +170,7 @@ void ServerWorlds::gather_roster() {
         if (view.roster != nullptr) {
             view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
                 if (roster_.find(client) == nullptr) {
-                    roster_.put(client, entry);
+                    roster_.set_player(client, entry);
                 }
             });
         }
@@ -185,7 +185,7 @@ void ServerWorlds::choose_map() {
     };
     // Skips a session to which the server already announced the next map.
     const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
-        return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
+        return place.name.empty() || !timeline_.has_other_map({place.name, place.map.crc}, dialect);
     };
     std::shared_ptr<const SessionMap> best;
     for (const View& view : tools_->views) {
@@ -261,11 +261,11 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
     for (std::size_t view = 0; view < tools_->views.size(); ++view) {
         messages_.note_view(tools_->views[view].session, translation_.ids_of(view));
     }
-    messages_.pass_on({.server = server_.address,
-                       .run = world.run,
-                       .tick = world.tick,
-                       .dialect = types_.dialect()},
-                      *tools_->messages);
+    messages_.pass_on_messages({.server = server_.address,
+                                .run = world.run,
+                                .tick = world.tick,
+                                .dialect = types_.dialect()},
+                               *tools_->messages);
 }
 
 void ServerWorlds::write_world(const ClosedWorld& closed) {
@@ -333,25 +333,25 @@ void ServerWorlds::finish() {
     }
 }
 
-void Merger::pass_input(ServerWorlds& worlds, const Input& input) {
+void WorldMerger::pass_input(ServerWorlds& worlds, const WorldInput& input) {
     const std::size_t before = worlds.bytes();
     worlds.on_input(input);
     bytes_ = bytes_ - before + worlds.bytes();
 }
 
-void Merger::pass_time(record::Timestamp now) {
+void WorldMerger::pass_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
     // more than the clocks of workers differ
     constexpr record::Timestamp kSteppedBack = 10 * kStep;
     if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
         advanced_ = now;
         for (const auto& [name, server] : servers_) {
-            pass_input(*server, {.kind = Input::Kind::time_passed, .time = now});
+            pass_input(*server, {.kind = WorldInput::Kind::time_passed, .time = now});
         }
     }
 }
 
-void Merger::remove_server(Servers::iterator server) {
+void WorldMerger::remove_server(Servers::iterator server) {
     ServerWorlds* const worlds = server->second.get();
     const std::size_t before = worlds->bytes();
     worlds->finish();
@@ -367,11 +367,13 @@ void Merger::remove_server(Servers::iterator server) {
     servers_.erase(server);
 }
 
-bool Merger::evict_idle(record::Timestamp now) {
-    const auto is_busy = [now](const ServerWorlds& worlds) { return now - worlds.heard() < kIdle; };
+bool WorldMerger::evict_idle(record::Timestamp now) {
+    const auto is_busy = [now](const ServerWorlds& worlds) {
+        return now - worlds.last_event_time() < kIdle;
+    };
     const auto rank = [&](const Servers::value_type& server) {
         const ServerWorlds& worlds = *server.second;
-        return std::tuple{is_busy(worlds), worlds.sessions() != 0, worlds.heard()};
+        return std::tuple{is_busy(worlds), worlds.sessions() != 0, worlds.last_event_time()};
     };
     const auto idlest = std::ranges::min_element(servers_, {}, rank);
     if (idlest == servers_.end() || is_busy(*idlest->second)) {
@@ -381,7 +383,7 @@ bool Merger::evict_idle(record::Timestamp now) {
     return true;
 }
 
-ServerWorlds* Merger::find_server(const ServerId& server, record::Timestamp now) {
+ServerWorlds* WorldMerger::find_server(const ServerId& server, record::Timestamp now) {
     if (const auto known = servers_.find(server); known != servers_.end()) {
         return known->second.get();
     }
@@ -392,10 +394,10 @@ ServerWorlds* Merger::find_server(const ServerId& server, record::Timestamp now)
     return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 
-ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
+ServerWorlds* WorldMerger::worlds_of(std::uint32_t number, const WorldInput& input) {
     auto known = sessions_.find(number);
     if (known == sessions_.end()) {
-        if (input.kind != Input::Kind::open) {
+        if (input.kind != WorldInput::Kind::open) {
             return nullptr;
         }
         known = sessions_
@@ -405,21 +407,21 @@ ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
     }
     Session& session = known->second;
     const bool asks_for_room =
-        input.kind != Input::Kind::close && input.kind != Input::Kind::message;
+        input.kind != WorldInput::Kind::close && input.kind != WorldInput::Kind::message;
     if (session.worlds == nullptr && asks_for_room) {
         session.worlds = find_server(session.server, input.time);
-        if (session.worlds != nullptr && input.kind != Input::Kind::open) {
+        if (session.worlds != nullptr && input.kind != WorldInput::Kind::open) {
             pass_input(*session.worlds,
-                       {.kind = Input::Kind::open, .time = input.time, .session = number});
+                       {.kind = WorldInput::Kind::open, .time = input.time, .session = number});
         }
     }
-    if (session.worlds == nullptr && input.kind == Input::Kind::snapshot) {
+    if (session.worlds == nullptr && input.kind == WorldInput::Kind::snapshot) {
         ++totals_.worlds.dropped;
     }
     return session.worlds;
 }
 
-void Merger::keep_within_budget() {
+void WorldMerger::keep_within_budget() {
     while (bytes_ > max_bytes_) {
         const auto size = [](const Servers::value_type& server) { return server.second->bytes(); };
         ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
@@ -429,25 +431,25 @@ void Merger::keep_within_budget() {
     }
 }
 
-void Merger::on_input(const Input& input) {
+void WorldMerger::on_input(const WorldInput& input) {
     // Other servers' events show how long a server has been silent. Messages must not, because they
     // are optional inputs.
-    if (input.kind != Input::Kind::message) {
+    if (input.kind != WorldInput::Kind::message) {
         pass_time(input.time);
     }
-    if (input.kind == Input::Kind::time_passed) {
+    if (input.kind == WorldInput::Kind::time_passed) {
         return;
     }
     if (ServerWorlds* const worlds = worlds_of(input.session, input); worlds != nullptr) {
         pass_input(*worlds, input);
         keep_within_budget();
     }
-    if (input.kind == Input::Kind::close) {
+    if (input.kind == WorldInput::Kind::close) {
         sessions_.erase(input.session);
     }
 }
 
-void Merger::finish() {
+void WorldMerger::finish() {
     while (!servers_.empty()) {
         remove_server(servers_.begin());
     }
@@ -456,7 +458,7 @@ void Merger::finish() {
 
 namespace {
 
-Input begin(Input::Kind kind, const record::RecordHead& head) {
+WorldInput begin(WorldInput::Kind kind, const record::RecordHead& head) {
     return {
         .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
 }
@@ -468,11 +470,11 @@ bool may_be_for_all(const record::MessageRecord& message) {
 
 } // namespace
 
-void Feed::on_record(const record::Record& record) {
+void WorldFeed::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         const record::SnapshotRecord& it = **snapshot;
         if (it.rebuilt) {
-            Input input = begin(Input::Kind::snapshot, it.head);
+            WorldInput input = begin(WorldInput::Kind::snapshot, it.head);
             input.tick = it.tick;
             input.items = it.items;
             input.world = it.world;
@@ -482,18 +484,19 @@ void Feed::on_record(const record::Record& record) {
             to_->on_input(input);
         }
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        Input input = begin(Input::Kind::map, (*map)->head);
+        WorldInput input = begin(WorldInput::Kind::map, (*map)->head);
         input.map = *map;
         to_->on_input(input);
     } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
         if (messages_ && may_be_for_all(**said)) {
-            Input input = begin(Input::Kind::message, (*said)->head);
+            WorldInput input = begin(WorldInput::Kind::message, (*said)->head);
             input.payload = (*said)->payload;
             to_->on_input(input);
         }
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         const bool ends = (*session)->event == record::SessionEvent::close;
-        Input input = begin(ends ? Input::Kind::close : Input::Kind::open, (*session)->head);
+        WorldInput input =
+            begin(ends ? WorldInput::Kind::close : WorldInput::Kind::open, (*session)->head);
         input.server = (*session)->server;
         input.resumed = (*session)->resumed;
         to_->on_input(input);

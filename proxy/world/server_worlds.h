@@ -39,12 +39,12 @@ struct WorldTotals {
 
 /// The objects and buffers for making a world. All servers share them to save memory.
 struct MergeTools {
-    MergeTools(const snapshot::ObjectSet& known, Patience ticks)
+    MergeTools(const snapshot::ObjectSet& known, WaitTicks ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
 
     const snapshot::ObjectSet* objects;
-    Patience patience;
-    OpenWorlds open_worlds{};
+    WaitTicks patience;
+    OpenWorldPool open_worlds{};
     SevenAsSix seven_as_six;
     ViewMerge merge{};
     std::vector<View> views{}; ///< views of the current world
@@ -68,7 +68,7 @@ class ServerWorlds {
     ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
-    void on_input(const Input& input);
+    void on_input(const WorldInput& input);
     void finish();
 
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
@@ -76,7 +76,7 @@ class ServerWorlds {
     [[nodiscard]] std::size_t sessions() const { return timeline_.sessions(); }
 
     /// The time of the server's last event.
-    [[nodiscard]] record::Timestamp heard() const { return heard_; }
+    [[nodiscard]] record::Timestamp last_event_time() const { return heard_; }
 
     [[nodiscard]] std::uint32_t run() const { return run_; }
 
@@ -100,7 +100,7 @@ class ServerWorlds {
     };
 
     void set_map(const record::MapRecord& map);
-    void set_world(const Input& input);
+    void set_world(const WorldInput& input);
     void write_world(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
     /// Sets the dialect of the worlds. Once a world includes a 0.6 view, this world and all later
@@ -142,7 +142,7 @@ class ServerWorlds {
 /// Makes the worlds of all servers. Limits the number of servers and their memory, because traffic
 /// with forged addresses can look like any number of servers. Views of servers that do not fit are
 /// counted as dropped.
-class Merger final : public InputSink {
+class WorldMerger final : public WorldInputSink {
   public:
     /// The limit of servers. If it is reached, a new server replaces one without events for kIdle:
     /// preferably one without sessions, otherwise the one without events for the longest time.
@@ -160,15 +160,15 @@ class Merger final : public InputSink {
 
     /// `objects`: the known item types. `sink`: receives worlds and findings. `max_bytes`: the
     /// limit for all servers together.
-    Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {},
-           std::size_t max_bytes = kMaxBytes)
+    WorldMerger(const snapshot::ObjectSet& objects, record::RecordSink& sink,
+                WaitTicks patience = {}, std::size_t max_bytes = kMaxBytes)
         : tools_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
 
     /// Sends broadcast messages to `sink`, each after the world it belongs to. Call it before the
     /// first input.
-    void tell_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
+    void send_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
 
-    void on_input(const Input& input) override;
+    void on_input(const WorldInput& input) override;
     /// To be called after the last input: makes worlds of all ticks that still wait for views.
     void finish();
 
@@ -194,11 +194,11 @@ class Merger final : public InputSink {
 
     void pass_time(record::Timestamp now);
     /// Returns the worlds of the session's server; null if there is no room for that server.
-    [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const Input& input);
+    [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const WorldInput& input);
     [[nodiscard]] ServerWorlds* find_server(const ServerId& server, record::Timestamp now);
     /// Removes a server that has been without events for kIdle. Returns false if there is none.
     [[nodiscard]] bool evict_idle(record::Timestamp now);
-    void pass_input(ServerWorlds& worlds, const Input& input);
+    void pass_input(ServerWorlds& worlds, const WorldInput& input);
     void keep_within_budget();
     void remove_server(Servers::iterator server);
 
@@ -214,16 +214,16 @@ class Merger final : public InputSink {
     WorldTotals totals_;
 };
 
-/// Converts session records to the inputs of a Merger.
-class Feed final : public record::RecordSink {
+/// Converts session records to the inputs of a WorldMerger.
+class WorldFeed final : public record::RecordSink {
   public:
     /// `messages`: whether broadcast messages are wanted.
-    explicit Feed(InputSink& to, bool messages = false) : to_{&to}, messages_{messages} {}
+    explicit WorldFeed(WorldInputSink& to, bool messages = false) : to_{&to}, messages_{messages} {}
 
     void on_record(const record::Record& record) override;
 
   private:
-    InputSink* to_;
+    WorldInputSink* to_;
     bool messages_;
 };
 

@@ -63,7 +63,7 @@ struct StateFlag {
     std::uint32_t seven = 0;
 };
 
-/// Game over, also round over in 0.7; sudden death; paused.
+/// The bits of "game over" (in 0.7 also "round over"), "sudden death" and "paused".
 constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
 /// Returns the first object of this name in the table, which is the object of 0.6.
@@ -273,7 +273,7 @@ void SevenAsSix::translate_view(View& view, bool alone, TranslatedView& out) {
     view.roster = nullptr; // the items contain the players now
 }
 
-void SevenAsSix::tell(std::vector<View>& views) {
+void SevenAsSix::translate(std::vector<View>& views) {
     translated_.resize(std::max(translated_.size(), views.size()));
     const bool alone =
         std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });

@@ -23,7 +23,7 @@ class SevenAsSix {
     explicit SevenAsSix(const snapshot::ObjectSet& objects);
 
     /// Replaces the items of the 0.7 views by translated ones, which are valid until the next call.
-    void tell(std::vector<View>& views);
+    void translate(std::vector<View>& views);
 
     /// Returns a bit mask of the ints of a 0.6 type that servers send to 0.7 clients with the same
     /// values.

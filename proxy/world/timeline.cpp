@@ -15,7 +15,8 @@ namespace {
 constexpr Timestamp kTickTime = 20'000'000;
 /// Views of one run agree on the time of tick 0 up to this difference.
 constexpr Timestamp kSlack = 3'000'000'000;
-/// In most networks they agree up to this difference, which is shorter than any map is played.
+/// In most networks, the views of one run agree on the time of tick 0 up to this difference. Every map
+/// is played for longer.
 constexpr Timestamp kJitter = 200'000'000;
 /// A tick this far behind the newest one belongs to another run.
 constexpr Tick kFarBehind = 250;
@@ -28,7 +29,7 @@ constexpr Tick kFullStep = 2;
 /// lost snapshots.
 constexpr Tick kSparseStep = 10;
 
-Timestamp offset_of(const Input& input) {
+Timestamp offset_of(const WorldInput& input) {
     return input.time - input.tick * kTickTime;
 }
 
@@ -47,7 +48,7 @@ void Timeline::add_session(std::uint32_t session, MapId map) {
     sessions_[session].map = std::move(map);
 }
 
-bool Timeline::is_another(const MapId& map, snapshot::Dialect dialect) const {
+bool Timeline::has_other_map(const MapId& map, snapshot::Dialect dialect) const {
     for (std::size_t i = 0; i < maps_.size(); ++i) {
         const bool same_files = i == static_cast<std::size_t>(dialect);
         if (maps_[i] && (maps_[i]->name != map.name || (same_files && maps_[i]->crc != map.crc))) {
@@ -57,8 +58,8 @@ bool Timeline::is_another(const MapId& map, snapshot::Dialect dialect) const {
     return false;
 }
 
-bool Timeline::is_of_another_run(const Session& session, const Input& input) const {
-    return (session.map && is_another(*session.map, input.dialect)) ||
+bool Timeline::is_of_another_run(const Session& session, const WorldInput& input) const {
+    return (session.map && has_other_map(*session.map, input.dialect)) ||
            (session.run == run_ && input.tick <= session.latest);
 }
 
@@ -82,26 +83,26 @@ bool Timeline::is_of_previous_run(Timestamp offset) const {
     return former_offset_ && is_near(offset, *former_offset_, kJitter);
 }
 
-bool Timeline::is_shown(const Session& session, Timestamp now) const {
+bool Timeline::had_recent_view(const Session& session, Timestamp now) const {
     const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kLongest);
     return session.run == run_ && !session.entering &&
            is_near(now, session.seen.time, step * kTickTime + kJitter);
 }
 
-bool Timeline::is_ahead(const Session& session, const Input& input) const {
+bool Timeline::is_ahead(const Session& session, const WorldInput& input) const {
     if (input.tick <= *newest_) {
         return false; // only the first view of a newer tick is checked
     }
     int balance = session.run == run_ ? -1 : 0;
     for (const auto& [number, other] : sessions_) {
-        if (number != input.session && is_shown(other, input.time)) {
+        if (number != input.session && had_recent_view(other, input.time)) {
             balance += other.seen.offset - offset_of(input) > kFarAhead ? 1 : -1;
         }
     }
     return balance > 0;
 }
 
-Timeline::RunOfView Timeline::assign_run(const Session& session, const Input& input) const {
+Timeline::RunOfView Timeline::assign_run(const Session& session, const WorldInput& input) const {
     if (!newest_) {
         return RunOfView::elsewhere;
     }
@@ -131,7 +132,7 @@ Timeline::RunOfView Timeline::assign_run(const Session& session, const Input& in
     return fits && input.tick > Wide{*newest_} - kLongest ? RunOfView::here : RunOfView::elsewhere;
 }
 
-bool Timeline::ends_run(const Session& session, const Input& input) const {
+bool Timeline::ends_run(const Session& session, const WorldInput& input) const {
     if (!newest_) {
         return true;
     }
@@ -152,7 +153,7 @@ bool Timeline::ends_run(const Session& session, const Input& input) const {
             const bool agrees = is_near(other.other->offset, offset) &&
                                 is_near(other.other->time, input.time, kSilence);
             balance += agrees ? 1 : 0;
-        } else if (is_shown(other, input.time) ||
+        } else if (had_recent_view(other, input.time) ||
                    (!enters && other.run == run_ && !other.entering &&
                     other.fitted > session.strays_since)) {
             --balance;
@@ -169,7 +170,7 @@ void Timeline::count_stray(Session& session) {
     ++session.strays;
 }
 
-void Timeline::step_to(Session& session, Tick tick) {
+void Timeline::record_step(Session& session, Tick tick) {
     const Tick before = std::exchange(session.latest, tick);
     if (before == snapshot::kNoBase) {
         return;
@@ -205,12 +206,12 @@ void Timeline::begin_run(Timestamp now) {
 OpenWorld& Timeline::open_tick(Tick tick, Timestamp time) {
     const auto [at, added] = open_.try_emplace(tick);
     if (added) {
-        at->second.world = memory_->begin(tick, time);
+        at->second.world = memory_->take_empty(tick, time);
     }
     return *at->second.world;
 }
 
-void Timeline::add_view(const Input& input) {
+void Timeline::add_view(const WorldInput& input) {
     heard_ = std::max(heard_, input.time);
     Session& session = sessions_[input.session];
     if (!session.begun && input.items.empty()) {
@@ -244,7 +245,7 @@ void Timeline::add_view(const Input& input) {
     session.fitted = ++fitted_;
     session.seen.time = input.time;
     if (input.tick > session.latest) {
-        step_to(session, input.tick);
+        record_step(session, input.tick);
         session.seen = sighting;
     }
     first_ = first_.value_or(input.tick);
@@ -269,7 +270,7 @@ void Timeline::add_view(const Input& input) {
     close_ready();
 }
 
-std::optional<GamePosition> Timeline::moment_of(std::uint32_t session) const {
+std::optional<GamePosition> Timeline::position_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
@@ -350,7 +351,7 @@ void Timeline::close_oldest() {
     } else {
         close_({.views = world.get(), .run = run_, .complete = complete});
     }
-    memory_->give_back(std::move(world));
+    memory_->recycle(std::move(world));
 }
 
 bool Timeline::close_oldest_early() {

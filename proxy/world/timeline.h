@@ -45,7 +45,7 @@ struct ViewCounts {
 };
 
 /// The number of ticks for which a world waits for views.
-struct Patience {
+struct WaitTicks {
     /// The minimum. Snapshots may arrive 4 ticks out of order, and the first view of a new session
     /// may also be late.
     snapshot::Tick least = 4;
@@ -53,9 +53,9 @@ struct Patience {
 };
 
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
-/// complete. A tick is closed when the newest tick is Patience::least ticks ahead and each session
+/// complete. A tick is closed when the newest tick is WaitTicks::least ticks ahead and each session
 /// that receives all ticks has reached the tick. It is closed at the latest when the newest tick is
-/// Patience::most ticks ahead, or when no view arrived for kSilence. Ticks are closed in order,
+/// WaitTicks::most ticks ahead, or when no view arrived for kSilence. Ticks are closed in order,
 /// whatever the order in which views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
@@ -85,7 +85,7 @@ class Timeline {
 
     /// `memory`: shared with other timelines; must outlive this object. The first run has the
     /// number `run` + 1.
-    Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0, Patience patience = {})
+    Timeline(Close close, OpenWorldPool& memory, std::uint32_t run = 0, WaitTicks patience = {})
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
     void add_session(std::uint32_t session);
@@ -96,7 +96,7 @@ class Timeline {
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     /// Adds a session's verified snapshot as a view.
-    void add_view(const Input& input);
+    void add_view(const WorldInput& input);
     /// Notes that no view arrived until `now`, which may close ticks.
     void advance_time(record::Timestamp now);
     /// Closes all ticks.
@@ -106,10 +106,10 @@ class Timeline {
 
     /// Whether the current run is known to have another map than `map`, which the server announced
     /// to a client of this dialect. For 0.7, servers announce another file with the same name.
-    [[nodiscard]] bool is_another(const MapId& map, snapshot::Dialect dialect) const;
+    [[nodiscard]] bool has_other_map(const MapId& map, snapshot::Dialect dialect) const;
 
     /// The session's position in the current run; nullopt if the session has no view of it.
-    [[nodiscard]] std::optional<GamePosition> moment_of(std::uint32_t session) const;
+    [[nodiscard]] std::optional<GamePosition> position_of(std::uint32_t session) const;
 
     [[nodiscard]] const ViewCounts& lateness() const { return lateness_; }
 
@@ -153,20 +153,20 @@ class Timeline {
 
     enum class RunOfView : std::uint8_t { here, nowhere, elsewhere };
 
-    [[nodiscard]] RunOfView assign_run(const Session& session, const Input& input) const;
+    [[nodiscard]] RunOfView assign_run(const Session& session, const WorldInput& input) const;
     /// Whether an entering session's view belongs to another run, whatever the tick of the view is.
-    [[nodiscard]] bool is_of_another_run(const Session& session, const Input& input) const;
-    /// Whether `offset`, the time of tick 0, is about the one of the previous run.
+    [[nodiscard]] bool is_of_another_run(const Session& session, const WorldInput& input) const;
+    /// Whether `offset`, a time of tick 0, is about the time of tick 0 in the previous run.
     [[nodiscard]] bool is_of_previous_run(record::Timestamp offset) const;
     /// Whether the session's ticks are far ahead of those of most other sessions.
-    [[nodiscard]] bool is_ahead(const Session& session, const Input& input) const;
+    [[nodiscard]] bool is_ahead(const Session& session, const WorldInput& input) const;
     /// Whether the session had a view of the current run recently.
-    [[nodiscard]] bool is_shown(const Session& session, record::Timestamp now) const;
+    [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
     /// Whether a view of another run ends the current run.
-    [[nodiscard]] bool ends_run(const Session& session, const Input& input) const;
+    [[nodiscard]] bool ends_run(const Session& session, const WorldInput& input) const;
     void count_stray(Session& session);
     /// Notes that the session received a view of a later tick than before.
-    static void step_to(Session& session, snapshot::Tick tick);
+    static void record_step(Session& session, snapshot::Tick tick);
     void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
     /// Whether the world of this tick is incomplete if it lacks this session's view.
@@ -190,10 +190,10 @@ class Timeline {
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_;
     std::uint32_t awaited_ = 0; ///< the session for whose view the oldest tick waited last
-    OpenWorlds* memory_;
+    OpenWorldPool* memory_;
     std::size_t bytes_ = 0; ///< memory use of the open ticks
     std::uint32_t run_;
-    Patience patience_;
+    WaitTicks patience_;
     /// The map of the current run, for each dialect.
     std::array<std::optional<MapId>, snapshot::kDialects> maps_;
     std::uint64_t fitted_ = 0; ///< number of views, of all sessions, that fitted the current run

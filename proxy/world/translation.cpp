@@ -117,7 +117,7 @@ void NameIds::offer_id(const std::string& name, std::uint16_t id) {
     }
 }
 
-std::uint16_t NameIds::make_up() {
+std::uint16_t NameIds::make_up_id() {
     std::uint16_t id = kFirstMadeUp;
     for (auto at = by_id_.lower_bound(id); at != by_id_.end() && at->first == id; ++at) {
         ++id;
@@ -141,7 +141,7 @@ std::optional<NameIds::AssignedId> NameIds::id_of(const std::string& name) {
         if (!make_room()) {
             return std::nullopt;
         }
-        known = by_name_.find(add_name(name, make_up(), IdKind::twscope)->name);
+        known = by_name_.find(add_name(name, make_up_id(), IdKind::twscope)->name);
     }
     mark_seen(known->second);
     return AssignedId{.id = known->second->id, .kind = known->second->kind};
@@ -394,7 +394,7 @@ bool Translation::read_numbering(const View& view, const record::TypeNames& type
     return true;
 }
 
-bool Translation::forget_missing() {
+bool Translation::forget_absent_sessions() {
     return std::erase_if(numberings_, [this](const auto& each) {
                const bool is_missing = each.second.seen + kRemembered < ticks_;
                bytes_ -= is_missing ? bytes_of(each.second) : 0;
@@ -435,8 +435,9 @@ void Translation::learn_ids() {
     });
 }
 
-/// Returns whether all numbers of the view may be the server's ids: none is known to differ.
-bool Translation::numbers_as_server(const ClientNumbering& numbering) const {
+/// Returns whether all numbers of the view may be the server's ids, because no number is known to
+/// differ.
+bool Translation::uses_server_ids(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = ids_.last_learned_id(player.name);
         return !id || *id == player.number;
@@ -444,11 +445,11 @@ bool Translation::numbers_as_server(const ClientNumbering& numbering) const {
 }
 
 /// Offers each player the number that all views use for the player, if no other player has it.
-void Translation::offer_agreed() {
+void Translation::offer_agreed_ids() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
     for (const auto& [session, numbering] : numberings_) {
-        if (numbering.translated && numbers_as_server(numbering)) {
+        if (numbering.translated && uses_server_ids(numbering)) {
             for (const Player& player : numbering.players) {
                 numbers[player.name].insert(player.number);
                 names[player.number].insert(player.name);
@@ -468,7 +469,7 @@ void Translation::offer_agreed() {
 
 /// Offers each player the number in the view of the player's own client, unless several players
 /// have that number.
-void Translation::offer_own() {
+void Translation::offer_own_ids() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
         if (numbering.told && numbering.told == numbering.own && !numbering.own_name.empty()) {
@@ -500,8 +501,8 @@ void Translation::gather_renumbered() {
 void Translation::assign_ids() {
     ids_.begin_tick();
     learn_ids();
-    offer_agreed();
-    offer_own();
+    offer_agreed_ids();
+    offer_own_ids();
     id_kinds_.clear();
     each_present([this](std::uint32_t /*session*/, ClientNumbering& numbering) {
         if (!numbering.translated) {
@@ -544,7 +545,7 @@ void Translation::rewrite(View& view, const ClientNumbering& numbering,
     if (view.roster != nullptr) {
         view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (const auto id = find_client(ids, client)) {
-                out.roster.put(*id, entry);
+                out.roster.set_player(*id, entry);
             }
         });
         view.roster = &out.roster;
@@ -558,7 +559,7 @@ void Translation::rewrite(View& view, const ClientNumbering& numbering,
 void Translation::restore_ids(std::vector<View>& views, const record::TypeNames& types) {
     current_.clear();
     ++ticks_;
-    bool changed = forget_missing();
+    bool changed = forget_absent_sessions();
     if (std::ranges::none_of(views, &View::translated)) {
         if (changed) {
             gather_renumbered();

@@ -85,7 +85,7 @@ class NameIds {
     /// Forgets an entry if there are kMaxNames. Returns false if all entries were seen in this
     /// tick.
     [[nodiscard]] bool make_room();
-    [[nodiscard]] std::uint16_t make_up();
+    [[nodiscard]] std::uint16_t make_up_id();
     Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     std::list<NameEntry> known_; ///< sorted: the entry not seen for the longest time is first
@@ -202,12 +202,12 @@ class Translation {
     [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
                                       ClientNumbering& into);
     [[nodiscard]] static std::size_t bytes_of(const ClientNumbering& numbering);
-    [[nodiscard]] bool forget_missing();
+    [[nodiscard]] bool forget_absent_sessions();
     void assign_ids();
     void learn_ids();
-    void offer_agreed();
-    void offer_own();
-    [[nodiscard]] bool numbers_as_server(const ClientNumbering& numbering) const;
+    void offer_agreed_ids();
+    void offer_own_ids();
+    [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
     void gather_renumbered();
     void rewrite(View& view, const ClientNumbering& numbering, const record::TypeNames& types,
                  RewrittenView& out) const;

@@ -103,7 +103,7 @@ View read_seven_view(std::uint32_t session, std::int32_t version, const Snapshot
     return view;
 }
 
-bool says_more(const View& left, const View& right) {
+bool has_more_information(const View& left, const View& right) {
     const auto rank = [](const View& view) {
         return std::tuple{view.dialect, view.translated, -std::int64_t{view.version}, view.session};
     };

@@ -100,7 +100,7 @@ void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const
 /// Returns whether `left` has more information than `right`, by the first of these that differs: 0.6
 /// before 0.7, ids for all players, newer version, lower session number. This is a total order,
 /// because a session has only one view per tick.
-[[nodiscard]] bool says_more(const View& left, const View& right);
+[[nodiscard]] bool has_more_information(const View& left, const View& right);
 
 /// Returns the class of a client version. Servers build some objects differently for clients before
 /// certain versions, so only views of the same class must agree.

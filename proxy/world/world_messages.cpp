@@ -179,7 +179,7 @@ std::size_t WorldMessages::count_playing() const {
         std::ranges::count_if(sessions_, [](const auto& each) { return !each.second.left; }));
 }
 
-void WorldMessages::collect(const WaitingMessage& waiting, const World& world) {
+void WorldMessages::collect_ready(const WaitingMessage& waiting, const WrittenWorld& world) {
     const auto known = sessions_.find(waiting.session);
     if (known == sessions_.end()) {
         return; // without a view of the session, its client ids cannot be translated
@@ -213,12 +213,12 @@ void WorldMessages::collect(const WaitingMessage& waiting, const World& world) {
     }
 }
 
-void WorldMessages::forget_first(Lines::iterator line) {
+void WorldMessages::forget_oldest_occurrence(Lines::iterator line) {
     bytes_ -= line->first.size() + kTimeBytes;
     MessageText& it = line->second;
     it.times.pop_front();
     for (auto& [session, times] : it.told) {
-        --times; // each session that received the message has received its first occurrence
+        --times; // not the first occurrence: every session that received the message has received it
     }
     bytes_ -=
         kToldBytes * std::erase_if(it.told, [](const auto& told) { return told.second == 0; });
@@ -227,9 +227,9 @@ void WorldMessages::forget_first(Lines::iterator line) {
     }
 }
 
-void WorldMessages::pass_on(const World& world, record::WorldMessageSink& to) {
+void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to) {
     while (!ages_.empty() && std::int64_t{ages_.front().tick} + kWindow < world.tick) {
-        forget_first(ages_.front().line);
+        forget_oldest_occurrence(ages_.front().line);
         ages_.pop_front();
     }
     std::deque<WaitingMessage> later;
@@ -241,7 +241,7 @@ void WorldMessages::pass_on(const World& world, record::WorldMessageSink& to) {
         }
         bytes_ -= waiting.payload.size() + kWaitingBytes;
         if (waiting.at.run == world.run) {
-            collect(waiting, world);
+            collect_ready(waiting, world);
         }
     }
     waiting_ = std::move(later);
@@ -267,7 +267,7 @@ void WorldMessages::pass_on(const World& world, record::WorldMessageSink& to) {
 
 void WorldMessages::begin_run() {
     for (; !ages_.empty(); ages_.pop_front()) {
-        forget_first(ages_.front().line);
+        forget_oldest_occurrence(ages_.front().line);
     }
     sessions_.clear();
 }

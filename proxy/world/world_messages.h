@@ -56,14 +56,14 @@ class WorldMessages {
     void remove_session(std::uint32_t session);
 
     /// The world that is being written.
-    struct World {
+    struct WrittenWorld {
         std::string_view server{};
         std::uint32_t run = 1;
         snapshot::Tick tick = 0;
         snapshot::Dialect dialect = snapshot::Dialect::six;
     };
 
-    void pass_on(const World& world, record::WorldMessageSink& to);
+    void pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to);
     /// Starts a new run; forgets the messages of the previous one.
     void begin_run();
     /// Forgets all messages. Messages that wait for their world are lost.
@@ -128,8 +128,8 @@ class WorldMessages {
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
 
-    void collect(const WaitingMessage& waiting, const World& world);
-    void forget_first(Lines::iterator line);
+    void collect_ready(const WaitingMessage& waiting, const WrittenWorld& world);
+    void forget_oldest_occurrence(Lines::iterator line);
     [[nodiscard]] std::size_t count_playing() const;
 
     std::deque<WaitingMessage> waiting_;

@@ -88,8 +88,8 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     sink::JsonLines lines{{.items = sink::ItemChoice::all}, output};
     Seen worlds;
     worlds.next = way == "lines" ? &lines : nullptr;
-    world::Merger merger{snapshot::ObjectSet::standard(), worlds};
-    world::Feed feed{merger};
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), worlds};
+    world::WorldFeed feed{merger};
     Seen sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
     test::TrafficInspector inspector{{}, sessions};

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& record : records) {
         any = (filter && filter->matches(record)) || any;
         if (expectation) {
-            expectation->look_at(record);
+            expectation->evaluate(record);
         }
     }
     if (filter) {
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         demand(expectation->met() == any);
     }
     if (expectation) {
-        demand(expectation->met() == expectation->instead().empty());
+        demand(expectation->met() == expectation->unmet_reason().empty());
     }
     return 0;
 }

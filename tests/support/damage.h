@@ -7,7 +7,7 @@
 namespace tw::test {
 
 /// Returns a random number below `limit`.
-[[nodiscard]] std::size_t below(std::mt19937& random, std::size_t limit);
+[[nodiscard]] std::size_t random_below(std::mt19937& random, std::size_t limit);
 [[nodiscard]] std::byte any_byte(std::mt19937& random);
 
 /// Damages a datagram in a random way: flips a bit, truncates, inserts or removes a byte,

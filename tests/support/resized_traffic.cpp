@@ -118,11 +118,11 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
         if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
             each != nullptr && (*each)->rebuilt &&
             (*each)->types->dialect() == snapshot::Dialect::six) {
-            Told told{.session = (*each)->head.session,
-                      .tick = (*each)->tick,
-                      .base = (*each)->delta_tick,
-                      .items = {},
-                      .order = {}};
+            CapturedSnapshot told{.session = (*each)->head.session,
+                                  .tick = (*each)->tick,
+                                  .base = (*each)->delta_tick,
+                                  .items = {},
+                                  .order = {}};
             for (std::size_t i = 0; i < (*each)->items.size(); ++i) {
                 const snapshot::ItemView item = (*each)->items[i];
                 told.items.append(item.key, item.data);
@@ -169,7 +169,7 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
     }
 
     void on_datagram_end() override {
-        Sent& sent = traffic_->sent_.back();
+        CapturedPacket& sent = traffic_->sent_.back();
         sent.count = traffic_->snapshots_.size() - sent.first;
         if (!counted_ || num_snapshots_ == 0) {
             return;
@@ -213,18 +213,18 @@ ResizedTraffic::ResizedTraffic(const std::string& capture) {
     run.finish();
 }
 
-std::vector<TrafficDatagram> ResizedTraffic::told_by(const ModSizes& mod,
-                                                     ModClients clients) const {
+std::vector<TrafficDatagram> ResizedTraffic::traffic_of(const ModSizes& mod,
+                                                        ModClients clients) const {
     constexpr record::Timestamp kFullEvery = 1'000'000'000;
     std::vector<TrafficDatagram> traffic;
     std::map<std::pair<std::uint32_t, Tick>, Items> told;
     std::map<std::uint32_t, record::Timestamp> last_full;
-    for (const Sent& sent : sent_) {
+    for (const CapturedPacket& sent : sent_) {
         if (sent.keep) {
             traffic.push_back(sent.datagram);
         }
         for (std::size_t i = sent.first; sent.rebuilt && i < sent.first + sent.count; ++i) {
-            const Told& each = snapshots_[i];
+            const CapturedSnapshot& each = snapshots_[i];
             Tick base = each.base;
             if (clients == ModClients::stock) {
                 const auto [last, first] = last_full.try_emplace(each.session, sent.datagram.time);
@@ -279,7 +279,7 @@ std::vector<TrafficDatagram> ResizedTraffic::told_by(const ModSizes& mod,
 
 std::map<std::uint16_t, std::size_t> ResizedTraffic::types_seen(std::size_t times) const {
     std::map<std::pair<std::uint16_t, std::uint32_t>, std::size_t> seen;
-    for (const Told& told : snapshots_) {
+    for (const CapturedSnapshot& told : snapshots_) {
         std::uint16_t last = 0;
         for (const std::uint32_t packed : told.items.view().keys()) {
             const std::uint16_t type = ItemKey::from_packed(packed).type;
@@ -299,14 +299,14 @@ ModSizes random_mod(std::mt19937& random, const std::vector<std::uint16_t>& type
                     std::size_t changed) {
     ModSizes mod;
     while (changed != 0) {
-        const std::uint16_t type = types[below(random, types.size())];
+        const std::uint16_t type = types[random_below(random, types.size())];
         if (mod.differs(type)) {
             continue;
         }
         constexpr std::array kChanges{-1, 1, 2, 3};
-        mod.sizes[type] = static_cast<std::uint8_t>(snapshot::kAgreedSizes[type] +
-                                                    kChanges[below(random, kChanges.size())]);
-        mod.added[type] = static_cast<AddedInts>(below(random, kAddedInts));
+        mod.sizes[type] = static_cast<std::uint8_t>(
+            snapshot::kAgreedSizes[type] + kChanges[random_below(random, kChanges.size())]);
+        mod.added[type] = static_cast<AddedInts>(random_below(random, kAddedInts));
         --changed;
     }
     return mod;

@@ -49,11 +49,11 @@ class ResizedTraffic {
   public:
     explicit ResizedTraffic(const std::string& capture);
 
-    [[nodiscard]] std::vector<TrafficDatagram> told_by(const ModSizes& mod,
-                                                       ModClients clients) const;
+    [[nodiscard]] std::vector<TrafficDatagram> traffic_of(const ModSizes& mod,
+                                                          ModClients clients) const;
 
     /// A captured snapshot. `order`: the keys in the order of the delta's updates.
-    struct Told {
+    struct CapturedSnapshot {
         std::uint32_t session = 0;
         snapshot::Tick tick = 0;
         snapshot::Tick base = 0;
@@ -61,7 +61,7 @@ class ResizedTraffic {
         std::vector<snapshot::ItemKey> order;
     };
 
-    [[nodiscard]] const std::vector<Told>& snapshots() const { return snapshots_; }
+    [[nodiscard]] const std::vector<CapturedSnapshot>& snapshots() const { return snapshots_; }
 
     /// Returns the number of sessions, by type, in which the type occurs at least `times` times.
     [[nodiscard]] std::map<std::uint16_t, std::size_t> types_seen(std::size_t times) const;
@@ -70,7 +70,7 @@ class ResizedTraffic {
     class Reading;
 
     /// A captured datagram. If `rebuilt`, its packet is without snapshots.
-    struct Sent {
+    struct CapturedPacket {
         TrafficDatagram datagram;
         bool rebuilt = false;
         bool keep = true; ///< the packet contains something besides snapshots
@@ -81,8 +81,8 @@ class ResizedTraffic {
         std::size_t count = 0;
     };
 
-    std::vector<Sent> sent_;
-    std::vector<Told> snapshots_;
+    std::vector<CapturedPacket> sent_;
+    std::vector<CapturedSnapshot> snapshots_;
 };
 
 /// Returns a mod that changes the sizes of `changed` of the types, each by -1 to +3 ints.

@@ -302,10 +302,10 @@ record::Roster read_roster(CheckpointReader& in) {
         for (std::int32_t& ints : entry.name) {
             ints = in.number();
         }
-        roster.put(static_cast<std::uint16_t>(client - 1), entry);
+        roster.set_player(static_cast<std::uint16_t>(client - 1), entry);
     }
     if (const auto own = in.number(record::Roster::kMaxClients)) {
-        roster.put_own(static_cast<std::uint16_t>(own - 1));
+        roster.set_own(static_cast<std::uint16_t>(own - 1));
     }
     return roster;
 }

@@ -219,8 +219,8 @@ void Attribution::settle_parts(const DeltaSeen& delta) {
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
         const record::ByteCount bytes = priced.take(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
-            ledger_->take_back(direction_, ByteGroup::unused, BytePart::whole,
-                               "incomplete snapshot", bytes);
+            ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, "incomplete snapshot",
+                              bytes);
         }
     }
 }

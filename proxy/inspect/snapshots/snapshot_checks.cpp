@@ -295,16 +295,16 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
         }
         const std::int32_t x = item.data[position->x];
         const std::int32_t y = item.data[position->y];
-        const record::Misplaced where = record.world->misplaced(x, y);
-        if (where != record::Misplaced::no && !misplaced_.test(item.key.id)) {
-            reporter.finding({.id = where == record::Misplaced::inside_solid
+        const record::PositionFault where = record.world->check_position(x, y);
+        if (where != record::PositionFault::no && !misplaced_.test(item.key.id)) {
+            reporter.finding({.id = where == record::PositionFault::inside_solid
                                         ? record::FindingId::world_inside_solid
                                         : record::FindingId::world_outside_map,
                               .tick = record.tick,
                               .item = name_item(*record.types, item.key),
                               .place = record.world->misplaced_at(x, y)});
         }
-        misplaced_.set(item.key.id, where != record::Misplaced::no);
+        misplaced_.set(item.key.id, where != record::PositionFault::no);
     }
 }
 

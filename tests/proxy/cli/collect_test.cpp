@@ -117,13 +117,13 @@ TEST_CASE("expectations apply to written records as to records") {
     for (const Row& row : rows) {
         CAPTURE(row.text);
         auto expectation = expecting(row.text);
-        expectation.look_at_line(line("snapshot", R"(,"tick":100,"ok":true)"));
-        expectation.look_at_line(line("snapshot", R"(,"tick":600,"ok":false)"));
-        expectation.look_at_line(
+        expectation.evaluate_line(line("snapshot", R"(,"tick":100,"ok":true)"));
+        expectation.evaluate_line(line("snapshot", R"(,"tick":600,"ok":false)"));
+        expectation.evaluate_line(
             line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
-        expectation.look_at_line(line("message", R"(,"name":"Sv_Chat")"));
+        expectation.evaluate_line(line("message", R"(,"name":"Sv_Chat")"));
         CHECK(expectation.met() == row.met);
-        CHECK(expectation.instead().find(row.instead) != std::string::npos);
+        CHECK(expectation.unmet_reason().find(row.instead) != std::string::npos);
     }
 }
 

@@ -67,16 +67,16 @@ TEST_CASE("expectations are met or say what was seen instead") {
         CAPTURE(row.text);
         Expectation expectation = expectation_of(row.text);
         for (const Record& record : samples.all()) {
-            expectation.look_at(record);
+            expectation.evaluate(record);
         }
         CHECK(expectation.met() == row.met);
-        CHECK(expectation.instead() == row.instead);
+        CHECK(expectation.unmet_reason() == row.instead);
     }
 }
 
 TEST_CASE("without records nothing has happened: once and always fail, never is met") {
-    CHECK(expectation_of("snapshot").instead() == "there were no records");
-    CHECK(expectation_of("always ok").instead() == "no record has a key it names");
+    CHECK(expectation_of("snapshot").unmet_reason() == "there were no records");
+    CHECK(expectation_of("always ok").unmet_reason() == "no record has a key it names");
     CHECK(expectation_of("never finding").met());
 }
 
@@ -118,9 +118,9 @@ TEST_CASE("what peers send is kept short, few and harmless in reports") {
     for (int i = 0; i < 100; ++i) {
         const std::string detail = std::to_string(i) + evil;
         samples.finding.detail = detail;
-        expectation.look_at(&samples.finding);
+        expectation.evaluate(&samples.finding);
     }
-    const std::string instead = expectation.instead();
+    const std::string instead = expectation.unmet_reason();
     CHECK(instead.find('\x1b') == std::string::npos);
     CHECK(instead.ends_with(" and more"));
     CHECK(instead.size() < 800);

@@ -281,8 +281,8 @@ TEST_CASE("a condition on rows names keys of the item, of its record, and remove
                           parsed.error().message);
         }
     }
-    CHECK(RowFilter::parse("not removed")->names(kRowRemoved));
-    CHECK(!RowFilter::parse("character")->names(kRowRemoved));
+    CHECK(RowFilter::parse("not removed")->uses_key(kRowRemoved));
+    CHECK(!RowFilter::parse("character")->uses_key(kRowRemoved));
     CHECK(!Filter::parse("removed"));
     CHECK(!Filter::parse("any(items: removed)"));
 }

@@ -53,7 +53,7 @@ TEST_CASE("findings do not depend on who asks for messages") {
     auto traffic = test::read_traffic("bench-4.pcap.gz");
     std::mt19937 random{16};
     for (test::TrafficDatagram& datagram : traffic) {
-        if (test::below(random, 20) == 0) {
+        if (test::random_below(random, 20) == 0) {
             test::damage(datagram.bytes, random);
         }
     }

@@ -113,7 +113,7 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
     if (count == 0) {
         return std::nullopt;
     }
-    std::size_t chosen = below(random, count);
+    std::size_t chosen = random_below(random, count);
     const auto update = std::find_if(delta.updates.begin(), delta.updates.end(),
                                      [&](const snapshot::DeltaUpdate& each) {
                                          const bool here = chosen < each.size;
@@ -124,13 +124,13 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
     Flip flip{.key = update->key, .index = static_cast<std::uint32_t>(chosen), .body = body};
     const std::size_t begin = snapshot::byte_offset_of_int(body, at);
     const std::size_t size = snapshot::byte_offset_of_int(body, at + 1) - begin;
-    if (below(random, 2) == 0) {
-        const std::size_t byte = below(random, size);
+    if (random_below(random, 2) == 0) {
+        const std::size_t byte = random_below(random, size);
         const std::size_t bits = byte + 1 == snapshot::kMaxVarintBytes ? 4 : 7;
-        flip.body[begin + byte] ^= static_cast<std::byte>(1U << below(random, bits));
+        flip.body[begin + byte] ^= static_cast<std::byte>(1U << random_below(random, bits));
         return flip;
     }
-    const auto bit = std::uint32_t{1} << below(random, 32);
+    const auto bit = std::uint32_t{1} << random_below(random, 32);
     Bytes encoded;
     snapshot::encode_varint(
         static_cast<std::int32_t>(static_cast<std::uint32_t>(delta.ints[at]) ^ bit), encoded);
@@ -318,7 +318,7 @@ TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is anoth
         }
         Totals here;
         while (here.tried < wanted) {
-            const std::size_t chosen = below(random, ends.back());
+            const std::size_t chosen = random_below(random, ends.back());
             const auto end = std::upper_bound(ends.begin(), ends.end(), chosen);
             const PastSession& session = sessions[static_cast<std::size_t>(end - ends.begin())];
             const std::size_t at = chosen - (*end - session.snapshots.size());

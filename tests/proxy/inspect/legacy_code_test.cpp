@@ -56,8 +56,8 @@ SessionCheckpoint seven() {
     checkpoint.form = TokenForm::seven;
     checkpoint.translated = true;
     checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .any_version = true};
-    checkpoint.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
-    checkpoint.roster.join({.client_id = 63, .team = 1, .name = "bob"});
+    checkpoint.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    checkpoint.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
     return checkpoint;
 }
 

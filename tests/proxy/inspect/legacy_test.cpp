@@ -142,7 +142,7 @@ TEST_CASE("of a server with other item sizes, the next observer decodes every sn
     mod.sizes[10] -= 1; // player_info
     for (const test::ModClients clients : {test::ModClients::knowing, test::ModClients::stock}) {
         CAPTURE(clients == test::ModClients::stock);
-        const auto traffic = test::ResizedTraffic{"bench-4.pcap.gz"}.told_by(mod, clients);
+        const auto traffic = test::ResizedTraffic{"bench-4.pcap.gz"}.traffic_of(mod, clients);
         const Relief relief = relieve(traffic, true, 0, {.learn_sizes = true});
         // A stock client misreads, and so acknowledges less.
         CHECK(relief.before.verified > 100);
@@ -163,7 +163,7 @@ TEST_CASE("a size is left to the next observer, also if no snapshot left has an 
         mod.sizes[type] += 2;
         mod.added[type] = test::AddedInts::arbitrary;
         const auto traffic =
-            test::ResizedTraffic{"bench-4.pcap.gz"}.told_by(mod, test::ModClients::knowing);
+            test::ResizedTraffic{"bench-4.pcap.gz"}.traffic_of(mod, test::ModClients::knowing);
         const Relief relief = relieve(traffic, true, 0, {.learn_sizes = true});
         CAPTURE(relief.before.verified);
         CHECK(relief.after.verified == relief.after.snapshots);

@@ -184,12 +184,12 @@ std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random
     if (values.empty()) {
         return std::nullopt;
     }
-    const std::size_t at = values[below(random, values.size())];
+    const std::size_t at = values[random_below(random, values.size())];
     const auto old = static_cast<std::uint32_t>(delta.ints[at]);
     auto changed = static_cast<std::uint32_t>(random());
-    if (below(random, 2) == 0) {
-        const std::uint32_t amount = 1U << below(random, 31);
-        changed = old + (below(random, 2) == 0 ? amount : 0U - amount);
+    if (random_below(random, 2) == 0) {
+        const std::uint32_t amount = 1U << random_below(random, 31);
+        changed = old + (random_below(random, 2) == 0 ? amount : 0U - amount);
     }
     if (changed == old) {
         ++changed;
@@ -218,7 +218,7 @@ TEST_CASE(
     std::size_t wrong = 0;       ///< another value was named
     std::size_t exact_wrong = 0; ///< and said to be exact
     while (tried < wanted) {
-        const Moment& moment = real_moments()[below(random, real_moments().size())];
+        const Moment& moment = real_moments()[random_below(random, real_moments().size())];
         snapshot::Delta delta;
         REQUIRE(snapshot::decode_delta(delta_body(moment.items[0], moment.items[1]), delta,
                                        snapshot::kAgreedSizes));

@@ -74,11 +74,11 @@ const std::vector<Items>& real_snapshots() {
 }
 
 std::int32_t any_value(std::mt19937& random) {
-    switch (below(random, 3)) {
+    switch (random_below(random, 3)) {
     case 0:
-        return static_cast<std::int32_t>(below(random, 4));
+        return static_cast<std::int32_t>(random_below(random, 4));
     case 1:
-        return static_cast<std::int32_t>(below(random, 6000));
+        return static_cast<std::int32_t>(random_below(random, 6000));
     default:
         return static_cast<std::int32_t>(random());
     }
@@ -92,7 +92,7 @@ class ModServer {
             const int agreed = kAgreedSizes[type];
             int size = agreed;
             while (size == agreed || size < 1) {
-                size = agreed - 3 + static_cast<int>(below(random, 7));
+                size = agreed - 3 + static_cast<int>(random_below(random, 7));
             }
             sizes[type] = static_cast<std::uint8_t>(size);
         }
@@ -100,15 +100,15 @@ class ModServer {
 
     /// A real snapshot as this server would have sent it: each type it changed is in it.
     [[nodiscard]] Items next() {
-        Items items = real_snapshots()[below(*random_, real_snapshots().size())];
+        Items items = real_snapshots()[random_below(*random_, real_snapshots().size())];
         for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
             if (sizes[type] != kAgreedSizes[type] &&
                 std::none_of(items.begin(), items.end(),
                              [&](const auto& item) { return item.first.type == type; })) {
                 std::vector<std::int32_t> data(kAgreedSizes[type]);
-                for (std::size_t i = 0; i < 1 + below(*random_, 3); ++i) {
+                for (std::size_t i = 0; i < 1 + random_below(*random_, 3); ++i) {
                     std::generate(data.begin(), data.end(), [&] { return any_value(*random_); });
-                    items[{type, static_cast<std::uint16_t>(below(*random_, 64))}] = data;
+                    items[{type, static_cast<std::uint16_t>(random_below(*random_, 64))}] = data;
                 }
             }
         }
@@ -247,7 +247,7 @@ TEST_CASE("several types at once are named within three full snapshots") {
     for (std::size_t round = 0; round < 40 * rounds(); ++round) {
         std::vector<std::uint16_t> types;
         for (std::size_t i = 0; i < 2 + round % 4; ++i) {
-            types.push_back(static_cast<std::uint16_t>(1 + below(random, kLastAgreed)));
+            types.push_back(static_cast<std::uint16_t>(1 + random_below(random, kLastAgreed)));
         }
         ModServer server{random, types};
         ++runs;
@@ -262,7 +262,8 @@ TEST_CASE("several types at once are named within three full snapshots") {
 TEST_CASE("what was learned reads every snapshot that follows") {
     std::mt19937 random{22};
     for (std::size_t round = 0; round < 10 * rounds(); ++round) {
-        ModServer server{random, {9, static_cast<std::uint16_t>(1 + below(random, kLastAgreed))}};
+        ModServer server{random,
+                         {9, static_cast<std::uint16_t>(1 + random_below(random, kLastAgreed))}};
         SessionScript script{{.learn_sizes = true}};
         script.join_ddnet();
         script.enter();
@@ -272,7 +273,7 @@ TEST_CASE("what was learned reads every snapshot that follows") {
         for (snapshot::Tick tick = 2; tick <= kTicks; tick += 2) {
             Items items = tick <= 6 ? server.next() : base;
             for (auto& [key, data] : items) {
-                data[below(random, data.size())] = any_value(random);
+                data[random_below(random, data.size())] = any_value(random);
             }
             if (tick == 30) {
                 items = server.next();
@@ -496,7 +497,7 @@ TEST_CASE("a server that sends items twice has no sizes named") {
             std::vector<std::int32_t> ints{decoded.ints.begin(), decoded.ints.end()};
             auto crc = static_cast<std::uint32_t>(checksum_of(items));
             const snapshot::DeltaUpdate& twice =
-                decoded.updates[below(random, decoded.updates.size())];
+                decoded.updates[random_below(random, decoded.updates.size())];
             ints.insert(ints.end(), {twice.key.type, twice.key.id});
             if (snapshot::agreed_size(twice.key.type, snapshot::kAgreedSizes) == 0) {
                 ints.push_back(static_cast<std::int32_t>(twice.size));
@@ -525,8 +526,9 @@ TEST_CASE("honest traffic has nothing named, and damaged traffic neither") {
             SomeSnapshots sink;
             TrafficInspector run{{.messages = false, .learn_sizes = true}, sink};
             for (TrafficDatagram datagram : traffic) {
-                if (damaged && datagram.bytes.size() > 20 && below(random, 20) == 0) {
-                    datagram.bytes[10 + below(random, datagram.bytes.size() - 10)] ^= std::byte{8};
+                if (damaged && datagram.bytes.size() > 20 && random_below(random, 20) == 0) {
+                    datagram.bytes[10 + random_below(random, datagram.bytes.size() - 10)] ^=
+                        std::byte{8};
                 }
                 run.on_datagram(datagram);
             }

@@ -18,8 +18,8 @@ SessionCheckpoints some() {
         .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
                       {.tick = 7, .num_items = 0, .block = {}}}};
     known.map->sha256.emplace().fill(3);
-    known.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
-    known.roster.join({.client_id = 63, .team = 1, .name = "bob"});
+    known.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    known.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
     return {{3, known}, {8, {}}};
 }
 

@@ -240,7 +240,7 @@ TEST_CASE("a map with several names is in memory once") {
         CHECK(maps.keep(announce("again", bytes), bytes).physics == first.physics);
         CHECK(memory.used() == once);
 
-        maps.shed(); // the map is still used
+        maps.free_unused_maps(); // the map is still used
         CHECK(memory.used() == once);
         CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::found);
     }
@@ -255,7 +255,7 @@ TEST_CASE("unused maps are dropped when memory is needed") {
         CHECK(maps.keep(announce(name, bytes), bytes).status == MapStatus::found);
     }
     CHECK(memory.used() != 0);
-    maps.shed();
+    maps.free_unused_maps();
     CHECK(memory.used() == 0);
     CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::not_found);
 }

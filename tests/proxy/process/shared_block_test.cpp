@@ -112,7 +112,7 @@ TEST_CASE("the window shows each server and its current address") {
     CHECK(window.server(0) == "0.0.0.0:8304");
     CHECK(window.server(1) == "10.0.0.1:1");
     block->facts.servers[1].removed = true;
-    CHECK(window.removed(1));
+    CHECK(window.is_removed(1));
     block->facts.num_servers = 1'000'000; // a misbehaving relay
     CHECK(window.num_servers() == relay::kMaxServers);
     block->facts.servers[0].name.fill('x');

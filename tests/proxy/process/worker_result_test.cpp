@@ -39,7 +39,7 @@ TEST_CASE("the results of workers add up in any order") {
     all.merge(worker(2));
     WorkerResult other = worker(5);
     const record::MessageRecord message{};
-    other.expectations.front().look_at(&message);
+    other.expectations.front().evaluate(&message);
     all.merge(std::move(other));
 
     CHECK(all.totals.snapshots == 7);

@@ -25,25 +25,26 @@ class Lines final : public sink::Output {
 };
 
 /// Passes on the inputs of some seconds of a game, up to the tick `last`.
-void play(world::InputSink& to, std::uint32_t session, snapshot::Tick first, snapshot::Tick last) {
-    const auto input = [&](world::Input::Kind kind, record::Timestamp time) {
-        world::Input it{.kind = kind, .time = time, .session = session};
+void play(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first,
+          snapshot::Tick last) {
+    const auto input = [&](world::WorldInput::Kind kind, record::Timestamp time) {
+        world::WorldInput it{.kind = kind, .time = time, .session = session};
         it.server = "127.0.0.1:8303";
         return it;
     };
-    to.on_input(input(world::Input::Kind::open, first * kTick));
+    to.on_input(input(world::WorldInput::Kind::open, first * kTick));
     for (snapshot::Tick tick = first; tick < last; tick += 2) {
         const auto x = static_cast<std::int32_t>(session) * 100 + tick;
         std::vector<std::int32_t> tee(22);
         tee[1] = x;
         const auto items = test::to_snapshot(
             {{{9, static_cast<std::uint16_t>(session)}, tee}, {{4, 1}, {1, 2, 0, 0}}});
-        auto it = input(world::Input::Kind::snapshot, tick * kTick + session);
+        auto it = input(world::WorldInput::Kind::snapshot, tick * kTick + session);
         it.tick = tick;
         it.items = items.view();
         to.on_input(it);
     }
-    to.on_input(input(world::Input::Kind::close, last * kTick));
+    to.on_input(input(world::WorldInput::Kind::close, last * kTick));
 }
 
 std::string worlds_of(unsigned workers) {
@@ -89,16 +90,16 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     Lines lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldRun worlds{config, {.records = &lines}};
-    const auto tell = [&](world::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
+    const auto tell = [&](world::WorldInput::Kind kind, std::uint32_t session, snapshot::Tick tick,
                           const snapshot::SnapshotView& items) {
-        world::Input it{.kind = kind, .time = tick * kTick, .session = session};
+        world::WorldInput it{.kind = kind, .time = tick * kTick, .session = session};
         it.server = "127.0.0.1:8303";
         it.tick = tick;
         it.items = items;
         worlds.queue(0).on_input(it);
     };
     for (const std::uint32_t session : {1U, 2U}) {
-        tell(world::Input::Kind::open, session, 100, {});
+        tell(world::WorldInput::Kind::open, session, 100, {});
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
@@ -106,11 +107,11 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
             const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
                                                   {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
-            tell(world::Input::Kind::snapshot, session, tick, items.view());
+            tell(world::WorldInput::Kind::snapshot, session, tick, items.view());
         }
     }
-    tell(world::Input::Kind::close, 1, 160, {});
-    tell(world::Input::Kind::close, 2, 160, {});
+    tell(world::WorldInput::Kind::close, 1, 160, {});
+    tell(world::WorldInput::Kind::close, 2, 160, {});
     worlds.finish();
     std::uint64_t told = 0;
     std::uint64_t written = 0;
@@ -231,7 +232,7 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     const auto items = test::to_snapshot(large);
     const std::size_t fit = pipeline::WorldQueue::kMaxBytes / (items.view().block_ints() * 4);
     for (std::size_t i = 0; i < fit + 10; ++i) {
-        world::Input input{.kind = world::Input::Kind::snapshot, .time = 5, .session = 1};
+        world::WorldInput input{.kind = world::WorldInput::Kind::snapshot, .time = 5, .session = 1};
         input.items = items.view();
         queue.on_input(input);
     }
@@ -239,7 +240,7 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take(batch) == 5);
     CHECK_FALSE(batch.empty());
-    world::Input input{.kind = world::Input::Kind::snapshot, .time = 7, .session = 1};
+    world::WorldInput input{.kind = world::WorldInput::Kind::snapshot, .time = 7, .session = 1};
     input.items = items.view();
     queue.on_input(input);
     CHECK(queue.dropped() == 10); // the emptied queue has room again
@@ -251,19 +252,19 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     const std::vector<std::string> texts{"a", "four", "fives", ""};
     record::Timestamp time = 0;
     for (const std::string& text : texts) {
-        queue.on_input({.kind = world::Input::Kind::snapshot,
+        queue.on_input({.kind = world::WorldInput::Kind::snapshot,
                         .time = ++time,
                         .session = 1,
                         .items = items.view()});
-        queue.on_input({.kind = world::Input::Kind::message,
+        queue.on_input({.kind = world::WorldInput::Kind::message,
                         .time = ++time,
                         .session = 1,
                         .payload = std::as_bytes(std::span{text.data(), text.size()})});
     }
 
-    struct Log final : world::InputSink {
-        void on_input(const world::Input& input) override {
-            if (input.kind == world::Input::Kind::snapshot) {
+    struct Log final : world::WorldInputSink {
+        void on_input(const world::WorldInput& input) override {
+            if (input.kind == world::WorldInput::Kind::snapshot) {
                 lines.push_back("snapshot " + std::to_string(input.items.size()));
                 return;
             }

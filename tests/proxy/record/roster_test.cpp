@@ -24,14 +24,14 @@ TEST_CASE("who joined is known by name until he leaves or the map changes") {
     Roster roster;
     CHECK(name_of(roster, 0) == "none");
     CHECK_FALSE(roster.own());
-    roster.join({.client_id = 0, .name = "anna"});
-    roster.join({.client_id = 63, .own = true, .name = "bob"});
+    roster.add_player({.client_id = 0, .name = "anna"});
+    roster.add_player({.client_id = 63, .own = true, .name = "bob"});
     CHECK(name_of(roster, 0) == "anna");
     CHECK(name_of(roster, 63) == "bob");
     CHECK(roster.own() == 63);
-    roster.join({.client_id = 0, .name = "cleo"}); // DDNet announces a renamed player again
+    roster.add_player({.client_id = 0, .name = "cleo"}); // DDNet announces a renamed player again
     CHECK(name_of(roster, 0) == "cleo");
-    roster.leave(0);
+    roster.remove_player(0);
     CHECK(name_of(roster, 0) == "none");
     roster.clear();
     CHECK(name_of(roster, 63) == "none");
@@ -55,7 +55,7 @@ TEST_CASE("a name is shown as its readers show it") {
     for (const Row& row : rows) {
         CAPTURE(row.sent);
         Roster roster;
-        roster.join({.client_id = 5, .name = row.sent});
+        roster.add_player({.client_id = 5, .name = row.sent});
         CHECK(name_of(roster, 5) == row.shown);
     }
 }
@@ -63,8 +63,8 @@ TEST_CASE("a name is shown as its readers show it") {
 TEST_CASE("a client that 0.7 cannot name is ignored") {
     Roster roster;
     for (const std::int32_t id : {-1, 64, INT32_MIN, INT32_MAX}) {
-        roster.join({.client_id = id, .own = true, .name = "nobody"});
-        roster.leave(id);
+        roster.add_player({.client_id = id, .own = true, .name = "nobody"});
+        roster.remove_player(id);
     }
     CHECK_FALSE(roster.own());
     CHECK(name_of(roster, 64) == "none");

@@ -95,7 +95,7 @@ TEST_CASE("every total has a key of its own and a sentence") {
     check_rows(spreads_of<SessionSpreads>(), keys);
     check_rows(counters_of<SessionCounters>(), keys);
     keys.clear();
-    check_rows(counters_of<FateCounters>(), keys);
+    check_rows(counters_of<ImpairmentCounters>(), keys);
 }
 
 TEST_CASE("rows describe the members in whose lines they stand") {

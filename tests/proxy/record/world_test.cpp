@@ -36,23 +36,23 @@ World small_world() {
 TEST_CASE("a misplaced character is shown with the wall that it touches") {
     struct Row {
         int x, y;
-        Misplaced where;
+        PositionFault where;
         int tile_x, tile_y;
         std::string_view game;
     };
 
     constexpr int kWall = 19 * 32;
     const Row rows[] = {
-        {kWall + 16, 100, Misplaced::inside_solid, 19, 3, "solid"},
-        {kWall - 1, 100, Misplaced::inside_solid, 19, 2, "solid"},
-        {kWall - 14, 112, Misplaced::inside_solid, 19, 3, "solid"},
-        {kWall - 15, 100, Misplaced::no, 18, 3, "air"},
-        {-100'000, 100, Misplaced::outside_map, 0, 3, "air"},
+        {kWall + 16, 100, PositionFault::inside_solid, 19, 3, "solid"},
+        {kWall - 1, 100, PositionFault::inside_solid, 19, 2, "solid"},
+        {kWall - 14, 112, PositionFault::inside_solid, 19, 3, "solid"},
+        {kWall - 15, 100, PositionFault::no, 18, 3, "air"},
+        {-100'000, 100, PositionFault::outside_map, 0, 3, "air"},
     };
     const World world = small_world();
     for (const Row& row : rows) {
         CAPTURE(row.x);
-        CHECK(world.misplaced(row.x, row.y) == row.where);
+        CHECK(world.check_position(row.x, row.y) == row.where);
         const WorldPlace place = world.misplaced_at(row.x, row.y);
         CHECK(place.x == row.x);
         CHECK(place.y == row.y);

@@ -165,8 +165,8 @@ TEST_CASE("of a world of 0.7, names have the ids of their players") {
     record::TypeNames types;
     types.begin(snapshot::Dialect::seven);
     record::Roster roster;
-    roster.put(5, {.team = 1});
-    roster.put(70, {.team = 2});
+    roster.set_player(5, {.team = 1});
+    roster.set_player(70, {.team = 2});
     const record::SnapshotRecord world{
         .rebuilt = true, .items = items.view(), .types = &types, .roster = &roster};
     const auto placed = players.place(world);

@@ -199,8 +199,8 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
         sink::FileQueue files{sink::FileQueue::Full::wait, 1 << 20};
         sink::WorldDemo demos{{.folder = folder.path()}, files};
         Both both{{&worlds, &demos}};
-        world::Merger merger{snapshot::ObjectSet::standard(), both};
-        world::Feed feed{merger};
+        world::WorldMerger merger{snapshot::ObjectSet::standard(), both};
+        world::WorldFeed feed{merger};
         TrafficInspector inspector{{.messages = false}, feed};
         for (const auto& datagram : read_traffic("teeworlds-0.7.5.pcap.gz")) {
             inspector.on_datagram(datagram);
@@ -260,9 +260,9 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     from.append({22, 1}, Ints(7));
     snapshot::Snapshot to;
     record::Roster roster;
-    roster.put(3, {});
-    roster.put(5, {.team = 1});
-    roster.put(200, {});
+    roster.set_player(3, {});
+    roster.set_player(5, {.team = 1});
+    roster.set_player(200, {});
     items.add(from.view(), &roster, to);
     std::vector<ItemKey> keys;
     for (std::size_t i = 0; i < to.view().size(); ++i) {

@@ -20,7 +20,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using test::below;
+using test::random_below;
 using test::TrafficDatagram;
 
 namespace {
@@ -96,10 +96,10 @@ constexpr auto kFirstBytes =
 /// Does something to a datagram that its peer, its line or an enemy may do.
 void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& random) {
     const auto any_datagram = [&]() -> const TrafficDatagram& {
-        return traffic[below(random, traffic.size())];
+        return traffic[random_below(random, traffic.size())];
     };
     auto& bytes = datagram.bytes;
-    switch (below(random, 8)) {
+    switch (random_below(random, 8)) {
     case 0: // something else of the same capture, mostly of another connection
         bytes = any_datagram().bytes;
         break;
@@ -108,12 +108,12 @@ void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& ran
         break;
     case 2: // another kind of packet
         if (!bytes.empty()) {
-            bytes[0] = std::byte{kFirstBytes[below(random, kFirstBytes.size())]};
+            bytes[0] = std::byte{kFirstBytes[random_below(random, kFirstBytes.size())]};
         }
         break;
     case 3: // CLOSE, CONNECT, ACCEPT, …: kind and what stands where a token may
-        bytes = {std::byte{0x10}, std::byte{0}, std::byte{0}, std::byte(below(random, 6))};
-        for (std::size_t left = below(random, 9); left > 0; --left) {
+        bytes = {std::byte{0x10}, std::byte{0}, std::byte{0}, std::byte(random_below(random, 6))};
+        for (std::size_t left = random_below(random, 9); left > 0; --left) {
             bytes.push_back(test::any_byte(random));
         }
         break;
@@ -168,12 +168,12 @@ std::size_t run_mutated(const Traffic& traffic, const Plan& plan, std::uint32_t 
     Traffic mutated = traffic;
     std::size_t count = 0;
     // From a random place on, so that sessions are hit in every state they can have.
-    std::size_t left = below(random, 200);
+    std::size_t left = random_below(random, 200);
     for (TrafficDatagram& datagram : mutated) {
         if (touched.contains(datagram.session) && count < most && (left == 0 || --left == 0)) {
             mutate(datagram, traffic, random);
             ++count;
-            left = below(random, 3); // what is left whole lets sessions get further
+            left = random_below(random, 3); // what is left whole lets sessions get further
         }
     }
     SameOutput output{expected.text};

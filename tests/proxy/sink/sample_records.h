@@ -244,7 +244,8 @@ class SampleRecords {
     record::SummaryRecord summary{
         .head = {.time = kTime},
         .sessions = 2,
-        .impaired = std::array<record::FateStats, 2>{{{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}},
+        .impaired =
+            std::array<record::ImpairmentStats, 2>{{{100, 2, 1, 0, 3, 4}, {200, 5, 0, 7, 6, 8}}},
         .worlds = record::WorldStats{50, 49, 100, 1, 2, 3, 4}};
 
     record::WorldRecord world{.head = {.time = kTime},

@@ -13,8 +13,8 @@
 
 using namespace tw;
 using test::any_byte;
-using test::below;
 using test::damage;
+using test::random_below;
 
 namespace {
 
@@ -110,10 +110,10 @@ TEST_CASE("damaged traffic gives valid records and nothing worse") {
         std::mt19937 random{seed};
         auto damaged = traffic;
         for (test::TrafficDatagram& datagram : damaged) {
-            if (below(random, 3) == 0) {
+            if (random_below(random, 3) == 0) {
                 damage(datagram.bytes, random);
             }
-            if (below(random, 50) == 0) {
+            if (random_below(random, 50) == 0) {
                 datagram.direction = datagram.direction == wire::Direction::c2s
                                          ? wire::Direction::s2c
                                          : wire::Direction::c2s;
@@ -127,13 +127,14 @@ TEST_CASE("noise gives valid records and nothing worse") {
     std::mt19937 random{3};
     std::vector<test::TrafficDatagram> noise(4'000);
     for (test::TrafficDatagram& datagram : noise) {
-        datagram.session = 1 + below(random, 4);
-        datagram.direction = below(random, 2) == 0 ? wire::Direction::c2s : wire::Direction::s2c;
+        datagram.session = 1 + random_below(random, 4);
+        datagram.direction =
+            random_below(random, 2) == 0 ? wire::Direction::c2s : wire::Direction::s2c;
         datagram.time = static_cast<record::Timestamp>(random()) * 1'000'000;
-        datagram.bytes.resize(below(random, 200));
+        datagram.bytes.resize(random_below(random, 200));
         std::generate(datagram.bytes.begin(), datagram.bytes.end(),
                       [&] { return any_byte(random); });
-        if (datagram.bytes.size() > 2 && below(random, 2) == 0) {
+        if (datagram.bytes.size() > 2 && random_below(random, 2) == 0) {
             datagram.bytes[0] = std::byte{0}; // uncompressed chunks: noise gets further in
             datagram.bytes[2] = std::byte{3};
         }

@@ -280,9 +280,9 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     record::Roster roster;
     constexpr std::uint16_t kPlayers = 64;
     for (std::uint16_t client = 0; client < kPlayers; ++client) {
-        roster.put(client, {});
+        roster.set_player(client, {});
     }
-    roster.put(200, {}); // no client of 0.7
+    roster.set_player(200, {}); // no client of 0.7
     Stage stage;
     stage.show_seven(100, many, roster);
     stage.show_seven(102, many, roster);

@@ -1,4 +1,4 @@
-// Worlds of captured games.
+// Tests the worlds of captured games.
 #include "proxy/world/server_worlds.h"
 #include "tests/support/captured_traffic.h"
 
@@ -15,7 +15,7 @@ namespace tw::test {
 
 namespace {
 
-/// What a capture's worlds are, as numbers that one wrong int changes.
+/// Sums over the worlds of a capture, which a single wrong int changes.
 class WorldSum final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -54,7 +54,7 @@ class WorldSum final : public record::RecordSink {
     }
 };
 
-/// Hands on to two.
+/// Passes each record to two sinks.
 class Both final : public record::RecordSink {
   public:
     Both(record::RecordSink& first, record::RecordSink& second)
@@ -70,7 +70,7 @@ class Both final : public record::RecordSink {
     record::RecordSink* second_;
 };
 
-/// Ticks that any session was sent.
+/// Collects the ticks that any session received.
 class Ticks final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -93,8 +93,8 @@ struct Read {
 };
 
 void read(const std::string& name, Read& into) {
-    world::Merger merger{snapshot::ObjectSet::standard(), into.sum};
-    world::Feed feed{merger};
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), into.sum};
+    world::WorldFeed feed{merger};
     Both both{into.ticks, feed};
     TrafficInspector inspector{{.messages = false}, both};
     for (const auto& datagram : read_traffic(name)) {

@@ -1,4 +1,4 @@
-// Scripts of what a server shows two players, and what is said of it.
+// Scripts of what a server sends two players, and the differences that are reported.
 #include "proxy/world/server_worlds.h"
 #include "tests/proxy/world/views.h"
 
@@ -39,17 +39,17 @@ class Findings final : public record::RecordSink {
     std::vector<std::string> lines;
 };
 
-/// What a session is shown of a tick.
+/// Returns the items that a session receives in a tick.
 using Show = std::function<Items(std::uint32_t session, Tick tick)>;
 
 struct Stage {
     Findings findings;
-    world::Merger merger{snapshot::ObjectSet::standard(), findings};
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), findings};
 
     Stage() {
         for (const std::uint32_t session : {1U, 2U}) {
             merger.on_input(
-                {.kind = world::Input::Kind::open, .session = session, .server = "a:1"});
+                {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
 
@@ -58,7 +58,7 @@ struct Stage {
         for (Tick tick = from; tick < to; tick += 2) {
             for (const std::uint32_t session : {1U, 2U}) {
                 const auto items = to_snapshot(show(session, tick));
-                merger.on_input({.kind = world::Input::Kind::snapshot,
+                merger.on_input({.kind = world::WorldInput::Kind::snapshot,
                                  .time = start + tick * kTick,
                                  .session = session,
                                  .tick = tick,
@@ -74,14 +74,14 @@ struct Stage {
     }
 };
 
-/// Another number for each session, tick and seed, within a dot's reach.
+/// Returns a number that differs per session, tick and seed, in the range of a dot's position.
 std::int32_t dot(std::uint32_t session, Tick tick, std::int32_t seed) {
     const auto mixed = (session * 2654435761U) ^ (static_cast<std::uint32_t>(tick) * 40503U) ^
                        (static_cast<std::uint32_t>(seed) * 2246822519U);
     return static_cast<std::int32_t>((mixed ^ (mixed >> 15U)) * 2654435761U >> 26U);
 }
 
-/// Pickups that stand where they stand, and others that are dots around a portal.
+/// Pickups with fixed positions, and pickups that are random dots around a portal.
 Items with_dots(std::uint32_t session, Tick tick, std::uint16_t first = 50) {
     Items items{{{kPickup, 1}, {10, 20, 0, 0}}, {{kPickup, 2}, {30, 40, 0, 0}}};
     for (std::uint16_t i = 0; i < 8; ++i) {
@@ -171,7 +171,8 @@ TEST_CASE("a server that shows some items to each viewer in its own way hides no
     stage.play(100, 1200, [](std::uint32_t session, Tick tick) {
         Items items = with_dots(session, tick);
         if (tick >= 400) {
-            items[{kPickup, 2}][0] += session == 2 ? 1 : 0; // it stood where it stood
+            items[{kPickup, 2}][0] +=
+                session == 2 ? 1 : 0; // the views agreed on its position before
         }
         return items;
     });
@@ -181,7 +182,7 @@ TEST_CASE("a server that shows some items to each viewer in its own way hides no
 }
 
 TEST_CASE("a server that alternates hides nothing") {
-    // It differs from the start, so that it is the server's way, and agrees in between.
+    // The views differ from the start, so the field is per viewer. In between, they agree.
     for (const Tick pause : {30, 300}) {
         CAPTURE(pause);
         Stage stage;
@@ -191,7 +192,7 @@ TEST_CASE("a server that alternates hides nothing") {
         });
         std::vector<std::string> expected{"info world.per_viewer character.x @126"};
         for (Tick tick = 160 + pause; tick < 2500; tick += 60 + pause) {
-            if (pause > 250 || expected.size() == 1) { // the same one goes on
+            if (pause > 250 || expected.size() == 1) { // the same difference continues
                 expected.push_back(fmt::format("warning world.views_differ character.x @{}", tick));
             }
         }
@@ -221,9 +222,9 @@ TEST_CASE("what was found on one map is not told again on the next") {
             100, to, [](std::uint32_t session, Tick tick) { return with_dots(session, tick); },
             map * 60'000'000'000);
         for (const std::uint32_t session : {1U, 2U}) {
-            stage.merger.on_input({.kind = world::Input::Kind::close, .session = session});
+            stage.merger.on_input({.kind = world::WorldInput::Kind::close, .session = session});
             stage.merger.on_input(
-                {.kind = world::Input::Kind::open, .session = session, .server = "a:1"});
+                {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
     CHECK(stage.end() == std::vector<std::string>{"info world.per_viewer pickup.x @126",

@@ -17,13 +17,13 @@ constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
 constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
 constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
 
-/// A player's own ints of a player_info.
+/// Returns the ints of a player_info.
 std::vector<std::int32_t> player_info(std::int32_t client, bool local, std::int32_t score = 0,
                                       std::int32_t latency = 0) {
     return {local ? 1 : 0, client, 0, score, latency};
 }
 
-/// What came of a merge, owned.
+/// A copy of the results of a merge.
 struct Outcome {
     Items items;
     std::map<ItemKey, std::vector<std::uint32_t>> seen_by;
@@ -185,7 +185,7 @@ TEST_CASE("what a mod makes for each viewer is no difference, and the owner's vi
     REQUIRE(objects.add(object));
     Merging merge;
     merge.types = record::TypeNames{objects};
-    // Session 2 is client 0's.
+    // Session 2 belongs to client 0.
     const auto world = merge(Views{}
                                  .add(1, 20011,
                                       {{{40, 0}, {3, -1}},
@@ -202,7 +202,7 @@ TEST_CASE("what a mod makes for each viewer is no difference, and the owner's vi
     CHECK(world.differences.empty());
     CHECK(world.items.at({40, 0}) == std::vector<std::int32_t>{3, 77});
     CHECK(world.known.at({40, 0}));
-    CHECK_FALSE(world.known.at({41, 0})); // of nobody: no view tells it
+    CHECK_FALSE(world.known.at({41, 0})); // no view contains the value
     CHECK_FALSE(world.items.contains({42, 0}));
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("what a team has switched off is no difference") {
         std::string_view name;
         std::int32_t version;
         std::int32_t kind;
-        bool first_stays; ///< else the one that is switched on does
+        bool first_stays; ///< the first view is used; if false, the view in which the switch is on
         std::size_t differences;
     };
 
@@ -346,7 +346,7 @@ TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
     const auto laser = [](std::int32_t x, std::int32_t owner) {
         return ints(10, {{0, owner < 0 ? x : 999}, {2, x}, {5, owner}, {6, 4}});
     };
-    // The one sees its own team's beam under the dragger's id, the other the dragger at rest.
+    // One view has its own team's beam with the dragger's id. The other has the dragger without a beam.
     const Items own{{number, uuid}, {{kDescribed, 7}, laser(50, 2)}};
     const Items other{
         {number, uuid}, {{kDescribed, 7}, laser(50, -1)}, {{kDescribed, 9}, laser(50, 2)}};

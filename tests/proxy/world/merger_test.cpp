@@ -16,7 +16,7 @@ namespace {
 
 constexpr record::Timestamp kTick = 20'000'000;
 
-/// Writes down worlds and findings.
+/// Stores worlds and findings as text.
 class WorldLog final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -38,13 +38,13 @@ class WorldLog final : public record::RecordSink {
     }
 
     std::vector<std::string> lines;
-    std::vector<std::string> maps; ///< of each world, behind its run
+    std::vector<std::string> maps; ///< run number and map of each world
 };
 
 struct Game {
     WorldLog log;
-    world::Merger merger{snapshot::ObjectSet::standard(), log};
-    world::Feed feed{merger, true};
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
+    world::WorldFeed feed{merger, true};
 
     void open(std::uint32_t session, std::string_view server, std::string_view name = {},
               bool resumed = false) {
@@ -77,7 +77,7 @@ struct Game {
 TEST_CASE("servers with names are never taken for one, and worlds have their names") {
     Game game;
     game.open(1, "a:1", "ctf");
-    game.open(2, "a:1", "race"); // by two names that lead to one address
+    game.open(2, "a:1", "race"); // two configured names with the same address
     game.open(3, "a:1", "ctf");
     for (std::uint32_t session = 1; session <= 3; ++session) {
         game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
@@ -176,7 +176,7 @@ TEST_CASE(
 
 namespace {
 
-/// Writes down what is said behind the worlds it belongs to.
+/// Stores each message after the world to which it belongs.
 struct Spoken final : record::WorldMessageSink {
     explicit Spoken(WorldLog& to) : log{&to} {}
 
@@ -198,7 +198,7 @@ struct Spoken final : record::WorldMessageSink {
 TEST_CASE("what all are told stands once behind its world, with the ids of the server") {
     Game game;
     Spoken spoken{game.log};
-    game.merger.tell_messages_to(spoken);
+    game.merger.send_messages_to(spoken);
     const auto told = [&](std::uint32_t session, std::int32_t killer, std::int32_t victim) {
         const auto payload = MessageBuilder{*wire::find_message(false, 4, snapshot::Dialect::six)}
                                  .number(killer)
@@ -215,7 +215,7 @@ TEST_CASE("what all are told stands once behind its world, with the ids of the s
     };
     for (const std::uint32_t session : {1U, 2U, 3U}) {
         game.open(session, session == 3 ? "b:1" : "a:1");
-        told(session, 9, 9); // is in no game yet
+        told(session, 9, 9); // has not entered a game yet
     }
     const Items knowing{{{9, 20}, character(1, 1)},
                         {{11, 20}, client_info("bob")},
@@ -272,7 +272,7 @@ TEST_CASE("worlds have the map of their run, however soon another one comes") {
 
 TEST_CASE("worlds have the map that anybody in them was told of") {
     Game game;
-    game.open(1, "a:1"); // in the middle of a game: nobody said of which map
+    game.open(1, "a:1"); // joins in the middle of a game, so the map is unknown
     game.open(2, "a:1");
     game.map(2, "dm1");
     for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
@@ -294,7 +294,7 @@ TEST_CASE("snapshots of sessions that never began are nobody's") {
 
 namespace {
 
-/// Keeps nothing but numbers: whoever attacks must not fill the test's memory either.
+/// Stores numbers only, so that an attack cannot fill the test's memory.
 struct Counts final : record::RecordSink {
     void on_record(const record::Record& record) override {
         if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
@@ -310,23 +310,25 @@ struct Counts final : record::RecordSink {
 };
 
 struct Attack {
-    std::size_t max_bytes = world::Merger::kMaxBytes;
+    std::size_t max_bytes = world::WorldMerger::kMaxBytes;
     Counts counts{};
-    world::Merger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
-    std::size_t most = 0; ///< that was ever kept
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
+    std::size_t most = 0; ///< the greatest memory use
 
-    void pass(const world::Input& input) {
+    void pass(const world::WorldInput& input) {
         merger.on_input(input);
         most = std::max(most, merger.bytes());
     }
 
     void open(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
-        pass(
-            {.kind = world::Input::Kind::open, .time = time, .session = session, .server = server});
+        pass({.kind = world::WorldInput::Kind::open,
+              .time = time,
+              .session = session,
+              .server = server});
     }
 
     void show(std::uint32_t session, snapshot::Tick tick, const snapshot::Snapshot& items) {
-        pass({.kind = world::Input::Kind::snapshot,
+        pass({.kind = world::WorldInput::Kind::snapshot,
               .time = tick * kTick,
               .session = session,
               .tick = tick,
@@ -334,7 +336,7 @@ struct Attack {
     }
 };
 
-/// As large as one can be: 64 KiB in 1,024 items.
+/// A snapshot of the maximum size: 64 KiB in 1,024 items.
 snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
     Items many;
     for (std::uint16_t i = 0; i < 1000; ++i) {
@@ -349,7 +351,7 @@ TEST_CASE(
     "256 invented servers with much in each keep no more than one budget, and harm no other") {
     Attack attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
-    constexpr std::uint32_t kEach = 3; // sessions, of which one never gets further
+    constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots
     attack.open(1, "honest:1");
     attack.open(2, "honest:1");
     for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
@@ -367,9 +369,9 @@ TEST_CASE(
         }
         attack.show(2, tick, small);
     }
-    // Without a bound it were 255 servers with 10 ticks of two views each.
-    CHECK(attack.most > world::Merger::kMaxBytes / 2);
-    CHECK(attack.most <= world::Merger::kMaxBytes + large[0].view().size_bytes() * 2);
+    // Without a limit, there would be 255 servers with 10 ticks of two views each.
+    CHECK(attack.most > world::WorldMerger::kMaxBytes / 2);
+    CHECK(attack.most <= world::WorldMerger::kMaxBytes + large[0].view().size_bytes() * 2);
     attack.merger.finish();
     CHECK(attack.merger.bytes() == 0);
     CHECK(attack.counts.honest == 10);
@@ -381,8 +383,8 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
     Attack attack;
     const auto large = large_snapshot(0);
     const auto sessions =
-        static_cast<std::uint32_t>(world::Merger::kMaxBytes / large.view().size_bytes() / 8);
-    // No two views have anything in common: that would be kept once.
+        static_cast<std::uint32_t>(world::WorldMerger::kMaxBytes / large.view().size_bytes() / 8);
+    // No two views have common items, because these would be stored only once.
     Items different;
     std::vector<snapshot::Snapshot> shown;
     for (std::uint32_t session = 0; session <= sessions; ++session) {
@@ -395,20 +397,20 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
         attack.open(session, "one:1");
     }
     attack.open(9999, "one:1");
-    attack.show(9999, 98, large); // never gets further
+    attack.show(9999, 98, large); // this session stops receiving snapshots
     attack.show(9999, 100, large);
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
             attack.show(session, tick, shown[session]);
         }
     }
-    CHECK(attack.most > world::Merger::kMaxBytes / 2);
-    CHECK(attack.most <= world::Merger::kMaxBytes + large.view().size_bytes() * 2);
+    CHECK(attack.most > world::WorldMerger::kMaxBytes / 2);
+    CHECK(attack.most <= world::WorldMerger::kMaxBytes + large.view().size_bytes() * 2);
 }
 
 TEST_CASE("worlds keep within their share of a run's memory, and say which closed for it") {
-    CHECK(world::Merger::share_of(std::size_t{16} << 20U) == std::size_t{4} << 20U);
-    CHECK(world::Merger::share_of(std::size_t{512} << 20U) == world::Merger::kMaxBytes);
+    CHECK(world::WorldMerger::share_of(std::size_t{16} << 20U) == std::size_t{4} << 20U);
+    CHECK(world::WorldMerger::share_of(std::size_t{512} << 20U) == world::WorldMerger::kMaxBytes);
 
     constexpr std::size_t kBytes = std::size_t{1} << 20U;
     Attack attack{.max_bytes = kBytes};
@@ -435,7 +437,7 @@ TEST_CASE("worlds keep within their share of a run's memory, and say which close
 TEST_CASE("servers beyond the table are dropped and counted, until one is idle") {
     Attack attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
-    for (std::uint32_t i = 0; i < world::Merger::kMaxServers; ++i) {
+    for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
         attack.open(1 + i, fmt::format("invented:{}", i));
         attack.show(1 + i, 100, small);
     }
@@ -443,16 +445,17 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         attack.show(1000, tick, small);
     }
-    CHECK(attack.merger.servers() == world::Merger::kMaxServers);
-    // The invented ones say no more: one of them gives its place away, while its session is open.
-    const auto idle = static_cast<snapshot::Tick>(world::Merger::kIdle / kTick);
+    CHECK(attack.merger.servers() == world::WorldMerger::kMaxServers);
+    // The forged servers have no more events, so one of them is evicted although its session is open.
+    const auto idle = static_cast<snapshot::Tick>(world::WorldMerger::kIdle / kTick);
     for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
         attack.show(1000, tick, small);
     }
-    CHECK(attack.merger.servers() == world::Merger::kMaxServers);
-    // A session of the one that had to go takes the next place that is free.
-    attack.pass({.kind = world::Input::Kind::close, .time = (120 + idle) * kTick, .session = 7});
-    for (std::uint32_t i = 0; i < world::Merger::kMaxServers; ++i) {
+    CHECK(attack.merger.servers() == world::WorldMerger::kMaxServers);
+    // A session of the evicted server gets the next free place.
+    attack.pass(
+        {.kind = world::WorldInput::Kind::close, .time = (120 + idle) * kTick, .session = 7});
+    for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
         attack.show(1 + i, 122 + 2 * idle, small);
     }
     attack.merger.finish();
@@ -474,17 +477,17 @@ TEST_CASE("a server that gave its place away begins with another run when it is 
         std::vector<std::uint32_t> seen;
     } log;
 
-    world::Merger merger{snapshot::ObjectSet::standard(), log};
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
     const auto show = [&](std::uint32_t session, snapshot::Tick tick) {
-        merger.on_input({.kind = world::Input::Kind::snapshot,
+        merger.on_input({.kind = world::WorldInput::Kind::snapshot,
                          .time = tick * kTick,
                          .session = session,
                          .tick = tick,
                          .items = small.view()});
     };
-    for (std::uint32_t i = 0; i <= world::Merger::kMaxServers; ++i) {
+    for (std::uint32_t i = 0; i <= world::WorldMerger::kMaxServers; ++i) {
         const auto tick = static_cast<snapshot::Tick>(100 + i * 1000);
-        merger.on_input({.kind = world::Input::Kind::open,
+        merger.on_input({.kind = world::WorldInput::Kind::open,
                          .time = tick * kTick,
                          .session = 1 + i,
                          .server = fmt::format("server:{}", i)});
@@ -492,7 +495,7 @@ TEST_CASE("a server that gave its place away begins with another run when it is 
     }
     show(1, 1'000'000);
     merger.finish();
-    CHECK(std::ranges::count(log.seen, 1U) == world::Merger::kMaxServers);
+    CHECK(std::ranges::count(log.seen, 1U) == world::WorldMerger::kMaxServers);
     CHECK(std::ranges::count(log.seen, 2U) == 2);
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
 constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
 
-/// Two tees near each other, seen by the first one's player.
+/// Returns two tees near each other, as the first tee's player sees them.
 Items two_tees() {
     return {{{kCharacter, 0}, character(1000, 1000)},
             {{kCharacter, 1}, character(1100, 1000)},
@@ -21,7 +21,7 @@ Items two_tees() {
             {{kPlayerInfo, 1}, {0, 1, 0, 0, 0}}};
 }
 
-/// How many were found when the second tee is gone for a while, as `change` says.
+/// Returns the number of missing tees found after `change` has removed the second tee for a while.
 std::size_t found_after(const std::function<void(Items&)>& change, Items items = two_tees(),
                         snapshot::Tick ticks = 80, std::uint16_t gone = 1) {
     world::MissingTeeCheck vanishing;
@@ -41,7 +41,7 @@ std::size_t found_after(const std::function<void(Items&)>& change, Items items =
     change(items);
     for (snapshot::Tick tick = 110; tick < 110 + ticks; tick += 2) {
         look(tick);
-        items.erase({snapshot::kDeathType, 0}); // an event is in one snapshot
+        items.erase({snapshot::kDeathType, 0}); // an event is in one snapshot only
     }
     return found;
 }
@@ -89,14 +89,14 @@ TEST_CASE("there are reasons to be gone") {
         CAPTURE(row.name);
         CHECK(found_after(row.change) == 0);
     }
-    CHECK(found_after([](Items& /*items*/) {}, two_tees(), 40) == 0); // back in a moment
+    CHECK(found_after([](Items& /*items*/) {}, two_tees(), 40) == 0); // the tee is back soon
 }
 
 TEST_CASE("what is told in a world that proves nothing, or was lost there, is a reason, too") {
     struct Row {
         std::string_view name;
         std::function<void(Items&)> change;
-        bool seen = true; ///< by the one who must see the tee
+        bool seen = true; ///< the tee is seen by the session that must see it
         std::size_t found = 0;
     };
 

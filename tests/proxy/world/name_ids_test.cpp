@@ -16,7 +16,7 @@ std::string name(int number) {
     return "n" + std::to_string(number);
 }
 
-/// The id of a name; 0: it has none.
+/// Returns the id of a name; 0 if it has none.
 int id_of(world::NameIds& ids, const std::string& of) {
     const auto id = ids.id_of(of);
     return id ? id->id : 0;
@@ -29,14 +29,14 @@ TEST_CASE("an id that a view tells is taken from the name that had it") {
     ids.begin_tick();
     ids.learn_id("foo", 0);
     ids.begin_tick();
-    ids.learn_id("baz", 0); // foo has another name now
+    ids.learn_id("baz", 0); // the player foo was renamed
     CHECK(ids.was_learned("baz"));
     CHECK(ids.was_learned(0));
     CHECK_FALSE(ids.was_learned("foo"));
     ids.begin_tick();
     CHECK_FALSE(ids.was_learned("baz"));
     CHECK(id_of(ids, "baz") == 0);
-    CHECK(id_of(ids, "foo") == 128); // somebody else of that name
+    CHECK(id_of(ids, "foo") == 128); // another player with this name
     CHECK(id_of(ids, "foo") == 128);
     ids.begin_tick();
     ids.learn_id("foo", 3);
@@ -48,7 +48,7 @@ TEST_CASE("an id of a name that no view tells is taken when a view tells it of a
     world::NameIds ids;
     ids.begin_tick();
     CHECK(id_of(ids, "foo") == 128);
-    ids.learn_id("bar", 128); // of a server with more players than there are today
+    ids.learn_id("bar", 128); // an id of a server with more players than servers support today
     CHECK(id_of(ids, "foo") == 129);
     CHECK(id_of(ids, "bar") == 128);
 }
@@ -57,10 +57,10 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     world::NameIds ids;
     ids.begin_tick();
     ids.learn_id("foo", 3);
-    ids.offer_id("bar", 3); // the server has it for another
-    ids.offer_id("foo", 5); // the server has another
+    ids.offer_id("bar", 3); // the server uses the id for another name
+    ids.offer_id("foo", 5); // the server uses another id for the name
     ids.offer_id("baz", 4);
-    ids.offer_id("qux", 4); // given in this tick
+    ids.offer_id("qux", 4); // assigned in this tick already
     CHECK(id_of(ids, "foo") == 3);
     CHECK(ids.id_of("foo")->kind == IdKind::server);
     CHECK(id_of(ids, "baz") == 4);
@@ -77,7 +77,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.offer_id("foo", 9); // what was learned is not kept by itself
+    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned()
     CHECK(id_of(ids, "foo") == 9);
     CHECK(ids.last_learned_id("foo") == std::nullopt);
     ids.learn_id("baz", 9);

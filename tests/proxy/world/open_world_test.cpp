@@ -32,11 +32,11 @@ TEST_CASE("views are read as they were added, the one that says most first") {
         CHECK(world.views() == 0);
         for (const Row& row : rows) {
             const snapshot::Snapshot items = items_of(row);
-            const world::Input input{.kind = world::Input::Kind::snapshot,
-                                     .session = row.session,
-                                     .tick = tick,
-                                     .items = items.view(),
-                                     .client_version = row.version};
+            const world::WorldInput input{.kind = world::WorldInput::Kind::snapshot,
+                                          .session = row.session,
+                                          .tick = tick,
+                                          .items = items.view(),
+                                          .client_version = row.version};
             CHECK_FALSE(world.has(row.session));
             CHECK(world.add_view(input, nullptr));
             CHECK_FALSE(world.add_view(input, nullptr)); // the session has a view
@@ -66,7 +66,7 @@ TEST_CASE("a tick's time is that of its earliest view, whichever was added first
         world.begin(100, first);
         for (const std::uint32_t session : {1U, 2U, 3U}) {
             const record::Timestamp time = earliest_first ? 999 + session : 1004 - session;
-            CHECK(world.add_view({.kind = world::Input::Kind::snapshot,
+            CHECK(world.add_view({.kind = world::WorldInput::Kind::snapshot,
                                   .time = time,
                                   .session = session,
                                   .tick = 100,

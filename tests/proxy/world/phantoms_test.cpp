@@ -1,4 +1,4 @@
-// Players that a view has no id for, drawn as other things.
+// Tests stand-ins: items for players for whom a view has no client id.
 // Covers: proxy/world/translation.cpp
 #include "proxy/world/translation.h"
 #include "tests/proxy/world/views.h"
@@ -14,7 +14,7 @@ constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
 constexpr std::uint16_t kLaser = snapshot::kLaserType;
 constexpr std::uint16_t kPickup = 4;
 
-/// A view of 16 players, with what it is shown besides.
+/// Returns a view of 16 players, with these other items.
 Items narrow(std::string_view last_but_one, const Items& shown) {
     Items items{{{kCharacter, 1}, character(500, 600)},
                 {{kClientInfo, 1}, client_info("vera")},
@@ -24,7 +24,7 @@ Items narrow(std::string_view last_but_one, const Items& shown) {
     return items;
 }
 
-/// What is left of the narrow view beside one that knows all.
+/// Returns the items that remain of the translated view beside a view that knows all players.
 Items left_of(const Items& translated, const Items& knowing) {
     Views views;
     views.add(1, 0, translated).add(2, 20011, knowing);
@@ -55,14 +55,14 @@ TEST_CASE("a weapon and a hook that stand for a player are not in the world") {
                         {{kPickup, 71}, {100, 200, 0, 0}},
                         {{kDescribed, 72}, ints(10, {{0, 9}, {2, 100}, {3, 200}})}};
     const Items shown{
-        {{kPickup, 70}, {100, 200, 2, 4}},   // where bob is
+        {{kPickup, 70}, {100, 200, 2, 4}},   // at bob's position
         {{kPickup, 71}, {100, 200, 0, 0}},   // all know it
-        {{kPickup, 73}, {101, 200, 2, 4}},   // nobody is there
-        {{kLaser, 70}, {7, 8, 100, 200, 5}}, // from where he is
-        {{kLaser, 72}, {9, 0, 100, 200, 5}}, // the same one in the newer form
+        {{kPickup, 73}, {101, 200, 2, 4}},   // at no player's position
+        {{kLaser, 70}, {7, 8, 100, 200, 5}}, // starts at bob's position
+        {{kLaser, 72}, {9, 0, 100, 200, 5}}, // the same laser in the newer form
         {{kLaser, 74}, {100, 200, 7, 8, 5}}, // to there
         {{kLaser, 75}, {7, 8, 100}},         // cut short
-        {{kDescribed, 1}, {1, 2, 3}},        // nobody knows what it is
+        {{kDescribed, 1}, {1, 2, 3}},        // an unknown type
     };
     const Items items = left_of(narrow("\u22c5 3 others", shown), knowing);
     CHECK_FALSE(items.contains({kPickup, 70}));

@@ -1,4 +1,4 @@
-// Views of 0.6 and of 0.7 in one world.
+// Tests worlds of 0.6 and 0.7 views.
 #include "proxy/world/merge.h"
 #include "proxy/world/server_worlds.h"
 #include "proxy/world/seven_as_six.h"
@@ -23,12 +23,12 @@ using snapshot::ItemKey;
 
 constexpr std::uint16_t kSix = snapshot::kCharacterType;
 constexpr std::uint16_t kSeven = snapshot::kSevenCharacterType;
-constexpr std::size_t kPlayerFlags = 15; ///< of a character of 0.6
+constexpr std::size_t kPlayerFlags = 15; ///< index in a character of 0.6
 constexpr std::size_t kHealth = 16;
 constexpr std::size_t kAmmo = 18;
 constexpr std::size_t kWeapon = 19;
 
-/// A character as 0.7 has it.
+/// Returns the ints of a 0.7 character.
 std::vector<std::int32_t> seven_character(std::int32_t x, std::int32_t y, SetInts more = {}) {
     auto data = ints(22, {{1, x}, {2, y}, {8, -1}});
     for (const auto& [index, value] : more) {
@@ -42,13 +42,13 @@ record::Roster roster_of(std::initializer_list<std::string_view> names,
     record::Roster roster;
     std::int32_t client = 0;
     for (const std::string_view name : names) {
-        roster.join({.client_id = client, .own = own == client, .name = name});
+        roster.add_player({.client_id = client, .own = own == client, .name = name});
         ++client;
     }
     return roster;
 }
 
-/// One view of 0.7, told in 0.6.
+/// A 0.7 view, translated into objects of 0.6.
 struct Told {
     snapshot::Snapshot items;
     world::SevenAsSix seven{snapshot::ObjectSet::standard()};
@@ -56,7 +56,7 @@ struct Told {
 
     explicit Told(const Items& from, const record::Roster* roster = nullptr)
         : items{to_snapshot(from)}, views{world::read_seven_view(1, 0, items.view(), roster)} {
-        seven.tell(views);
+        seven.translate(views);
     }
 
     [[nodiscard]] std::vector<std::int32_t> at(ItemKey key) const {
@@ -66,7 +66,7 @@ struct Told {
         return {data.begin(), data.end()};
     }
 
-    /// Places of the ints that 0.7 does not tell.
+    /// Returns the indices of the ints whose value 0.7 does not contain.
     [[nodiscard]] std::set<std::size_t> untold(ItemKey key) const {
         const auto found = views[0].items.find(key);
         REQUIRE(found);
@@ -80,7 +80,7 @@ struct Told {
     }
 };
 
-/// The worlds of a server, as their items.
+/// Stores the items of the worlds of a server.
 class WorldItems final : public record::RecordSink {
   public:
     struct World {
@@ -126,19 +126,19 @@ class WorldItems final : public record::RecordSink {
 
 struct Server {
     WorldItems log;
-    world::Merger merger{snapshot::ObjectSet::standard(), log};
+    world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
 
     explicit Server(std::uint32_t sessions) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
             merger.on_input(
-                {.kind = world::Input::Kind::open, .session = session, .server = "a:1"});
+                {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
 
     void show(std::uint32_t session, snapshot::Tick tick, const Items& items, Dialect dialect,
               const record::Roster* roster = nullptr) {
         const auto snapshot = to_snapshot(items);
-        merger.on_input({.kind = world::Input::Kind::snapshot,
+        merger.on_input({.kind = world::WorldInput::Kind::snapshot,
                          .time = tick * record::Timestamp{20'000'000},
                          .session = session,
                          .tick = tick,
@@ -176,8 +176,9 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is untold")
     CHECK(told.at({19, 5}) == std::vector<std::int32_t>{1, 2, 6});
     CHECK(told.at({20, 6}) == std::vector<std::int32_t>{3, 4, 0});
     CHECK(told.untold({20, 6}) == std::set<std::size_t>{2});
-    CHECK(told.at({23, 2}) == std::vector<std::int32_t>{44}); // 0.6 has no such thing
-    // Who is told of but not shown is not in it.
+    CHECK(told.at({23, 2}) ==
+          std::vector<std::int32_t>{44}); // an item without a 0.6 object is kept
+    // A player who was announced but is not in the snapshot is left out.
     CHECK(told.at({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
     CHECK(told.untold({snapshot::kClientInfoType, 2}).size() == 13);
     const auto info = told.at({snapshot::kClientInfoType, 2});
@@ -256,10 +257,11 @@ TEST_CASE("0.6 and 0.7 views of one server meet in one world") {
     REQUIRE(server.log.worlds.size() == 3);
     const auto& world = server.log.worlds[0];
     CHECK(world.dialect == Dialect::six);
-    CHECK(world.names.empty());                 // the items tell
-    CHECK(world.items.at({kSix, 0})[5] == 900); // 0.7's angle is made anew
+    CHECK(world.names.empty()); // the items contain the names
+    CHECK(world.items.at({kSix, 0})[5] ==
+          900); // the 0.6 angle is used, because the 0.7 angle is computed differently
     CHECK(world.items.at({kSix, 1})[kPlayerFlags] == 2);
-    CHECK(world.items.at({kSix, 1})[kHealth] == 6); // its own client was told
+    CHECK(world.items.at({kSix, 1})[kHealth] == 6); // from the view of the tee's own player
     CHECK(world.untold.at({kSix, 1}) == 0);
     CHECK(world.items.at({snapshot::kPlayerInfoType, 1})[3] == -5);
     CHECK(world.items.at({snapshot::kClientInfoType, 2})[0] == client_info("far")[0]);
@@ -297,11 +299,11 @@ TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client 
     CHECK(alone.items.at({kSeven, 0})[15] == 5);
     CHECK(alone.untold.at({kSeven, 0}) == 0);
     CHECK(alone.untold.at({kSeven, 1}) == (1U << 15U | 1U << 16U | 1U << 17U));
-    CHECK(alone.items.at({11, 0})[0] == 0); // who watches is no matter of the world
+    CHECK(alone.items.at({11, 0})[0] == 0); // a world does not say who spectates
     CHECK_FALSE(alone.items.contains({12, 0}));
     CHECK(server.log.worlds[1].dialect == Dialect::six);
     CHECK(server.log.worlds[1].first);
-    // From then on it is told in 0.6, whoever is in a tick.
+    // All later worlds are in 0.6, whichever views a tick has.
     CHECK(server.log.worlds[2].dialect == Dialect::six);
     CHECK_FALSE(server.log.worlds[2].first);
     CHECK(server.log.worlds[2].items.contains({kSix, 1}));
@@ -370,9 +372,9 @@ TEST_CASE("a game has a game_info before and after its last client of 0.6 left")
 TEST_CASE("0.7 views whose ids are not the server's are undone by the names that messages tell") {
     Server server{2};
     record::Roster mapped;
-    mapped.join({.client_id = 0, .name = "bob"});
-    mapped.join({.client_id = 1, .own = true, .name = "vera"});
-    mapped.join({.client_id = 63, .name = " "});
+    mapped.add_player({.client_id = 0, .name = "bob"});
+    mapped.add_player({.client_id = 1, .own = true, .name = "vera"});
+    mapped.add_player({.client_id = 63, .name = " "});
     SUBCASE("beside a view of 0.6") {
         server.show(1, 100,
                     {{{kSix, 20}, character(5, 5)},
@@ -397,9 +399,9 @@ TEST_CASE("0.7 views whose ids are not the server's are undone by the names that
     }
     SUBCASE("alone: each view knows its own") {
         record::Roster other;
-        other.join({.client_id = 0, .own = true, .name = "bob"});
-        other.join({.client_id = 5, .name = "vera"});
-        other.join({.client_id = 63, .name = " "});
+        other.add_player({.client_id = 0, .own = true, .name = "bob"});
+        other.add_player({.client_id = 5, .name = "vera"});
+        other.add_player({.client_id = 63, .name = " "});
         const auto uuid = descriptor(kDescribed, "ddnet_spectator_info");
         const auto view = [&](std::uint16_t own, ItemKey tee) {
             return Items{uuid, {tee, seven_character(6, 6)}, {{kDescribed, own}, {0, 0, 0, 0, 0}}};

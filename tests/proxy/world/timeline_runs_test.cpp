@@ -1,4 +1,4 @@
-// Which ticks are of one run of a server, and who decides it.
+// Tests how views are assigned to runs of a server.
 #include "tests/proxy/world/timeline_script.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ TEST_CASE("ticks that begin anew are another run") {
     script.epoch += 6000 * kScriptTick;
     script.at(1, 10);
     CHECK(script.closed == std::vector<std::string>{"5000:2"});
-    // The other one is still shown the map before.
+    // The other session still receives the previous map.
     script.epoch -= 6000 * kScriptTick;
     script.at(2, 5002);
     CHECK(script.timeline.lateness().stray == 1);
@@ -32,7 +32,7 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
     struct Row {
         std::string_view name;
         std::string_view map;
-        snapshot::Tick first; ///< that is shown of it
+        snapshot::Tick first; ///< the first tick that the session receives
     };
 
     const Row rows[] = {{"the same map again", "dm1", 10},
@@ -51,13 +51,13 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
         script.timeline.add_session(1, {std::string{row.map}, 7});
         const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
         if (strays != 0) {
-            script.at(1, 32); // was on its way
+            script.at(1, 32); // was still in transit
         }
         CHECK(script.timeline.lateness().stray == strays);
         script.epoch += 40 * kScriptTick;
         script.at(1, row.first);
         CHECK(script.closed.back() == "30:2");
-        // The other one is still shown the map before.
+        // The other session still receives the previous map.
         script.epoch = before;
         script.at(2, 32);
         CHECK(script.timeline.lateness().stray == strays + 1);
@@ -81,7 +81,7 @@ TEST_CASE(
     script.dialect = snapshot::Dialect::six;
     script.timeline.add_session(1, {"dm1", 7});
     script.at(1, 104);
-    script.timeline.add_session(3, {"other", 7}); // where a server has several at one time
+    script.timeline.add_session(3, {"other", 7}); // a server can have several maps at a time
     script.at(3, 106);
     script.finish();
     CHECK(script.runs == 1);
@@ -118,7 +118,7 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
         script.epoch -= step;
         CHECK(play(100) <= 60);
         CHECK(play(100) == 0);
-        // Silence is noticed by the clock as it is now.
+        // A silence is detected with the current clock.
         const std::size_t closed = script.closed.size();
         script.timeline.advance_time(script.epoch + tick * kScriptTick + world::Timeline::kSilence);
         CHECK(script.closed.size() > closed);
@@ -130,7 +130,7 @@ TEST_CASE("a session that is still shown the run before does not bring it back")
     script.at(1, 5000);
     script.at(2, 5000);
     script.timeline.add_session(1);
-    script.timeline.add_session(2); // said to be, but is shown what was before
+    script.timeline.add_session(2); // announced, but still receives the previous map
     for (snapshot::Tick tick = 10; tick < 210; tick += 2) {
         script.epoch += 6000 * kScriptTick;
         script.at(1, tick);
@@ -144,8 +144,8 @@ TEST_CASE("a session that is still shown the run before does not bring it back")
 TEST_CASE("what one session alone is shown ends the run of no other") {
     struct Row {
         std::string_view name;
-        snapshot::Tick by;   ///< ahead of the others
-        snapshot::Tick from; ///< when it enters
+        snapshot::Tick by;   ///< ticks ahead of the other sessions
+        snapshot::Tick from; ///< the tick at which the session enters
         snapshot::Tick until;
         bool told; ///< of a map
     };
@@ -243,7 +243,7 @@ TEST_CASE("a run that began while its sessions were silent goes on when they are
     }
     script.finish();
     CHECK(script.runs == 3);
-    // Each had to be a stray for half a second.
+    // The views of each session were stray for half a second.
     CHECK(script.with(3) >= (1600 - 1150) / 2 + 1 + 51 - 27);
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("of two games behind one address the one with more sessions is the wor
         for (const std::uint32_t session : {1U, 2U, 3U}) {
             script.at(session, tick);
         }
-        // One after the other comes to the other game.
+        // The sessions enter the other game one after the other.
         for (const std::uint32_t session : {11U, 12U, 13U, 14U}) {
             if (tick >= 1000 + 10 * static_cast<snapshot::Tick>(session)) {
                 script.ahead(session, tick, 5000);
@@ -280,7 +280,7 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
         if (all) {
             script.timeline.add_session(3, {"ctf1", 7});
         }
-        // At once; or as soon as the one whose message was lost must have been shown something.
+        // The run ends at once, or when the session whose message was lost has had enough stray views.
         script.epoch += (all ? 5100 : 5112) * kScriptTick;
         for (snapshot::Tick tick = 2; tick <= 100; tick += 2) {
             script.at(1, tick);

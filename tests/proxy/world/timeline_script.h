@@ -15,15 +15,16 @@ namespace tw::test {
 
 inline constexpr record::Timestamp kScriptTick = 20'000'000;
 
-/// A timeline, and what it closed: "100:2!" is tick 100 with two views, and not complete.
+/// A timeline, and the worlds that it closed: "100:2!" is an incomplete world of tick 100 with two
+/// views.
 struct TimelineScript {
-    explicit TimelineScript(world::Patience ticks = {}) : patience{ticks} {}
+    explicit TimelineScript(world::WaitTicks ticks = {}) : patience{ticks} {}
 
-    world::Patience patience;
+    world::WaitTicks patience;
     std::vector<std::string> closed;
-    std::uint32_t runs = 0; ///< with a world
+    std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    world::OpenWorlds memory;
+    world::OpenWorldPool memory;
     world::Timeline timeline{[this](const world::ClosedWorld& world) {
                                  runs = world.run;
                                  closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
@@ -35,7 +36,7 @@ struct TimelineScript {
     record::Timestamp epoch = 1'000'000'000'000;
 
     void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
-        timeline.add_view({.kind = world::Input::Kind::snapshot,
+        timeline.add_view({.kind = world::WorldInput::Kind::snapshot,
                            .time = epoch + tick * kScriptTick,
                            .session = session,
                            .tick = tick,
@@ -43,7 +44,7 @@ struct TimelineScript {
                            .dialect = dialect});
     }
 
-    /// What is shown at the time of `tick` is so far ahead of it.
+    /// Adds a view that is `by` ticks ahead of `tick`.
     void ahead(std::uint32_t session, snapshot::Tick tick, snapshot::Tick by) {
         const record::Timestamp own = epoch;
         epoch -= by * kScriptTick;
@@ -56,7 +57,7 @@ struct TimelineScript {
         return closed;
     }
 
-    /// Worlds with so many views, complete.
+    /// Returns the number of complete worlds with this many views.
     [[nodiscard]] std::ptrdiff_t with(int views) const {
         return std::ranges::count_if(closed, [&](const std::string& world) {
             return world.ends_with(fmt::format(":{}", views));

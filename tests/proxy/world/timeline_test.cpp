@@ -24,14 +24,14 @@ TEST_CASE("without patience a tick closes with the last of those who were there 
     TimelineScript script{{.least = 0, .most = 6}};
     for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
         script.at(1, tick);
-        script.at(2, tick); // too late for the tick with which both begin
+        script.at(2, tick); // too late for the first tick of both
     }
     CHECK(script.closed == std::vector<std::string>{"100:1", "102:2", "104:2"});
     script.at(2, 106);
     CHECK(script.closed.size() == 3);
     script.at(1, 106);
     CHECK(script.closed.size() == 4);
-    script.at(1, 108); // and nothing of the other
+    script.at(1, 108); // and no view of the other session
     script.at(1, 112);
     CHECK(script.closed.size() == 4);
     script.at(1, 114);
@@ -48,7 +48,7 @@ TEST_CASE("whoever is behind is waited for, but no longer than a second") {
         script.at(1, tick);
     }
     CHECK(script.closed == std::vector<std::string>{"100:2", "102:2"});
-    script.at(2, 104); // comes late, but in time
+    script.at(2, 104); // arrives late, but within the waiting time
     script.at(1, 154);
     CHECK(script.closed.at(2) == "104:2");
     for (snapshot::Tick tick = 156; tick <= 170; tick += 2) {
@@ -87,8 +87,8 @@ TEST_CASE(
     "worlds lack each view that was lost, however few are between, and none that was never due") {
     struct Row {
         std::string_view name;
-        std::vector<snapshot::Tick> missing; ///< ticks that the other session does not get
-        std::vector<snapshot::Tick> lacking; ///< of these, those that lack its view
+        std::vector<snapshot::Tick> missing; ///< ticks that the other session does not receive
+        std::vector<snapshot::Tick> lacking; ///< those of `missing` whose worlds are incomplete
     };
 
     const Row rows[] = {
@@ -140,7 +140,7 @@ TEST_CASE("who is sent one snapshot a second again is due in no other for long")
     }
     std::vector<std::string> lacking = script.finish();
     std::erase_if(lacking, [](const std::string& world) { return !world.ends_with('!'); });
-    REQUIRE(!lacking.empty()); // what follows 120 may have been lost
+    REQUIRE(!lacking.empty()); // the view after tick 120 may have been lost
     CHECK(lacking.front() == "122:1!");
     CHECK(lacking.back() == "152:1!");
 }
@@ -169,7 +169,7 @@ TEST_CASE("a session that leaves within a tick is missing in it, and in none beh
             script.timeline.remove_session(3);
         }
     }
-    script.timeline.remove_session(2); // has all there is
+    script.timeline.remove_session(2); // has received all ticks
     script.finish();
     CHECK(script.with(3) == 5);
     CHECK(script.with(2) == 5);
@@ -209,7 +209,7 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
         std::string_view name;
         snapshot::Tick first;
         snapshot::Tick step;
-        std::string_view last; ///< that is not complete
+        std::string_view last; ///< the last world that is incomplete
     };
 
     const Row rows[] = {{"at full rate", 152, 2, "none"},

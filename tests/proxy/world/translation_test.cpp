@@ -17,7 +17,7 @@ constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
 constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
 constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
 
-/// A view that knows bob as 0, with himself as 1, and cannot see past the 16th.
+/// Returns a view of 16 players in which bob has number 0 and the viewer number 1.
 Items translated() {
     return {{{kCharacter, 0}, ints(22, {{1, 5}, {8, 1}})},
             {{kCharacter, 1}, ints(22, {{1, 6}, {8, -1}})},
@@ -53,7 +53,7 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     CHECK(items.at({kCharacter, 20})[8] == 33);
     CHECK(items.at({kCharacter, 33})[8] == -1);
     CHECK(items.at({kPlayerInfo, 33})[1] == 33);
-    CHECK_FALSE(items.contains({kClientInfo, 15})); // the nameless one
+    CHECK_FALSE(items.contains({kClientInfo, 15})); // the nameless speaker
     CHECK_FALSE(items.contains({kPlayerInfo, 15}));
     CHECK(list.back().own == 33);
     CHECK(list.back().watched == 20);
@@ -63,7 +63,7 @@ TEST_CASE(
     "who shot a projectile of an older form is told in it, and who carries a flag never was") {
     struct Row {
         std::string_view name;
-        std::int32_t view; ///< the int that has the owner among other bits
+        std::int32_t view; ///< the int that contains the owner in some of its bits
         std::int32_t server;
     };
 
@@ -166,7 +166,7 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
         translation.restore_ids(list, record::TypeNames{});
     }
     Views views;
-    views.add(1, 0, seen("rob", "bob")); // nobody is left who knows all
+    views.add(1, 0, seen("rob", "bob")); // no view that knows all players is left
     auto list = views.list();
     translation.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.front().items);
@@ -191,12 +191,12 @@ TEST_CASE("several players of one name are all there") {
 
 namespace {
 
-/// How one session's view numbers players.
+/// The numbers of players in one session's view.
 struct Numbers {
     std::uint32_t session = 1;
-    std::vector<std::string_view> names; ///< by number; empty: none
+    std::vector<std::string_view> names; ///< names by number; empty: no player
     std::uint16_t own = 0;
-    int told = -1; ///< the id of what is about the viewer; -1: there is nothing
+    int told = -1; ///< the client id in items about the viewer; -1: there are none
     bool translated = true;
 };
 
@@ -221,7 +221,8 @@ Items items_of(const Numbers& numbers) {
     return items;
 }
 
-/// Who has which id in a tick: "bob 3" of the server's, "bob 3 views", "bob 128 twscope".
+/// Returns the players' ids in a tick and their origin: "bob 3" (the server's id), "bob 3 views",
+/// "bob 128 twscope".
 std::vector<std::string> tell(world::Translation& translation, const std::vector<Numbers>& tick) {
     Views views;
     record::TypeNames types;
@@ -336,7 +337,8 @@ TEST_CASE("sessions whose numbers are not the world's are told of") {
           std::vector<Renumbered>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
     for (int tick = 0; tick < 60; ++tick) {
         static_cast<void>(tell(translation, {{3, {"cleo"}, 0, -1, false}}));
-        CHECK(translation.renumbered().size() == (tick < 50 ? 4 : 0)); // they are just late
+        CHECK(translation.renumbered().size() ==
+              (tick < 50 ? 4 : 0)); // sessions without a view are still remembered
         CHECK(translation.id_kinds().empty());
     }
 }

@@ -54,7 +54,7 @@ Views& Views::add(std::uint32_t session, std::int32_t version, const Items& item
 
 std::vector<world::View> Views::list() const {
     auto sorted = views_;
-    std::ranges::sort(sorted, world::says_more);
+    std::ranges::sort(sorted, world::has_more_information);
     return sorted;
 }
 

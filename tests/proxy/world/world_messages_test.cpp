@@ -43,7 +43,7 @@ std::vector<std::byte> kill(std::int32_t killer, std::int32_t victim,
         .bytes();
 }
 
-/// What is told with each world: "100 sv_chat 0 3 hi".
+/// Stores the messages of each world as text: "100 sv_chat 0 3 hi".
 class Stage final : public record::WorldMessageSink {
   public:
     explicit Stage(Dialect world = Dialect::six) : dialect_{world} {}
@@ -69,7 +69,7 @@ class Stage final : public record::WorldMessageSink {
         messages.add(session, {.run = run, .tick = tick, .dialect = dialect}, 0, payload);
     }
 
-    /// A world with views of these sessions.
+    /// Writes a world with views of these sessions.
     void close(snapshot::Tick tick, const std::vector<std::uint32_t>& sessions,
                std::uint32_t run = 1) {
         for (const std::uint32_t session : sessions) {
@@ -77,11 +77,13 @@ class Stage final : public record::WorldMessageSink {
             messages.note_view(session, known == ids.end() ? nullptr : &known->second);
         }
         tick_ = tick;
-        messages.pass_on({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_}, *this);
+        messages.pass_on_messages({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_},
+                                  *this);
     }
 
     world::WorldMessages messages;
-    std::map<std::uint32_t, world::ClientIds> ids; ///< of sessions whose ids are not the server's
+    std::map<std::uint32_t, world::ClientIds>
+        ids; ///< for sessions whose numbers are not the server's ids
     Lines lines;
 
   private:
@@ -95,7 +97,7 @@ TEST_CASE("only what is the same for everybody is told, and of the server what t
     struct Row {
         std::string_view name;
         std::vector<std::byte> payload;
-        bool by_one; ///< told where one of two sessions is told it
+        bool by_one; ///< passed on if only one of two sessions received it
         bool by_two;
     };
 
@@ -141,7 +143,7 @@ TEST_CASE("only what is the same for everybody is told, and of the server what t
 TEST_CASE("each thing is told as often as the one session is told it that is told it most") {
     struct Row {
         std::string_view name;
-        std::vector<std::pair<std::uint32_t, snapshot::Tick>> told; ///< session, its tick
+        std::vector<std::pair<std::uint32_t, snapshot::Tick>> told; ///< each session with its tick
         Lines lines;
     };
 
@@ -233,7 +235,7 @@ TEST_CASE("what a session is told last is told when it has left, too") {
     stage.close(102, {});
     stage.close(104, {});
     CHECK(stage.lines == Lines{"104 sv_kill_msg 20 33 4 0"});
-    stage.say(1, 104, kill(1, 0)); // cannot be: it has left, and is forgotten
+    stage.say(1, 104, kill(1, 0)); // the session has left, so its message is ignored
     stage.close(106, {});
     CHECK(stage.lines.size() == 1);
 }
@@ -253,7 +255,7 @@ TEST_CASE("client ids that are not the server's are undone, whoever was told fir
         }
         stage.say(2, 100, kill(0, 1));
         stage.say(2, 100, chat(0, "hi"));
-        stage.say(2, 100, chat(15, "who is far: far away")); // the nameless one speaks
+        stage.say(2, 100, chat(15, "who is far: far away")); // the nameless speaker
         stage.say(2, 100, chat(9, "whoever that is"));
         stage.say(2, 100, chat(-1, "for all"));
         if (!first) {
