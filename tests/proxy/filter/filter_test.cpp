@@ -283,6 +283,8 @@ TEST_CASE("what is wrong with a filter is said with its place and the nearest wo
         {"tikc == 5", "no record has a key \"tikc\" at column 1; did you mean \"tick\"?", 0},
         {"ok and items.at.gmae == finish",
          "no item has a key \"items.at.gmae\" at column 8; did you mean \"items.at.game\"?", 7},
+        {"nmae == x", "no record has a key \"nmae\" at column 1; did you mean \"name\"?", 0},
+        {"dri == c2s", "no record has a key \"dri\" at column 1; did you mean \"dir\"?", 0},
         {"player == ann",
          "no record has a key \"player\" at column 1; did you mean \"items.player\"?", 0},
         {"playr == ann",
