@@ -1,5 +1,6 @@
 #include "proxy/cli/output_file.h"
 
+#include "proxy/base/files.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
@@ -144,6 +145,11 @@ std::string kind_hint(const std::string& path, FileType wanted) {
 std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
                                                       const std::string& path) {
     if (!is_compressed(flag, path)) {
+        std::error_code ignored;
+        if (std::filesystem::is_regular_file(path, ignored) && base::is_locked(path)) {
+            throw UsageError{fmt::format(
+                "{} {}: another process is recording to it; name another file", flag, path)};
+        }
         return open_plain_output(flag, path);
     }
     try {

@@ -2,6 +2,8 @@
 // before anything is emptied.
 // Covers: proxy/cli/output_file.cpp
 
+#include "proxy/base/descriptors.h"
+#include "proxy/base/files.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
@@ -10,6 +12,7 @@
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 using namespace tw::test;
 
@@ -38,6 +41,23 @@ struct Files {
 };
 
 } // namespace
+
+TEST_CASE("a file that another process records to is never overwritten") {
+    const Files files;
+    const std::string other = files.folder.file("other.jsonl");
+    write_text(other, read_text(files.records));
+    const tw::base::UniqueFd writer{::open(other.c_str(), O_RDWR | O_CLOEXEC)};
+    REQUIRE(tw::base::lock_file(writer.get()));
+    const Arguments rows[] = {
+        {"decode", files.capture, "-o", other},
+        {"records", files.records, "-o", other},
+    };
+    for (const Arguments& row : rows) {
+        CAPTURE(row.front());
+        check_refused(row, ": another process is recording to it; name another file");
+    }
+    CHECK(read_text(other) == read_text(files.records));
+}
 
 TEST_CASE("an input file is never overwritten") {
     const Files files;
