@@ -216,13 +216,18 @@ std::string acceptance_of(const Explanation& story) {
                             "snapshot is not known.");
     }
     const bool same = story.acknowledged_tick() == number_of(story.finding(), "tick");
+    const std::string_view reason =
+        text_of(story.finding(), "id") == "snapshot.unknown_base"
+            ? "it had the base, which is missing here"
+            : "it received something else than is recorded here, or it uses other object sizes "
+              "than twscope did (a mod's own client: describe them in an objects file)";
     return folded(fmt::format(
-        "The client acknowledged {}. Clients acknowledge what they accepted: it received something "
-        "else than is recorded here, or it uses other object sizes than twscope did (a mod's own "
-        "client: describe them in an objects file), or it is a bot that does not verify snapshots.",
+        "The client acknowledged {}. Clients acknowledge what they accepted: {}, or it is a bot "
+        "that does not verify snapshots.",
         same ? std::string{"this snapshot"}
              : fmt::format("a later snapshot that was rejected here, {}, but not this one",
-                           *story.acknowledged_tick())));
+                           *story.acknowledged_tick()),
+        reason));
 }
 
 /// Returns the line that names the finding's item; empty for a wrong checksum, whose text names the item.

@@ -179,6 +179,28 @@ TEST_CASE("the client's acknowledgements are compared with the rejected snapshot
               .find("No later input of the client was seen") != std::string::npos);
 }
 
+TEST_CASE("a client that acknowledges a rejected snapshot had what is missing here") {
+    struct Row {
+        std::string_view id;
+        std::string_view reason;
+    };
+
+    const std::string_view id = "snapshot.crc_mismatch";
+    const Row rows[] = {{id, "it received something else than is recorded here"},
+                        {"snapshot.unknown_base", "it had the base, which is missing here"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.id);
+        std::vector<std::string> records = kRecords;
+        records[3].replace(records[3].find(id), id.size(), row.id);
+        records[5].replace(records[5].find(R"("ack_tick":10)"), 13, R"("ack_tick":12)");
+        std::string text = explanation_text(told(records));
+        for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
+            text.replace(at, 3, " ");
+        }
+        CHECK(text.find(row.reason) != std::string::npos);
+    }
+}
+
 TEST_CASE("only a printed byte is marked") {
     std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
     const std::string mark = R"("offset":4,)";
