@@ -144,6 +144,7 @@ class PathReader::Collector {
             on_session(record, view);
         } else if (type == "map") {
             view.map_crc = text_of(record, "crc");
+            view.map_name = text_of(record, "name");
             view.set_game(view.game + (record.contains("again") ? 0 : 1));
         } else if (type == "message" && text_of(record, "name") == "sv_kill_msg") {
             on_kill(record, view);
@@ -186,7 +187,8 @@ class PathReader::Collector {
     struct View {
         std::int32_t session = 0;
         std::string server{};
-        std::string map_crc{};  ///< empty if unknown
+        std::string map_crc{}; ///< empty if unknown
+        std::string map_name{};
         std::uint64_t game = 0; ///< number of the session's map, or of the server's run
         bool new_game = true;   ///< no snapshot of this game was read yet
         std::optional<std::int64_t> own_id{}; ///< client id of the session's own player, if known
@@ -241,9 +243,11 @@ class PathReader::Collector {
             forget_tees(view);
             // Merged snapshots of a session's last ticks come after its end.
             std::string map_crc = open ? std::string{} : std::move(view.map_crc);
+            std::string map_name = open ? std::string{} : std::move(view.map_name);
             view = {.session = view.session,
                     .server = std::move(view.server),
-                    .map_crc = std::move(map_crc)};
+                    .map_crc = std::move(map_crc),
+                    .map_name = std::move(map_name)};
         }
         if (const auto server = text_of(record, "server"); !server.empty()) {
             view.server = server;
@@ -430,6 +434,9 @@ class PathReader::Collector {
         const bool knows_map = session != nullptr && !session->map_crc.empty();
         if (knows_map && session->map_crc != map_crc_) {
             ++all_.on_other_maps;
+            if (all_.other_maps.size() < kMaxOtherMaps) {
+                all_.other_maps.insert(session->map_name);
+            }
             return;
         }
         all_.on_unknown_maps += knows_map ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@ namespace tw::analyze {
 
 /// The most points of all paths together. A picture could not show more.
 inline constexpr std::size_t kMaxPathPoints = 4'000'000;
+/// The most names of other maps that are kept.
+inline constexpr std::size_t kMaxOtherMaps = 8;
 
 /// A position of a tee.
 struct PathPoint {
@@ -36,6 +39,7 @@ struct RecordedPaths {
     std::string begin;                 ///< time of the record with the first position
     std::string end;                   ///< time of the record with the last position
     std::uint64_t on_other_maps = 0;   ///< positions on other maps, which are left out
+    std::set<std::string> other_maps;  ///< names of these maps; the first kMaxOtherMaps
     std::uint64_t on_unknown_maps = 0; ///< positions on unknown maps, which count as on this map
     std::uint64_t left_out = 0;        ///< positions and deaths beyond a limit on their number
 };

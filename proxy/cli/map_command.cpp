@@ -23,6 +23,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -126,6 +128,10 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
                                   kind_hint(file, FileType::map))};
 }
 
+std::string names_of(const std::set<std::string>& maps) {
+    return record::terminal_text(fmt::format("{}", fmt::join(maps, ", ")));
+}
+
 /// What a picture shows of a recording, and a sentence about it.
 struct DrawnRecording {
     map::Overlay overlay;
@@ -148,8 +154,8 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const auto found = reader.finish();
     if (found.paths.empty() && found.on_other_maps != 0) {
         throw UsageError{
-            fmt::format("{} {}: all its positions are on other maps; this map's checksum is {}",
-                        flags.recording_flag(), file, crc)};
+            fmt::format("{} {}: all its positions are on other maps: {}; this map's checksum is {}",
+                        flags.recording_flag(), file, names_of(found.other_maps), crc)};
     }
     if (found.paths.empty()) {
         throw UsageError{fmt::format("{} {}: contains no snapshot with characters; record with "
@@ -157,8 +163,9 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
                                      flags.recording_flag(), file)};
     }
     if (found.on_other_maps != 0) {
-        sink::print_error("{}: skipped {} on other maps", file,
-                          record::counted(found.on_other_maps, "position[s]"));
+        sink::print_error("{}: skipped {} on other maps: {}", file,
+                          record::counted(found.on_other_maps, "position[s]"),
+                          names_of(found.other_maps));
     }
     if (found.on_unknown_maps != 0) {
         sink::print_error("{}: {} no map record; taken to be of this map", file,

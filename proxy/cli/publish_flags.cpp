@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -281,7 +280,9 @@ constexpr std::string_view kUnix = "unix:";
 
 std::uint16_t read_port(const std::string& text) {
     std::uint16_t port = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{}) {
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, port);
+    if (parsed.ec != std::errc{} || parsed.ptr != end) {
         throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example {}, or "
                                      "ADDR:PORT, or unix:PATH",
                                      text, kSuggestedHttpPort)};
@@ -296,10 +297,9 @@ web::HttpAddress read_address(const std::string& text) {
         }
         return {.path = text.substr(kUnix.size())};
     }
-    const bool port_alone =
-        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-    const HostPort where = port_alone ? HostPort{.host = {}, .port = read_port(text)}
-                                      : parse_host_port(text, "--http");
+    const bool is_port = text.find(':') == std::string::npos;
+    const HostPort where =
+        is_port ? HostPort{.host = {}, .port = read_port(text)} : parse_host_port(text, "--http");
     const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
     boost::system::error_code error;
     std::ignore = boost::asio::ip::make_address(host, error);

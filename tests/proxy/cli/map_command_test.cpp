@@ -89,7 +89,7 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(read_text(png) == way);
     play_on(1);
     check_refused({"map", file, "--png", png, "--path", records},
-                  "all its positions are on other maps");
+                  "all its positions are on other maps: dm1; this map's checksum is ");
 
     // Two servers with a player of the same name: each has its own path, in whatever order the
     // worlds of the servers alternate.

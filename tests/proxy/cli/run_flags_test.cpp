@@ -240,6 +240,8 @@ TEST_CASE("addresses and files that cannot be opened are rejected with the reaso
     const Row rows[] = {
         {{"--objects", folder.path()}, "Is a directory; name a file with"},
         {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
+        {{"--http", "page"}, "--http page: expected a port up to 65535"},
+        {{"--http", "80x"}, "--http 80x: expected a port up to 65535"},
         {{"--http-host", "scope.example.org"}, "--http-host has no effect without --http"},
         {{"--http-open-reading"}, "--http-open-reading has no effect without --http"},
         {{"--http-token-file", "token"}, "--http-token-file has no effect without --http"},
