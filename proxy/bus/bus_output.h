@@ -72,7 +72,7 @@ class BusOutput final : public sink::OutputFile {
 
     std::string spool_;
     BusTimeouts timeouts_;
-    /// The lines of the current block without repeated ones; a member to reuse its memory.
+    /// The current block without lines that the stream already has; a member to reuse its memory.
     std::string kept_;
     std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};

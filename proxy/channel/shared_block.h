@@ -168,8 +168,7 @@ class RelayWindow {
     std::map<relay::ServerIndex, std::string> moved_; ///< addresses that set_server() set
 };
 
-/// Returns the text with which RelayWindow::set_server() learns that a server's address is now
-/// `where`.
+/// Returns the argument of RelayWindow::set_server() for a server whose address is now `where`.
 [[nodiscard]] std::string server_move_text(relay::ServerIndex server, const std::string& where);
 
 /// The number of open sessions.

@@ -48,7 +48,7 @@ class Play {
     }
 
   private:
-    /// Sends the collected packet, with the faults of the network.
+    /// Sends a packet over a faulty network: the input says whether it is lost, damaged or delayed.
     void send(Direction direction, Bytes datagram) {
         enum class Fate : std::uint8_t { whole, twice, lost, later, flipped, cut };
         const auto fate = static_cast<Fate>(in_->below(16));

@@ -87,7 +87,7 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
         runs.push_back(arena.allocate(kHalf));
     }
     CHECK(arena.bytes() == 8 * Arena::kRegionBytes);
-    // Every other run is freed, and the others are allocated again, as histories do.
+    // Frees every other run, then replaces each remaining run by a new one, as histories do.
     for (std::size_t i = 0; i < 8; ++i) {
         runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(i));
     }

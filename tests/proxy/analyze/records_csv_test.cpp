@@ -53,7 +53,7 @@ TEST_CASE("a condition selects rows of items and removed items") {
         // In another session, the number has another type.
         R"({"v":1,"t":"T3","type":"snapshot","session":2,"tick":7,"items":[],"removed":[[2,1]]})",
         R"({"v":1,"t":"T4","type":"message","session":1,"name":"sv_chat"})",
-        // twscope writes no such records.
+        // Malformed on purpose: twscope never writes records like these.
         R"({"v":1,"t":"T5","type":"snapshot","session":1,"removed":[7,[],[2],{"a":1},[[1],"x"]]})",
         R"({"v":1,"t":"T6","type":"snapshot","session":1,"removed":{},"items":5})", R"(broken)"};
 

@@ -11,7 +11,7 @@ namespace tw::wire::test {
 /// ends with `*`, and a value out of range ends with `!`. Then `+3` for trailing bytes, or `error@offset`.
 [[nodiscard]] std::string to_text(const DecodedFields& fields);
 
-/// Whether each array and object that begins also ends, and none ends twice.
+/// Returns whether each array and object that begins also ends, exactly once.
 [[nodiscard]] bool is_balanced(const DecodedFields& fields);
 
 } // namespace tw::wire::test
