@@ -1,7 +1,7 @@
 #include "proxy/analyze/records_check.h"
 
 #include "proxy/filter/json_line.h"
-#include "proxy/record/json_check.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"
 

@@ -9,7 +9,11 @@ namespace tw::base {
 using Timestamp = std::int64_t;
 
 /// The current UTC time.
-[[nodiscard]] Timestamp now_utc() noexcept;
+[[nodiscard]] inline Timestamp now_utc() noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
 
 /// The clock for intervals. It is not changed when the system time is set.
 using Clock = std::chrono::steady_clock;

@@ -1,7 +1,7 @@
 #include "proxy/capture/capture_sessions.h"
 
 #include "proxy/inspect/connection/session_checkpoint.h"
-#include "proxy/record/pseudonym.h"
+#include "proxy/record/records.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
 

@@ -3,7 +3,7 @@
 #include "proxy/bus/collector.h"
 #include "proxy/cli/publish_flags.h"
 #include "proxy/process/fleet_page.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 
 #include <functional>
 #include <memory>

@@ -3,7 +3,6 @@
 #include "proxy/analyze/explanation_text.h"
 #include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_visits.h"
-#include "proxy/analyze/snapshot_datagrams.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/inspect_flags.h"

@@ -7,7 +7,7 @@
 #include "proxy/inspect/session.h"
 #include "proxy/pipeline/config.h"
 #include "proxy/sink/demo_sink.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 
 #include <cstddef>
 #include <filesystem>

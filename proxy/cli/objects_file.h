@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "proxy/cli/publish_flags.h"
 
-#include "proxy/bus/secrets_file.h"
+#include "proxy/bus/link.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/recording_flags.h"

@@ -2,7 +2,7 @@
 
 #include "proxy/filter/scanner.h"
 #include "proxy/record/item_schema.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 
 #include <algorithm>
 #include <array>

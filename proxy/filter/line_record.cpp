@@ -2,7 +2,7 @@
 
 #include "proxy/filter/filter.h"
 #include "proxy/filter/json_line.h"
-#include "proxy/record/json_check.h"
+#include "proxy/record/json.h"
 #include "proxy/record/records.h"
 
 #include <algorithm>

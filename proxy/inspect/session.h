@@ -11,7 +11,6 @@
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/wire/message.h"
-#include "proxy/wire/message_set.h"
 #include "proxy/wire/packet.h"
 
 #include <atomic>

@@ -12,7 +12,7 @@
 #include "proxy/sink/output.h"
 #include "proxy/web/board.h"
 #include "proxy/web/feed.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 #include "proxy/wire/secrets.h"
 
 #include <cstddef>

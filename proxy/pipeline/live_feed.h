@@ -8,7 +8,6 @@
 #include "proxy/web/feed.h"
 #include "proxy/world/open_world.h"
 #include "proxy/world/seven_as_six.h"
-#include "proxy/world/view.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 

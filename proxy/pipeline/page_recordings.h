@@ -8,7 +8,7 @@
 #include "proxy/web/feed.h"
 #include "proxy/web/record_requests.h"
 #include "proxy/web/state.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 
 #include <atomic>

@@ -2,7 +2,6 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/pipeline/world_run.h"
-#include "proxy/record/pseudonym.h"
 
 #include <algorithm>
 #include <chrono>

@@ -7,7 +7,6 @@
 #include "proxy/process/state_folder.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
-#include "proxy/record/json_check.h"
 #include "proxy/record/records.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "proxy/web/admin.h"
 #include "proxy/web/feed.h"
 #include "proxy/web/state.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "proxy/process/server_probe.h"
-#include "proxy/process/server_report.h"
 #include "proxy/relay/relay.h"
 
 #include <chrono>

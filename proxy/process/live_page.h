@@ -12,7 +12,7 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/web/admin.h"
 #include "proxy/web/http_stream.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 
 #include <array>
 #include <chrono>

@@ -456,4 +456,35 @@ ObserverResult ObserverRun::finish() {
     return result;
 }
 
+void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindow& relay,
+                          sink::Console* console, LivePage* page) {
+    constexpr std::chrono::seconds kDeadline{1};
+    const auto now = std::chrono::steady_clock::now();
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        const auto show = [page, i](const std::optional<web::SilenceState>& silence) {
+            if (page != nullptr) {
+                page->set_silence(i, silence);
+            }
+        };
+        const auto send_request = [&] { // sent through the relay, whose totals then show the answer
+            const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
+            probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
+        };
+        if (!relay.is_removed(i)) {
+            // A tap sends no requests.
+            reports_[i].check(now, relay.counters(i), relay.server_text(i), console, show,
+                              relay.is_tap() ? ServerReport::SendRequest{}
+                                             : ServerReport::SendRequest{send_request});
+        } else if (reports_.erase(i) != 0) {
+            show(std::nullopt);
+        }
+    }
+}
+
+void ServerReports::stop() {
+    for (auto& [unused, probe] : probes_) {
+        probe.stop();
+    }
+}
+
 } // namespace tw::process

@@ -6,18 +6,18 @@
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/pipeline/map_folders.h"
+#include "proxy/pipeline/pipeline.h"
 #include "proxy/pipeline/record_outputs.h"
 #include "proxy/pipeline/worker.h"
-#include "proxy/pipeline/worker_result.h"
 #include "proxy/pipeline/world_run.h"
 #include "proxy/process/live_page.h"
-#include "proxy/process/server_report.h"
+#include "proxy/process/server_probe.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/wire/message_set.h"
+#include "proxy/wire/message.h"
 
 #include <array>
 #include <chrono>
@@ -35,6 +35,21 @@
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::process {
+
+/// One ServerReport for each server.
+class ServerReports {
+  public:
+    /// Call it once a second; `console` and `page` may be null.
+    void check(boost::asio::io_context& io, const channel::RelayWindow& relay,
+               sink::Console* console, LivePage* page);
+
+    /// Stops all probes.
+    void stop();
+
+  private:
+    std::map<relay::ServerIndex, ServerReport> reports_;
+    std::map<relay::ServerIndex, ServerProbe> probes_;
+};
 
 /// The settings of an observer run. What it points to must outlive the run.
 struct ObserverOptions {

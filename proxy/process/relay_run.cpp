@@ -1,7 +1,7 @@
 #include "proxy/process/relay_run.h"
 
 #include "proxy/base/endpoint.h"
-#include "proxy/pipeline/worker_result.h"
+#include "proxy/pipeline/pipeline.h"
 #include "proxy/process/server_probe.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/connless.h"

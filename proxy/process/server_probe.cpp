@@ -1,6 +1,7 @@
 #include "proxy/process/server_probe.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
@@ -8,8 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +20,8 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace tw::process {
 
@@ -273,6 +278,90 @@ ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
         return Change::began;
     }
     return Change::none;
+}
+
+namespace {
+
+std::string seconds_text(ServerWatch::Time from, ServerWatch::Time to) {
+    return record::counted(
+        static_cast<std::uint64_t>(std::chrono::round<std::chrono::seconds>(to - from).count()),
+        "second[s]");
+}
+
+/// Converts a steady time to Unix time for the page.
+std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
+    const auto utc = std::chrono::system_clock::now() -
+                     std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
+}
+
+} // namespace
+
+ServerWatch::Change ServerReport::update(ServerWatch::Time now, const relay::Counters& counters,
+                                         const SendRequest& send_request) {
+    using Change = ServerWatch::Change;
+    const Change change =
+        watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
+                               .from_server = counters.directions[1].datagrams,
+                               .refused = counters.icmp_refused});
+    if (change == Change::began && send_request) {
+        seconds_left_ = kAnswerSeconds;
+        send_request();
+        return Change::none;
+    }
+    if (seconds_left_ == 0) {
+        return change;
+    }
+    if (change == Change::ended) {
+        seconds_left_ = 0; // the server has answered
+        return Change::none;
+    }
+    return --seconds_left_ == 0 ? Change::began : Change::none;
+}
+
+void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
+                         const std::string& server, sink::Console* console, const Show& show,
+                         const SendRequest& send_request) {
+    const ServerWatch::Change change = update(now, counters, send_request);
+    const bool silent = watch_.silent() && seconds_left_ == 0;
+    const ServerWatch::Silence& silence = watch_.silence();
+    if (change == ServerWatch::Change::began) {
+        since_ms_ = utc_ms(silence.since, now);
+    }
+    if (show && (silent || change != ServerWatch::Change::none)) {
+        show(silent ? std::optional{web::SilenceState{.since_ms = since_ms_,
+                                                      .unanswered = silence.unanswered,
+                                                      .refused = silence.refused}}
+                    : std::nullopt);
+    }
+    if (change == ServerWatch::Change::none) {
+        return;
+    }
+    const bool began = change == ServerWatch::Change::began;
+    const std::string line =
+        began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
+    spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);
+    if (console != nullptr) {
+        console->add_notice(line, began ? record::Severity::warning : record::Severity::info);
+    }
+}
+
+std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
+                             ServerWatch::Time now) {
+    std::string line = fmt::format("the server {} does not answer: {} in {} without an answer",
+                                   server, record::counted(silence.unanswered, "datagram[s]"),
+                                   seconds_text(silence.since, now));
+    if (silence.refused != 0) {
+        line += fmt::format(", {} refused: nothing listens there", silence.refused);
+    }
+    return line;
+}
+
+std::string describe_answer(const std::string& server, const ServerWatch::Silence& silence,
+                            ServerWatch::Time now) {
+    return fmt::format("the server {} answers again, after {} and {}", server,
+                       seconds_text(silence.since, now),
+                       record::counted(silence.unanswered, "datagram[s]"));
 }
 
 } // namespace tw::process

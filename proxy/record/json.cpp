@@ -3,10 +3,16 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
 
+#include <boost/json/src.hpp> // the definitions of Boost.JSON, once for the program
 #include <fmt/format.h>
+#include <simdjson.h>
 
 namespace tw::record {
 
@@ -86,6 +92,83 @@ json::object findings_json(const FindingCounts& counts) {
         }
     }
     return object;
+}
+
+namespace {
+
+/// Shortens numbers to a few digits and replaces escaped surrogates. simdjson rejects numbers that no
+/// type holds, and surrogates without a partner, although they are well-formed JSON. The result is
+/// well formed exactly if the text is.
+std::string with_plain_values(std::string_view text) {
+    constexpr std::size_t kDigits = 2; // few enough for an exponent
+    constexpr std::size_t kShortEscape = 2;
+    constexpr std::size_t kPointEscape = 6;
+    std::string plain;
+    std::size_t digits = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t size = 1;
+        if (text[at] == '\\') {
+            size = text.substr(at + 1, 1) == "u" ? kPointEscape : kShortEscape;
+        }
+        const std::string_view piece = text.substr(at, size);
+        at += size;
+        digits = piece.front() >= '0' && piece.front() <= '9' ? digits + 1 : 0;
+        if (piece.size() == kPointEscape && (piece[2] == 'd' || piece[2] == 'D')) {
+            plain.append(R"(\u0)").append(piece.substr(3));
+        } else if (digits <= kDigits) {
+            plain.append(piece);
+        }
+    }
+    return plain;
+}
+
+class Parser {
+  public:
+    [[nodiscard]] bool accepts(std::string_view text) {
+        if (text.size() > parser_.capacity()) {
+            constexpr std::size_t kLeast = std::size_t{1} << 14U;
+            allocated_ = parser_.allocate(std::max(text.size(), kLeast), kMaxJsonDepth);
+        }
+        return allocated_ == simdjson::SUCCESS &&
+               parser_.parse(text.data(), text.size()).error() == simdjson::SUCCESS;
+    }
+
+  private:
+    simdjson::dom::parser parser_;
+    simdjson::error_code allocated_ = simdjson::SUCCESS;
+};
+
+} // namespace
+
+bool is_json_object(std::string_view text) {
+    constexpr std::size_t kKeptBytes = std::size_t{1} << 20U;
+    // Between tokens, simdjson accepts other whitespace, too. Three searches for one character are faster
+    // than one search for three.
+    const auto has = [text](char each) { return text.find(each) != std::string_view::npos; };
+    if (!text.starts_with('{') || has('\t') || has('\r') || has('\n')) {
+        return false;
+    }
+    // The memory is kept for the next text, except after a long one.
+    static thread_local Parser kept;
+    std::optional<Parser> extra;
+    Parser& parser = text.size() > kKeptBytes ? extra.emplace() : kept;
+    return parser.accepts(text) || parser.accepts(with_plain_values(text));
+}
+
+bool has_control_bytes(std::string_view text) {
+    constexpr std::size_t kPiece = 256; // number of bytes checked at once
+    while (!text.empty()) {
+        const std::string_view piece = text.substr(0, kPiece);
+        unsigned char least = ' ';
+        for (const char character : piece) {
+            least = std::min(least, static_cast<unsigned char>(character));
+        }
+        if (least < ' ') {
+            return true;
+        }
+        text.remove_prefix(piece.size());
+    }
+    return false;
 }
 
 } // namespace tw::record

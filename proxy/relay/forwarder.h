@@ -2,7 +2,7 @@
 
 #include "proxy/relay/counters.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/relay/listener.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/session.h"
 #include "proxy/relay/session_table.h"
 

@@ -4,26 +4,18 @@
 #include "proxy/base/clock.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/relay/counters.h"
-#include "proxy/relay/listener.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/ring.h"
 #include "proxy/relay/stranger_filter.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
 namespace tw::relay {
-
-/// The data that another relay handed over is invalid or does not fit this relay; what() is one
-/// line for the user.
-class HandoverError : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
 
 /// A copy of a datagram for the observer, which gets it only when the session is announced.
 struct KeptCopy {
@@ -83,9 +75,6 @@ struct ServerState {
 auto members(base::Of<ServerState> auto& state) {
     return std::tie(state.server, state.counters, state.listener_drops);
 }
-
-/// The most listening sockets for a server: each thread has its own socket for each address.
-inline constexpr std::size_t kMaxListeningSockets = 1024;
 
 /// The state that is handed over: of the relay, of servers, and of all their sessions.
 struct RelayState {

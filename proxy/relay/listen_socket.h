@@ -5,15 +5,106 @@
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <boost/asio/ip/udp.hpp>
+#include <sys/socket.h>
 
 namespace tw::relay {
+
+/// Room for one IP_PKTINFO or IPV6_PKTINFO control message, which contains a datagram's destination
+/// address.
+using ReplyControl = std::array<std::byte, 64>;
+
+/// Buffers for a batch of datagrams, with the headers for recvmmsg and sendmmsg.
+///
+/// Each buffer holds the longest UDP payload, so nothing is truncated. Untouched pages of a buffer
+/// cost no memory. Datagrams are sent from the buffer they were received into.
+class DatagramBatch {
+  public:
+    /// Datagrams per system call: enough to spread its cost, few enough that the buffers stay in
+    /// cache.
+    static constexpr std::size_t kDatagrams = 64;
+    /// The longest UDP payload is 65,507 bytes over IPv4 and 65,527 over IPv6.
+    static constexpr std::size_t kBufferBytes = 65'536;
+
+    DatagramBatch();
+    ~DatagramBatch();
+    DatagramBatch(const DatagramBatch&) = delete;
+    DatagramBatch& operator=(const DatagramBatch&) = delete;
+    DatagramBatch(DatagramBatch&&) = delete;
+    DatagramBatch& operator=(DatagramBatch&&) = delete;
+
+    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also receives
+    /// their sender addresses. `with_control`: also receives their destination addresses. Returns the
+    /// number of datagrams, or -errno.
+    [[nodiscard]] int receive(int socket, std::size_t at, std::size_t max, bool with_names,
+                              bool with_control) noexcept;
+
+    [[nodiscard]] mmsghdr& message(std::size_t i) noexcept { return messages_[i]; }
+
+    [[nodiscard]] iovec& vector(std::size_t i) noexcept { return vectors_[i]; }
+
+    [[nodiscard]] const sockaddr* name(std::size_t i) const noexcept { return &names_[i].base; }
+
+    [[nodiscard]] std::span<const std::byte> bytes(std::size_t i) const noexcept {
+        return {static_cast<const std::byte*>(vectors_[i].iov_base), messages_[i].msg_len};
+    }
+
+  private:
+    std::byte* memory_;
+    std::array<mmsghdr, kDatagrams> messages_{};
+    std::array<iovec, kDatagrams> vectors_{};
+    std::array<base::SocketAddress, kDatagrams> names_{};
+    std::array<ReplyControl, kDatagrams> control_{};
+};
+
+class SessionTable;
+
+/// A socket that clients send to; not owned.
+struct Listener {
+    int socket = 0;
+    SessionTable* table = nullptr; ///< the server's session table; null: the listener is not in use
+    bool any_address = false; ///< the socket is bound to 0.0.0.0 or ::, so replies set their source
+    bool v6 = false;          ///< an IPv6 socket; clients may use IPv4 or IPv6
+    base::Endpoint local{};   ///< the address that the socket is bound to
+    /// The socket's count of datagrams that the kernel dropped, as last read.
+    std::uint32_t drops = 0;
+};
+
+/// The most listening sockets for a server: each thread has its own socket for each address.
+inline constexpr std::size_t kMaxListeningSockets = 1024;
+
+/// A listener's index within its thread; there are at most kMaxListeningSockets.
+using ListenerIndex = std::uint16_t;
+
+/// The indices of the listeners that belong to a session table, in the order of adding.
+[[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& table,
+                                                      std::span<const Listener> all);
+
+/// The addresses of this host's interfaces, with port 0; empty if the system does not list them.
+[[nodiscard]] std::vector<base::Endpoint> interface_addresses();
+
+/// Converts the control message of a received datagram so that a reply is sent from the address that
+/// the datagram was sent to. Returns the length of `to`; 0 if the datagram has no control message.
+[[nodiscard]] std::size_t make_reply_control(msghdr& from, ReplyControl& to);
+
+/// Requests socket buffers of this size; the system may grant less.
+void set_socket_buffers(int socket, int bytes) noexcept;
+
+/// Whether a descriptor is a UDP socket.
+[[nodiscard]] bool is_udp_socket(int descriptor) noexcept;
+
+/// Returns how many datagrams the kernel dropped at a socket since its drop counter was `seen`. Sets
+/// `seen` to the counter.
+[[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
 /// The relay cannot start; what() is one line for the user.
 class StartError : public std::runtime_error {
@@ -32,6 +123,13 @@ class NotYetError : public StartError {
 class SharedAddressError : public StartError {
   public:
     using StartError::StartError;
+};
+
+/// The data that another relay handed over is invalid or does not fit this relay; what() is one
+/// line for the user.
+class HandoverError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
 };
 
 // Resolving the server's name.

@@ -3,7 +3,7 @@
 #include "proxy/base/clock.h"
 #include "proxy/base/keyed_hash.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/relay/listener.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
 #include "proxy/relay/stranger_filter.h"

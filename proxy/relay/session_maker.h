@@ -3,7 +3,7 @@
 #include "proxy/base/clock.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/handover.h"
-#include "proxy/relay/listener.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/session.h"
 #include "proxy/relay/stranger_filter.h"
 #include "proxy/relay/upstream.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/relay/handover.h"
-#include "proxy/relay/listener.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/session.h"
 #include "proxy/relay/session_maker.h"
 #include "proxy/relay/stranger_filter.h"

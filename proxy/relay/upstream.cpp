@@ -1,6 +1,6 @@
 #include "proxy/relay/upstream.h"
 
-#include "proxy/relay/handover.h"
+#include "proxy/relay/listen_socket.h"
 
 #include <algorithm>
 #include <array>
@@ -64,18 +64,6 @@ std::array<std::byte, 9> octets_of(const base::CustomerAddress& source) {
 }
 
 } // namespace
-
-void set_socket_buffers(int socket, int bytes) noexcept {
-    ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
-
-bool is_udp_socket(int descriptor) noexcept {
-    int protocol = 0;
-    socklen_t length = sizeof protocol;
-    return ::getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 &&
-           protocol == IPPROTO_UDP;
-}
 
 std::optional<std::uint32_t> LoopbackAddresses::assign(const base::Endpoint& client) {
     const base::CustomerAddress source = base::source_of(client);

@@ -110,10 +110,4 @@ class UpstreamFactory {
     LoopbackAddresses addresses_;
 };
 
-/// Requests socket buffers of this size; the system may grant less.
-void set_socket_buffers(int socket, int bytes) noexcept;
-
-/// Whether a descriptor is a UDP socket.
-[[nodiscard]] bool is_udp_socket(int descriptor) noexcept;
-
 } // namespace tw::relay

@@ -1,7 +1,7 @@
 #include "proxy/sink/file_output.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/record/json_check.h"
+#include "proxy/record/json.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"

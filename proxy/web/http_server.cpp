@@ -1,7 +1,7 @@
 #include "proxy/web/http_server.h"
 
-#include "proxy/web/gzip.h"
 #include "proxy/web/http_stream.h"
+#include "proxy/web/page.h"
 
 #include <algorithm>
 #include <array>

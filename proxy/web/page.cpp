@@ -1,8 +1,79 @@
 #include "proxy/web/page.h"
 
-#include "proxy/web/gzip.h"
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <new>
+
+#include <zlib.h>
 
 namespace tw::web {
+
+std::string gzipped(std::string_view text) {
+    constexpr int kGzip = 15 + 16; // windowBits of zlib: the largest window, with gzip's header
+    constexpr int kMemory = 8;
+    z_stream stream{};
+    if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) !=
+        Z_OK) {
+        throw std::bad_alloc{};
+    }
+    std::string out(deflateBound(&stream, static_cast<uLong>(text.size())), '\0');
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib's interface has no const
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    stream.avail_in = static_cast<uInt>(text.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    deflate(&stream, Z_FINISH);
+    out.resize(stream.total_out);
+    out.shrink_to_fit(); // some callers keep the text for a long time
+    deflateEnd(&stream);
+    return out;
+}
+
+std::string gunzipped(std::string_view packed) {
+    constexpr int kGzip = 15 + 16;
+    constexpr std::size_t kPiece = std::size_t{1} << 20U;
+    z_stream stream{};
+    if (inflateInit2(&stream, kGzip) != Z_OK) {
+        throw std::bad_alloc{};
+    }
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib's interface has no const
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    stream.avail_in = static_cast<uInt>(packed.size());
+    std::string out;
+    for (int result = Z_OK; result == Z_OK;) {
+        const std::size_t before = out.size();
+        out.resize(before + kPiece);
+        stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
+        stream.avail_out = static_cast<uInt>(kPiece);
+        result = inflate(&stream, Z_NO_FLUSH);
+        out.resize(out.size() - stream.avail_out);
+    }
+    inflateEnd(&stream);
+    return out;
+}
+
+bool accepts_gzip(std::string_view accept_encoding) {
+    std::string text;
+    for (const char c : accept_encoding) {
+        if (c != ' ' && c != '\t') {
+            text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+    }
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::string_view coding = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(coding.size() + 1, rest.size()));
+        const std::string_view name = coding.substr(0, coding.find(';'));
+        if (name != "gzip" && name != "x-gzip") {
+            continue;
+        }
+        const std::string_view quality = coding.substr(name.size());
+        // Rejects "q=0", "q=0.0" and so on.
+        return !quality.starts_with(";q=0") ||
+               quality.find_first_of("123456789") != std::string_view::npos;
+    }
+    return false;
+}
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "map/game_layer.h"
 #include "map/picture.h"
 #include "proxy/record/json.h"
-#include "proxy/web/gzip.h"
+#include "proxy/web/page.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-/// Building blocks of the message table, for the messages_*.cpp files only.
+/// Building blocks of the message table, for the files with its rows only.
 namespace tw::wire::table {
 
 // How receivers sanitise a string: combinations of the flags in text.h.

@@ -3,7 +3,7 @@
 #include "proxy/record/records.h"
 #include "proxy/world/difference_log.h"
 #include "proxy/world/item_merge.h"
-#include "proxy/world/view.h"
+#include "proxy/world/open_world.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>

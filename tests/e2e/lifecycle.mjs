@@ -1,4 +1,4 @@
-// Covers: proxy/process/server_report.cpp
+// Covers: proxy/process/server_probe.cpp
 // Events around the game: map changes, leaving and returning, ending, and missing servers, files and ports.
 //   node lifecycle.mjs TWSCOPE
 import assert from 'node:assert/strict';

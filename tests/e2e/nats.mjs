@@ -1,7 +1,7 @@
 // Records on NATS JetStream: every record is in the stream once, whatever process is killed meanwhile.
 //   node nats.mjs TWSCOPE
 // TW_NATS_KILLS: number of times that each program is killed (2).
-// Covers: proxy/bus/bus_output.cpp, proxy/bus/link.cpp, proxy/bus/publisher.cpp, proxy/bus/publisher.cpp
+// Covers: proxy/bus/bus_output.cpp, proxy/bus/link.cpp, proxy/bus/publisher.cpp
 // Covers: proxy/cli/publish_flags.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

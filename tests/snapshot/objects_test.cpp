@@ -1,4 +1,4 @@
-// Covers: snapshot/error.cpp, snapshot/names.cpp, snapshot/object_fields.cpp
+// Covers: snapshot/names.cpp, snapshot/object_fields.cpp
 #include "snapshot/error.h"
 #include "snapshot/names.h"
 #include "snapshot/objects.h"

@@ -1,5 +1,7 @@
+// Covers: proxy/bus/subjects.cpp
 #include "proxy/bus/subjects.h"
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -91,4 +93,21 @@ TEST_CASE("user and password in a URL are not shown") {
     CHECK(url_without_password("tls://me:se@cret@bus:4222") == "tls://bus:4222");
     CHECK(url_without_password("me:secret@bus") == "bus");
     CHECK(url_without_password("nats://") == "nats://");
+}
+
+using namespace tw::bus;
+
+TEST_CASE("run ids are UUIDs of version 7, and no two are equal") {
+    std::set<std::string> ids;
+    for (int i = 0; i < 100; ++i) {
+        const std::string id = make_run_id();
+        CAPTURE(id);
+        REQUIRE(id.size() == 36);
+        CHECK(id.find_first_not_of("0123456789abcdef-") == std::string::npos);
+        CHECK(id[8] == '-');
+        CHECK(id[14] == '7');
+        CHECK((id[19] == '8' || id[19] == '9' || id[19] == 'a' || id[19] == 'b'));
+        CHECK(ids.insert(id).second);
+    }
+    CHECK(ids.begin()->substr(0, 6) == ids.rbegin()->substr(0, 6)); // made within the same hours
 }

@@ -2,10 +2,10 @@
 // Covers: proxy/capture/capture_run.cpp
 // Covers: proxy/analyze/outcome.cpp
 // Covers: proxy/analyze/stats_report.cpp
-// Covers: proxy/pipeline/worker_result.cpp
+// Covers: proxy/pipeline/worker.cpp
 // Covers: proxy/process/observer_run.cpp
 // The program as a process: flags, output and exit codes.
-// Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/inspect_flags.cpp
+// Covers: proxy/record/records.cpp, proxy/record/stats.cpp, proxy/cli/inspect_flags.cpp
 // Covers: proxy/cli/command_line.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp
 #include "tests/map/writer.h"

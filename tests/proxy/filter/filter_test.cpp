@@ -1,4 +1,4 @@
-// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp, proxy/filter/keys.cpp
+// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp
 // Covers: proxy/filter/scanner.cpp
 
 #include "proxy/filter/filter.h"

@@ -8,9 +8,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 using namespace tw;
 
@@ -70,4 +75,129 @@ TEST_CASE("if worlds are written, snapshots of sessions are not") {
     CHECK(count_of(written, "snapshot") == 0);
     CHECK(count_of(written, "message") > 0);
     CHECK(written.lines.text.find(R"("name":"snap)") == std::string::npos);
+}
+
+using namespace tw;
+using pipeline::WorkerResult;
+
+namespace {
+
+const std::vector<filter::Expectation>& expected() {
+    static const std::vector<filter::Expectation> expectations{
+        filter::Expectation::parse("message").value(),
+        filter::Expectation::parse("snapshot").value()};
+    return expectations;
+}
+
+/// The result of a worker that inspected the session with this number at the relay.
+WorkerResult worker(std::uint32_t number) {
+    WorkerResult result{.expectations = expected()};
+    result.totals.snapshots = number;
+    result.sessions = 1;
+    result.ledger.charge(wire::Direction::s2c, record::ByteGroup::packet, record::BytePart::whole,
+                         "packet",
+                         {.count = 1, .bytes = number, .bits = 8 * std::uint64_t{number}});
+    result.demo_losses.late = number;
+    result.capture_losses = number;
+    result.checkpoints[number] = {};
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("the results of workers add up in any order") {
+    WorkerResult all{.expectations = expected()};
+    all.merge(worker(2));
+    WorkerResult other = worker(5);
+    const record::MessageRecord message{};
+    other.expectations.front().evaluate(&message);
+    all.merge(std::move(other));
+
+    CHECK(all.totals.snapshots == 7);
+    CHECK(all.sessions == 2);
+    CHECK(all.ledger.total(wire::Direction::s2c) ==
+          record::ByteCount{.count = 2, .bytes = 7, .bits = 56});
+    CHECK(all.demo_losses.late == 7);
+    CHECK(all.capture_losses == 7);
+    CHECK(all.checkpoints.size() == 2);
+    REQUIRE(all.expectations.size() == 2);
+    CHECK(all.expectations[0].met());
+    CHECK_FALSE(all.expectations[1].met());
+}
+
+using namespace tw;
+using pipeline::SessionCheckpoints;
+
+namespace {
+
+SessionCheckpoints some() {
+    inspect::SessionCheckpoint known{
+        .map = inspect::MapAnnouncement{.name = "dm1", .crc = 7, .size = 9},
+        .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
+                      {.tick = 7, .num_items = 0, .block = {}}}};
+    known.map->sha256.emplace().fill(3);
+    known.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    known.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
+    return {{3, known}, {8, {}}};
+}
+
+bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
+    if (left.size() != right.size()) {
+        return false;
+    }
+    for (const auto& [number, checkpoint] : left) {
+        const auto other = right.find(number);
+        if (other == right.end() || other->second.map != checkpoint.map ||
+            other->second.roster != checkpoint.roster ||
+            other->second.snapshots.size() != checkpoint.snapshots.size()) {
+            return false;
+        }
+        for (std::size_t i = 0; i < checkpoint.snapshots.size(); ++i) {
+            const auto& one = checkpoint.snapshots[i];
+            const auto& two = other->second.snapshots[i];
+            if (one.tick != two.tick || one.num_items != two.num_items || one.block != two.block) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+TEST_CASE("checkpoints are read as they were written") {
+    const auto file = pipeline::create_checkpoint_file();
+    REQUIRE(file.valid());
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    CHECK(same(pipeline::read_checkpoints(file.get()), some()));
+}
+
+TEST_CASE("a truncated file gives only whole checkpoints") {
+    const auto file = pipeline::create_checkpoint_file();
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    for (off_t size = ::lseek(file.get(), 0, SEEK_END); size-- > 0;) {
+        CAPTURE(size);
+        REQUIRE(::ftruncate(file.get(), size) == 0);
+        CHECK(pipeline::read_checkpoints(file.get()).size() < 2);
+    }
+}
+
+TEST_CASE("a file with a changed byte gives only valid checkpoints") {
+    const auto file = pipeline::create_checkpoint_file();
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    const off_t size = ::lseek(file.get(), 0, SEEK_END);
+    for (off_t at = 0; at < size; ++at) {
+        CAPTURE(at);
+        unsigned char byte = 0;
+        REQUIRE(::pread(file.get(), &byte, 1, at) == 1);
+        for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
+            const auto wrong = static_cast<unsigned char>(byte ^ changed);
+            REQUIRE(::pwrite(file.get(), &wrong, 1, at) == 1);
+            for (const auto& [number, checkpoint] : pipeline::read_checkpoints(file.get())) {
+                CHECK(checkpoint.is_sound());
+            }
+        }
+        REQUIRE(::pwrite(file.get(), &byte, 1, at) == 1);
+    }
+    CHECK(pipeline::read_checkpoints(-1).empty());
 }

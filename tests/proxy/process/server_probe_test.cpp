@@ -1,13 +1,16 @@
+// Covers: proxy/process/server_probe.cpp
 #include "proxy/process/server_probe.h"
 #include "proxy/wire/packet.h"
 
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <boost/asio/buffer.hpp>
@@ -314,3 +317,240 @@ TEST_CASE("after stop() no callback is called") {
     io.run_for(kPatience);
     CHECK_FALSE(told);
 }
+
+using process::AnswersWanted;
+
+namespace {
+
+using Endpoints = std::vector<Udp::endpoint>;
+
+/// The deadline where no answer is expected.
+constexpr std::chrono::milliseconds kShortDeadline{200};
+
+std::vector<std::byte> info(int token) {
+    const std::string text = "inf3" + std::to_string(token) + '\0' + "0.6.4" + '\0';
+    std::vector<std::byte> payload(4, std::byte{0xff});
+    for (const char character : text) {
+        payload.push_back(static_cast<std::byte>(character));
+    }
+    return wire::encode_connless(payload);
+}
+
+/// A server on a port chosen by the system, on a thread of its own. With `answers` false it ignores
+/// all requests.
+class Server {
+  public:
+    explicit Server(const char* address, bool answers = true)
+        : socket_{io_, {asio::ip::make_address(address), 0}} {
+        if (answers) {
+            receive();
+            thread_ = std::thread{[this] { io_.run(); }};
+        }
+    }
+
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+    Server(Server&&) = delete;
+    Server& operator=(Server&&) = delete;
+
+    ~Server() {
+        io_.stop();
+        if (thread_.joinable()) {
+            thread_.join();
+        }
+    }
+
+    [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
+
+  private:
+    void receive() {
+        socket_.async_receive_from(
+            asio::buffer(buffer_), from_,
+            [this](const boost::system::error_code& error, std::size_t size) {
+                if (!error && size != 0) {
+                    boost::system::error_code ignored;
+                    socket_.send_to(asio::buffer(info(std::to_integer<int>(buffer_[size - 1]))),
+                                    from_, 0, ignored);
+                }
+                receive();
+            });
+    }
+
+    asio::io_context io_;
+    Udp::socket socket_;
+    Udp::endpoint from_;
+    std::array<std::byte, 1024> buffer_{};
+    std::thread thread_;
+};
+
+bool has_v6() {
+    asio::io_context io;
+    boost::system::error_code error;
+    Udp::socket socket{io, Udp::v6()};
+    socket.bind({asio::ip::address_v6::loopback(), 0}, error);
+    return !error;
+}
+
+} // namespace
+
+TEST_CASE("resolving a name gives the addresses that answer") {
+    const Server first{"127.0.0.1"};
+    const Server second{"127.0.0.2"};
+    const Server silent{"127.0.0.3", false};
+    const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), second.endpoint().port()};
+    const auto all = [](const Endpoints& addresses, std::chrono::milliseconds deadline) {
+        return process::find_answering(addresses, AnswersWanted::all, deadline);
+    };
+    CHECK(all({first.endpoint(), second.endpoint()}, kPatience) ==
+          Endpoints{first.endpoint(), second.endpoint()});
+    CHECK(all({silent.endpoint(), second.endpoint()}, kShortDeadline) ==
+          Endpoints{second.endpoint()});
+    CHECK(all({nobody, second.endpoint()}, kShortDeadline) == Endpoints{second.endpoint()});
+    CHECK(process::find_answering({silent.endpoint(), nobody, second.endpoint()},
+                                  AnswersWanted::one, kPatience) == Endpoints{second.endpoint()});
+}
+
+TEST_CASE("all addresses are returned if none answers, and a single one without asking") {
+    const Server silent{"127.0.0.1", false};
+    const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), silent.endpoint().port()};
+    CHECK(process::find_answering({}, AnswersWanted::all).empty());
+    CHECK(process::find_answering({silent.endpoint()}, AnswersWanted::one, kPatience) ==
+          Endpoints{silent.endpoint()});
+    CHECK(process::find_answering({silent.endpoint(), nobody}, AnswersWanted::one,
+                                  kShortDeadline) == Endpoints{silent.endpoint(), nobody});
+}
+
+TEST_CASE("a server is found that listens only on the IPv6 address of its name") {
+    if (!has_v6()) {
+        MESSAGE("no IPv6 here");
+        return;
+    }
+    const Server six{"::1"};
+    const Udp::endpoint four{asio::ip::make_address("127.0.0.1"), six.endpoint().port()};
+    CHECK(process::find_answering({four, six.endpoint()}, AnswersWanted::one, kPatience) ==
+          Endpoints{six.endpoint()});
+    CHECK(process::find_answering({four, six.endpoint()}, AnswersWanted::all, kShortDeadline) ==
+          Endpoints{six.endpoint()});
+}
+
+namespace tw::process {
+namespace {
+
+using Change = ServerWatch::Change;
+
+/// A relay whose totals are read once a second.
+class Script {
+  public:
+    Change second(std::uint64_t to_server, std::uint64_t from_server, std::uint64_t refused = 0) {
+        now_ += std::chrono::seconds{1};
+        totals_.to_server += to_server;
+        totals_.from_server += from_server;
+        totals_.refused += refused;
+        return watch.on_second(now_, totals_);
+    }
+
+    [[nodiscard]] ServerWatch::Time now() const { return now_; }
+
+    ServerWatch watch;
+
+  private:
+    ServerWatch::Time now_{std::chrono::hours{1}};
+    ServerWatch::Totals totals_;
+};
+
+} // namespace
+
+TEST_CASE("a silence and its end are reported once each") {
+    Script script;
+    CHECK(script.second(0, 0) == Change::none);
+    CHECK(script.second(2, 0, 2) == Change::none);
+    CHECK(script.second(2, 0, 2) == Change::none);
+    CHECK(script.second(2, 0, 2) == Change::none);
+    CHECK(script.second(2, 0, 2) == Change::began);
+    CHECK(script.watch.silent());
+    CHECK(describe_silence("127.0.0.1:8303", script.watch.silence(), script.now()) ==
+          "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
+          "8 refused: nothing listens there");
+    for (int i = 0; i < 60; ++i) {
+        CHECK(script.second(2, 0) == Change::none);
+    }
+    CHECK(script.second(0, 0) == Change::none);
+    CHECK(script.watch.silent()); // the last request was not answered
+    CHECK(script.second(2, 1) == Change::ended);
+    CHECK_FALSE(script.watch.silent());
+    CHECK(describe_answer("127.0.0.1:8303", script.watch.silence(), script.now()) ==
+          "the server 127.0.0.1:8303 answers again, after 65 seconds and 128 datagrams");
+    CHECK(script.second(50, 25) == Change::none);
+    CHECK(script.watch.silence().unanswered == 0);
+}
+
+TEST_CASE("a server that stops during a game is reported within five seconds") {
+    Script script;
+    CHECK(script.second(50, 25) == Change::none);
+    int seconds = 1;
+    while (script.second(50, 0) != Change::began && seconds < 10) {
+        ++seconds;
+    }
+    CHECK(seconds <= 5);
+    CHECK(script.watch.silence().refused == 0);
+    CHECK(script.second(50, 25) == Change::ended);
+}
+
+TEST_CASE("a server that is not silent is not reported") {
+    Script script;
+    SUBCASE("no clients") {
+        for (int i = 0; i < 100; ++i) {
+            CHECK(script.second(0, 0) == Change::none);
+        }
+    }
+    SUBCASE("another client gets answers") {
+        for (int i = 0; i < 100; ++i) {
+            CHECK(script.second(50, i % 3 == 0 ? 1 : 0) == Change::none);
+        }
+    }
+    SUBCASE("a client sends rarely") {
+        for (int i = 0; i < 100; ++i) {
+            CHECK(script.second(i % 7 == 0 ? 1 : 0, 0) == Change::none);
+        }
+    }
+    SUBCASE("a single burst") {
+        CHECK(script.second(1000, 0) == Change::none);
+        for (int i = 0; i < 10; ++i) {
+            CHECK(script.second(0, 0) == Change::none);
+        }
+    }
+}
+
+TEST_CASE("a silence is reported only if a probe is unanswered, too") {
+    for (const bool answers : {false, true}) {
+        CAPTURE(answers);
+        ServerReport report;
+        relay::Counters counters;
+        int asked = 0;
+        int shown = 0;
+        int seconds = 0;
+        ServerWatch::Time now{std::chrono::hours{1}};
+        // A client sends requests that no server answers.
+        const auto second = [&] {
+            counters.directions[0].datagrams += 2;
+            now += std::chrono::seconds{1};
+            report.check(
+                now, counters, "game", nullptr,
+                [&](const auto& silence) { shown += silence.has_value() ? 1 : 0; },
+                [&] {
+                    ++asked;
+                    counters.directions[1].datagrams += answers ? 1 : 0;
+                });
+            ++seconds;
+        };
+        while (asked == 0 && seconds < 10) {
+            second();
+        }
+        CHECK(asked == 1);
+        CHECK(shown == 0);
+        second();
+        CHECK((shown > 0) == !answers);
+    }
+}
+
+} // namespace tw::process

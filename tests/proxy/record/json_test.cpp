@@ -1,10 +1,11 @@
-// Covers: proxy/record/json_library.cpp
-
 #include "proxy/record/json.h"
 
 #include <limits>
+#include <random>
 #include <string>
+#include <string_view>
 
+#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 namespace json = boost::json;
@@ -44,4 +45,113 @@ TEST_CASE("findings that did not occur are absent") {
     tw::record::FindingCounts counts{};
     counts[static_cast<std::size_t>(tw::record::FindingId::inspect_gap)] = 2;
     CHECK(json_text(tw::record::findings_json(counts)) == R"({"inspect.gap":2})");
+}
+
+using namespace tw::record;
+
+TEST_CASE("only an object that is well-formed JSON to its end counts as one") {
+    struct Row {
+        const char* name;
+        std::string text;
+        bool object;
+    };
+
+    const auto nested = [](std::size_t depth) {
+        return R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + '}';
+    };
+    const Row rows[] = {
+        {"empty", "{}", true},
+        {"values of all kinds", R"({"a":[1,-2.5e3,true,false,null,"x",{"b":[]}]})", true},
+        {"spaces", R"({ "a" : [ 1 , 2 ] } )", true},
+        {"escapes", R"({"a":"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00"})", true},
+        {"an integer beyond 64 bits", R"({"a":-123456789012345678901234567890})", true},
+        {"a number beyond all types", R"({"a":[1e999,-0.1e+4000,12E-99999]})", true},
+        {"one that is malformed as well", R"({"a":1e999,"b":01})", false},
+        {"surrogates without a partner", R"({"a":"\ud800x\uDC00","b":"\ue999\\ud8"})", true},
+        {"one that is malformed as well", R"({"a":"\ud800","b":"\ud8"})", false},
+        {"UTF-8", "{\"a\":\"\u00e4\u20ac\U0001F600\"}", true},
+        {"a tab between tokens", "{\t}", false},
+        {"nothing", "", false},
+        {"a list", "[1]", false},
+        {"spaces first", " {}", false},
+        {"something behind it", "{}x", false},
+        {"another one behind it", "{}{}", false},
+        {"a comma too many", R"({"a":1,})", false},
+        {"a comma too few", R"({"a":1 "b":2})", false},
+        {"no key", "{1:2}", false},
+        {"brackets that do not belong together", R"({"a":{"b":1]})", false},
+        {"a leading zero", R"({"a":01})", false},
+        {"half a number", R"({"a":1.})", false},
+        {"half a word", R"({"a":tru})", false},
+        {"an escape that is none", R"({"a":"\x"})", false},
+        {"half an escaped point", R"({"a":"\u00e"})", false},
+        {"a comment", "{}/**/", false},
+        {"a control byte in a string", "{\"a\":\"\x1f\"}", false},
+        {"zeros", std::string{"{\"a\":\0\0}", 8}, false},
+        {"a broken sequence of UTF-8", "{\"a\":\"\xC3\x28\"}", false},
+        {"half a sequence of UTF-8", "{\"a\":\"\xE2\x82\"}", false},
+        {"a longer form than needed", "{\"a\":\"\xC0\xAF\"}", false},
+        {"a surrogate", "{\"a\":\"\xED\xA0\x80\"}", false},
+        {"beyond Unicode", "{\"a\":\"\xF4\x90\x80\x80\"}", false},
+        {"as deep as allowed", nested(31), true},
+        {"too deep", nested(32), false},
+        {"much too deep", std::string(100'000, '['), false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(is_json_object(row.text) == row.object);
+    }
+    const std::string whole = rows[1].text + rows[3].text;
+    for (std::size_t size = 0; size < rows[1].text.size(); ++size) {
+        CHECK_FALSE(is_json_object(whole.substr(0, size)));
+    }
+}
+
+TEST_CASE("what Boost.JSON takes for an object counts as one, and nothing else does") {
+    const std::string line =
+        R"({"v":1,"t":"2026-11-21T16:15:00.000000Z","type":"snapshot","session":12,"ok":true,)"
+        R"("crc_wanted":null,"items":[{"type":"character","id":3,"fields":{"x":-1.5e3,"y":0},)"
+        "\"player\":\"\u00e4\u20ac\U0001F600\\\"\\u00e4\\n\"},{\"at\":{\"tile\":[7,-8]}}],"
+        "\"removed\":[]}";
+    constexpr std::string_view kBytes = "{}[]\",:\\ 019-+.eEtfnu/\xC3\xA9\xF0";
+    std::mt19937 random{15}; // NOLINT(cert-msc51-cpp): the same ones every time
+    int objects = 0;
+    for (int round = 0; round < 50'000; ++round) {
+        std::string text = line;
+        for (unsigned changes = 1 + random() % 2; changes > 0; --changes) {
+            const std::size_t at = random() % text.size();
+            const char byte = kBytes[random() % kBytes.size()];
+            switch (random() % 3) {
+            case 0:
+                text[at] = byte;
+                break;
+            case 1:
+                text.insert(at, 1, byte);
+                break;
+            default:
+                text.erase(at, 1 + random() % 3);
+            }
+        }
+        boost::json::error_code error;
+        const auto value = boost::json::parse(text, error);
+        const bool object = !error && value.is_object() && text.starts_with('{');
+        objects += object ? 1 : 0;
+        CAPTURE(text);
+        REQUIRE(is_json_object(text) == object);
+    }
+    CHECK(objects > 5'000);
+    CHECK(objects < 45'000);
+}
+
+TEST_CASE("control bytes are found wherever they stand") {
+    for (const std::size_t size : {1U, 15U, 256U, 257U, 1'000U}) {
+        for (std::size_t at = 0; at < size; ++at) {
+            std::string text(size, '\x7f');
+            CHECK_FALSE(has_control_bytes(text));
+            text[at] = at % 2 == 0 ? '\0' : '\x1f';
+            CHECK(has_control_bytes(text));
+        }
+    }
+    CHECK_FALSE(has_control_bytes(""));
+    CHECK_FALSE(has_control_bytes(" \xff\x80"));
 }

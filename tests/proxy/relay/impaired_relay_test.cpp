@@ -1,4 +1,3 @@
-// Covers: proxy/base/clock.cpp
 // Covers: proxy/relay/forwarder.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"

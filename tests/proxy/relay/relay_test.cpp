@@ -1,4 +1,4 @@
-// Covers: proxy/relay/listener.cpp, proxy/relay/counters.cpp, proxy/relay/forwarder.cpp, proxy/relay/listen_socket.cpp
+// Covers: proxy/relay/listen_socket.cpp, proxy/relay/counters.cpp, proxy/relay/forwarder.cpp, proxy/relay/listen_socket.cpp
 // Covers: proxy/relay/session.cpp, proxy/relay/relay_thread.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"

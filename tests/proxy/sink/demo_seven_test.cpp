@@ -241,7 +241,7 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     }
     values.push_back({.kind = Kind::end});
     sink::SevenDemoItems items;
-    const auto tell = [&](std::string_view name, std::vector<wire::FieldValue> of) {
+    const auto send = [&](std::string_view name, std::vector<wire::FieldValue> of) {
         items.on_message({.head = {.direction = wire::Direction::s2c}, .name = name, .values = of});
     };
     tell("sv_client_info", values);

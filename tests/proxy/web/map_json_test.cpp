@@ -3,7 +3,7 @@
 
 #include "map/game_layer.h"
 #include "map/picture.h"
-#include "proxy/web/gzip.h"
+#include "proxy/web/page.h"
 #include "proxy/web/page_json.h"
 
 #include <algorithm>

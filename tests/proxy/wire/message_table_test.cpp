@@ -1,4 +1,4 @@
-// Covers: proxy/wire/message_layouts.cpp, proxy/wire/messages_system.cpp
+// Covers: proxy/wire/message_layouts.cpp
 #include "proxy/wire/message.h"
 #include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"

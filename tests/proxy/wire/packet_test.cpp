@@ -1,4 +1,3 @@
-// Covers: proxy/wire/error.cpp
 #include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 

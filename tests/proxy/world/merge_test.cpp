@@ -1,4 +1,4 @@
-// Covers: proxy/world/item_merge.cpp, proxy/world/view.cpp
+// Covers: proxy/world/item_merge.cpp, proxy/world/open_world.cpp
 #include "proxy/world/merge.h"
 #include "tests/proxy/world/views.h"
 

@@ -1,9 +1,11 @@
 // Covers: proxy/sink/byte_source.cpp, proxy/sink/zstd_frames.cpp
+// Covers: proxy/sink/byte_source.cpp
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/zstd_frames.h"
 #include "tests/proxy/sink/zstd_text.h"
 #include "tests/support/program.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +13,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 using namespace tw::sink;
@@ -272,4 +276,32 @@ TEST_CASE("what cannot be opened or read says so") {
     std::string_view line;
     CHECK_FALSE(reader.next(line));
     CHECK(reader.source().end() == FileEnd::unreadable);
+}
+
+using namespace tw;
+using namespace tw::test;
+
+TEST_CASE("the begin of a file is unpacked, and of a pipe nothing is taken") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("file");
+    write_text(file, "some text\n");
+    CHECK(sink::FileBegin{file, 4}.bytes() == "some");
+    CHECK(sink::FileBegin{file, 40}.bytes() == "some text\n");
+    CHECK(sink::FileBegin{folder.file("missing"), 4}.bytes().empty());
+    CHECK(sink::FileBegin{folder.path(), 4}.bytes().empty());
+    CHECK(sink::FileBegin{"/dev/null", 4}.bytes().empty());
+
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe(pipe.data()) == 0);
+    constexpr std::string_view kLines = "first\nsecond\n";
+    REQUIRE(::write(pipe[1], kLines.data(), kLines.size()) == 13);
+    ::close(pipe[1]);
+    const std::string name = fmt::format("/dev/fd/{}", pipe[0]);
+    CHECK(sink::FileBegin{name, 7}.bytes() == "first\ns");
+    CHECK(sink::FileBegin{name, 40}.bytes() == kLines);
+    sink::LineReader lines{name};
+    std::string_view line;
+    REQUIRE(lines.next(line));
+    CHECK(line == "first");
+    ::close(pipe[0]);
 }

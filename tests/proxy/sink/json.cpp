@@ -1,2 +1,0 @@
-// Boost.JSON, header-only: built once for this program.
-#include <boost/json/src.hpp>
