@@ -91,8 +91,6 @@ class Arena {
     Arena() = default;
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
-    Arena(Arena&&) = delete;
-    Arena& operator=(Arena&&) = delete;
     ~Arena();
 
     /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc, also if `bytes` is more than

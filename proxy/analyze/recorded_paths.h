@@ -64,8 +64,6 @@ class PathReader {
     ~PathReader();
     PathReader(const PathReader&) = delete;
     PathReader& operator=(const PathReader&) = delete;
-    PathReader(PathReader&&) = delete;
-    PathReader& operator=(PathReader&&) = delete;
 
     void on_line(std::string_view line);
 

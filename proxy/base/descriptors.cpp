@@ -36,8 +36,6 @@ class RaisedFileSizeLimit {
 
     RaisedFileSizeLimit(const RaisedFileSizeLimit&) = delete;
     RaisedFileSizeLimit& operator=(const RaisedFileSizeLimit&) = delete;
-    RaisedFileSizeLimit(RaisedFileSizeLimit&&) = delete;
-    RaisedFileSizeLimit& operator=(RaisedFileSizeLimit&&) = delete;
 
   private:
     void set(const rlimit& limit) const {

@@ -25,8 +25,6 @@ class SipHash {
     ~SipHash();
     SipHash(const SipHash&) = delete;
     SipHash& operator=(const SipHash&) = delete;
-    SipHash(SipHash&&) = delete;
-    SipHash& operator=(SipHash&&) = delete;
 
     /// Returns the hash of the bytes; a call takes 1 to 2 microseconds. Errors: std::bad_alloc.
     [[nodiscard]] std::uint64_t operator()(std::span<const std::byte> bytes) const;

@@ -2,6 +2,7 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/bus/spool_folder.h"
+#include "proxy/record/interface.h"
 #include "proxy/sink/file_queue.h"
 
 #include <atomic>
@@ -25,15 +26,8 @@ struct RecordLines {
 
 /// Holds a run's record lines, numbered from 1, until the bus has stored them in its stream. One
 /// thread appends lines; another one reads them and calls settle().
-class Backlog {
+class Backlog : public record::Interface {
   public:
-    Backlog() = default;
-    Backlog(const Backlog&) = delete;
-    Backlog& operator=(const Backlog&) = delete;
-    Backlog(Backlog&&) = delete;
-    Backlog& operator=(Backlog&&) = delete;
-    virtual ~Backlog() = default;
-
     /// The run's UUID. A message's id consists of it and the line's number.
     [[nodiscard]] virtual const std::string& run() const = 0;
     /// The server's name as it is written in subjects.
@@ -153,8 +147,6 @@ class Spool final : public LineStore {
     ~Spool() override;
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
-    Spool(Spool&&) = delete;
-    Spool& operator=(Spool&&) = delete;
 
     bool append(std::string_view block) override;
 

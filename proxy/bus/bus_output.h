@@ -40,8 +40,6 @@ class BusOutput final : public sink::OutputFile {
     ~BusOutput() override;
     BusOutput(const BusOutput&) = delete;
     BusOutput& operator=(const BusOutput&) = delete;
-    BusOutput(BusOutput&&) = delete;
-    BusOutput& operator=(BusOutput&&) = delete;
 
     void write(std::string_view block) override;
 

@@ -20,8 +20,6 @@ class CollectedFiles {
     ~CollectedFiles();
     CollectedFiles(const CollectedFiles&) = delete;
     CollectedFiles& operator=(const CollectedFiles&) = delete;
-    CollectedFiles(CollectedFiles&&) = delete;
-    CollectedFiles& operator=(CollectedFiles&&) = delete;
 
     /// The unconfirmed batch of an earlier process; empty if there is none.
     [[nodiscard]] const std::string& unconfirmed_batch() const { return batch_; }

@@ -42,8 +42,6 @@ class FetchedList {
 
     FetchedList(const FetchedList&) = delete;
     FetchedList& operator=(const FetchedList&) = delete;
-    FetchedList(FetchedList&&) = delete;
-    FetchedList& operator=(FetchedList&&) = delete;
 
     natsMsgList list{};
 };

@@ -2,6 +2,7 @@
 
 #include "proxy/bus/link.h"
 #include "proxy/bus/position.h"
+#include "proxy/record/interface.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -57,15 +58,8 @@ struct CollectedRecord {
 };
 
 /// Receives collected records in batches, each batch completely or not at all.
-class BatchSink {
+class BatchSink : public record::Interface {
   public:
-    BatchSink() = default;
-    BatchSink(const BatchSink&) = delete;
-    BatchSink& operator=(const BatchSink&) = delete;
-    BatchSink(BatchSink&&) = delete;
-    BatchSink& operator=(BatchSink&&) = delete;
-    virtual ~BatchSink() = default;
-
     /// The batch that was neither confirmed nor rolled back, possibly of an earlier process; empty
     /// if there is no such batch.
     [[nodiscard]] virtual std::string unconfirmed_batch() const = 0;

@@ -173,8 +173,6 @@ class Publisher {
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
-    Publisher(Publisher&&) = delete;
-    Publisher& operator=(Publisher&&) = delete;
 
     /// Tells the thread that there are new lines; the first call starts the thread. The thread keeps
     /// `owner` alive, which must own this object, the backlog, and all that FindLeftover uses.

@@ -126,8 +126,6 @@ class CaptureFile {
     ~CaptureFile();
     CaptureFile(const CaptureFile&) = delete;
     CaptureFile& operator=(const CaptureFile&) = delete;
-    CaptureFile(CaptureFile&&) = delete;
-    CaptureFile& operator=(CaptureFile&&) = delete;
 
     /// Reads the next UDP datagram, complete or truncated. The datagram's payload and state are valid
     /// until the next call. Returns false at the end.

@@ -74,8 +74,6 @@ class SessionReceiver {
     virtual ~SessionReceiver() = default;
     SessionReceiver(const SessionReceiver&) = delete;
     SessionReceiver& operator=(const SessionReceiver&) = delete;
-    SessionReceiver(SessionReceiver&&) = delete;
-    SessionReceiver& operator=(SessionReceiver&&) = delete;
 
     /// Called when a session begins. `key`: number of the session, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,

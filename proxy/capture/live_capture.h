@@ -44,8 +44,6 @@ class LiveCapture {
     ~LiveCapture();
     LiveCapture(const LiveCapture&) = delete;
     LiveCapture& operator=(const LiveCapture&) = delete;
-    LiveCapture(LiveCapture&&) = delete;
-    LiveCapture& operator=(LiveCapture&&) = delete;
 
     /// A descriptor that becomes readable when frames are waiting.
     [[nodiscard]] int descriptor() const;

@@ -2,6 +2,7 @@
 
 #include "proxy/filter/keys.h"
 #include "proxy/filter/scanner.h"
+#include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 
 #include <cstddef>
@@ -74,15 +75,8 @@ struct FilterOptions {
 };
 
 /// Receives each value that decided a comparison. `comparison`: an index into Filter::comparisons().
-class ValueObserver {
+class ValueObserver : public record::Interface {
   public:
-    ValueObserver() = default;
-    ValueObserver(const ValueObserver&) = delete;
-    ValueObserver& operator=(const ValueObserver&) = delete;
-    ValueObserver(ValueObserver&&) = delete;
-    ValueObserver& operator=(ValueObserver&&) = delete;
-    virtual ~ValueObserver() = default;
-
     virtual void on_value(std::size_t comparison, const Value& value) = 0;
 };
 

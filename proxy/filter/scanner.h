@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/record/interface.h"
+
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -35,15 +37,8 @@ struct Value {
 
 /// Receives the values of a key one by one. A key has no value if it is absent or null, and several
 /// values if it is a list or a set of flags, or belongs to items.
-class ValueVisitor {
+class ValueVisitor : public record::Interface {
   public:
-    ValueVisitor() = default;
-    ValueVisitor(const ValueVisitor&) = delete;
-    ValueVisitor& operator=(const ValueVisitor&) = delete;
-    ValueVisitor(ValueVisitor&&) = delete;
-    ValueVisitor& operator=(ValueVisitor&&) = delete;
-    virtual ~ValueVisitor() = default;
-
     /// Receives a value. Returns true to receive no further value.
     virtual bool take(const Value& value) = 0;
 

@@ -108,8 +108,6 @@ class Inspector {
     ~Inspector();
     Inspector(const Inspector&) = delete;
     Inspector& operator=(const Inspector&) = delete;
-    Inspector(Inspector&&) = delete;
-    Inspector& operator=(Inspector&&) = delete;
 
     /// To be called if the source is a capture or a tap: single datagrams, or all datagrams of one
     /// direction, may be missing from now on.

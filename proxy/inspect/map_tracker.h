@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/reporter.h"
+#include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 #include "proxy/wire/bodies.h"
 
@@ -55,15 +56,8 @@ struct FoundMap {
 };
 
 /// Finds and reads map files for sessions. Subclasses decide where files are searched and kept.
-class MapSource {
+class MapSource : public record::Interface {
   public:
-    MapSource() = default;
-    MapSource(const MapSource&) = delete;
-    MapSource& operator=(const MapSource&) = delete;
-    MapSource(MapSource&&) = delete;
-    MapSource& operator=(MapSource&&) = delete;
-    virtual ~MapSource() = default;
-
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
     /// Checks a downloaded map against its announcement and keeps it for later searches.
     [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,

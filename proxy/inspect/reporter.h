@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
 #include "proxy/wire/bodies.h"
@@ -62,15 +63,8 @@ struct DeltaSeen {
 
 /// Receives a call for each step of reading a session's traffic, in the order of the bytes.
 /// Subclasses must not change the session. Arguments are valid during the call only.
-class Observer {
+class Observer : public record::Interface {
   public:
-    Observer() = default;
-    Observer(const Observer&) = delete;
-    Observer& operator=(const Observer&) = delete;
-    Observer(Observer&&) = delete;
-    Observer& operator=(Observer&&) = delete;
-    virtual ~Observer() = default;
-
     /// A datagram is about to be read. `head`: its time, session and direction.
     virtual void on_datagram(const record::RecordHead& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}

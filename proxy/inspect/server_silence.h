@@ -104,8 +104,6 @@ class ServerSilence {
     ~ServerSilence();
     ServerSilence(const ServerSilence&) = delete;
     ServerSilence& operator=(const ServerSilence&) = delete;
-    ServerSilence(ServerSilence&&) = delete;
-    ServerSilence& operator=(ServerSilence&&) = delete;
 
     /// Must be called for each datagram of this session. `server`: the server's address.
     void on_datagram(std::string_view server, Reporter& reporter);

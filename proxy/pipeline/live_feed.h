@@ -182,8 +182,6 @@ class FindingContexts final : public record::RecordSink {
     ~FindingContexts() override;
     FindingContexts(const FindingContexts&) = delete;
     FindingContexts& operator=(const FindingContexts&) = delete;
-    FindingContexts(FindingContexts&&) = delete;
-    FindingContexts& operator=(FindingContexts&&) = delete;
 
     void on_record(const record::Record& record) override;
 

@@ -117,8 +117,6 @@ class WorldRun {
     ~WorldRun();
     WorldRun(const WorldRun&) = delete;
     WorldRun& operator=(const WorldRun&) = delete;
-    WorldRun(WorldRun&&) = delete;
-    WorldRun& operator=(WorldRun&&) = delete;
 
     /// The sink for a worker's decoded data.
     [[nodiscard]] world::WorldInputSink& input(unsigned worker);

@@ -124,8 +124,6 @@ class FleetPage {
 
     FleetPage(const FleetPage&) = delete;
     FleetPage& operator=(const FleetPage&) = delete;
-    FleetPage(FleetPage&&) = delete;
-    FleetPage& operator=(FleetPage&&) = delete;
 
     void start();
 

@@ -139,8 +139,6 @@ class LivePage {
     ~LivePage(); // NOLINT(bugprone-exception-escape): a failing lock or join ends the process
     LivePage(const LivePage&) = delete;
     LivePage& operator=(const LivePage&) = delete;
-    LivePage(LivePage&&) = delete;
-    LivePage& operator=(LivePage&&) = delete;
 
     void start();
 

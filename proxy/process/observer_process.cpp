@@ -63,8 +63,6 @@ class ChildSetup {
 
     ChildSetup(const ChildSetup&) = delete;
     ChildSetup& operator=(const ChildSetup&) = delete;
-    ChildSetup(ChildSetup&&) = delete;
-    ChildSetup& operator=(ChildSetup&&) = delete;
 
     [[nodiscard]] pid_t spawn(const std::vector<std::string>& command) const {
         std::vector<char*> arguments;

@@ -48,8 +48,6 @@ class ObserverProcess {
     ~ObserverProcess();
     ObserverProcess(const ObserverProcess&) = delete;
     ObserverProcess& operator=(const ObserverProcess&) = delete;
-    ObserverProcess(ObserverProcess&&) = delete;
-    ObserverProcess& operator=(ObserverProcess&&) = delete;
 
     [[nodiscard]] pid_t id() const { return id_; }
 

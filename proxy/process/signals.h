@@ -19,8 +19,6 @@ class BlockedSignals {
     ~BlockedSignals();
     BlockedSignals(const BlockedSignals&) = delete;
     BlockedSignals& operator=(const BlockedSignals&) = delete;
-    BlockedSignals(BlockedSignals&&) = delete;
-    BlockedSignals& operator=(BlockedSignals&&) = delete;
 
     /// To be called once a run handles the signals: the destructor then does not unblock them.
     void keep_blocked() { keep_blocked_ = true; }

@@ -119,8 +119,6 @@ class TapRun {
     ~TapRun();
     TapRun(const TapRun&) = delete;
     TapRun& operator=(const TapRun&) = delete;
-    TapRun(TapRun&&) = delete;
-    TapRun& operator=(TapRun&&) = delete;
 
     /// Starts the observer. Returns how it ended if it could not start; it has reported why.
     [[nodiscard]] std::optional<ProcessExit> open();

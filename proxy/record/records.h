@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/record/findings.h"
+#include "proxy/record/interface.h"
 #include "proxy/record/stats.h"
 #include "proxy/wire/message.h"
 #include "snapshot/item.h"
@@ -416,15 +417,8 @@ using Record = std::variant<const SessionRecord*, const MessageRecord*, const Ma
                             const SegmentRecord*>;
 
 /// Receives records. An implementation must copy all data that it keeps after the call.
-class RecordSink {
+class RecordSink : public Interface {
   public:
-    RecordSink() = default;
-    RecordSink(const RecordSink&) = delete;
-    RecordSink& operator=(const RecordSink&) = delete;
-    RecordSink(RecordSink&&) = delete;
-    RecordSink& operator=(RecordSink&&) = delete;
-    virtual ~RecordSink() = default;
-
     virtual void on_record(const Record& record) = 0;
 };
 
@@ -524,15 +518,8 @@ struct WorldMessage {
 };
 
 /// Receives world messages. An implementation must copy all data that it keeps after the call.
-class WorldMessageSink {
+class WorldMessageSink : public Interface {
   public:
-    WorldMessageSink() = default;
-    WorldMessageSink(const WorldMessageSink&) = delete;
-    WorldMessageSink& operator=(const WorldMessageSink&) = delete;
-    WorldMessageSink(WorldMessageSink&&) = delete;
-    WorldMessageSink& operator=(WorldMessageSink&&) = delete;
-    virtual ~WorldMessageSink() = default;
-
     virtual void on_world_message(const WorldMessage& message) = 0;
 };
 

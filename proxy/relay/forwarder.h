@@ -80,8 +80,6 @@ class Forwarder {
               std::chrono::milliseconds shortest, Ring* ring);
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
-    Forwarder(Forwarder&&) = delete;
-    Forwarder& operator=(Forwarder&&) = delete;
     ~Forwarder() = default;
 
     /// Adds a server and the listeners that its clients send to.

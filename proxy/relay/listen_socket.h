@@ -39,8 +39,6 @@ class DatagramBatch {
     ~DatagramBatch();
     DatagramBatch(const DatagramBatch&) = delete;
     DatagramBatch& operator=(const DatagramBatch&) = delete;
-    DatagramBatch(DatagramBatch&&) = delete;
-    DatagramBatch& operator=(DatagramBatch&&) = delete;
 
     /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also receives
     /// their sender addresses. `with_control`: also receives their destination addresses. Returns the

@@ -40,8 +40,6 @@ class Relay {
     ~Relay();
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
-    Relay(Relay&&) = delete;
-    Relay& operator=(Relay&&) = delete;
 
     /// Adds a server, before or after start(). Returns its number. `listening`: as in the
     /// constructor.

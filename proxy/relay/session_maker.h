@@ -103,8 +103,6 @@ class SessionTimers {
     ~SessionTimers() = default;
     SessionTimers(const SessionTimers&) = delete;
     SessionTimers& operator=(const SessionTimers&) = delete;
-    SessionTimers(SessionTimers&&) = delete;
-    SessionTimers& operator=(SessionTimers&&) = delete;
 
     /// Begins a batch: reads the clock. Returns the UTC time.
     base::Timestamp begin_batch(Time now = base::Clock::now()) noexcept;

@@ -36,8 +36,6 @@ class SessionTable {
     ~SessionTable();
     SessionTable(const SessionTable&) = delete;
     SessionTable& operator=(const SessionTable&) = delete;
-    SessionTable(SessionTable&&) = delete;
-    SessionTable& operator=(SessionTable&&) = delete;
 
     /// Returns the session for a client's datagram, creating one if necessary; null if the datagram
     /// must be dropped. `header`: the message with which the datagram was received.

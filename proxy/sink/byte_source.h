@@ -41,8 +41,6 @@ class ByteSource {
     ~ByteSource();
     ByteSource(const ByteSource&) = delete;
     ByteSource& operator=(const ByteSource&) = delete;
-    ByteSource(ByteSource&&) = delete;
-    ByteSource& operator=(ByteSource&&) = delete;
 
     /// Fills `room` with the data that is available. Returns 0 at the present end of the file; end()
     /// then says how the file ends.
@@ -163,8 +161,6 @@ class FileBegin {
     ~FileBegin();
     FileBegin(const FileBegin&) = delete;
     FileBegin& operator=(const FileBegin&) = delete;
-    FileBegin(FileBegin&&) = delete;
-    FileBegin& operator=(FileBegin&&) = delete;
 
     /// The first bytes: fewer than requested if the file is shorter or a pipe is filled slowly.
     [[nodiscard]] std::string_view bytes() const { return bytes_; }

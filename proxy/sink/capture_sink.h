@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/output.h"
 #include "proxy/sink/pcapng.h"
@@ -15,15 +16,8 @@ namespace tw::sink {
 
 /// Receives every inspected datagram: on_datagram() is called before the datagram's records, and
 /// on_datagram_end() after them.
-class DatagramSink {
+class DatagramSink : public record::Interface {
   public:
-    DatagramSink() = default;
-    DatagramSink(const DatagramSink&) = delete;
-    DatagramSink& operator=(const DatagramSink&) = delete;
-    DatagramSink(DatagramSink&&) = delete;
-    DatagramSink& operator=(DatagramSink&&) = delete;
-    virtual ~DatagramSink() = default;
-
     /// `datagram` stays valid until on_datagram_end().
     virtual void on_datagram(const record::RecordHead& head,
                              std::span<const std::byte> datagram) = 0;

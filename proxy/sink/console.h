@@ -30,8 +30,6 @@ class PromptStream {
     ~PromptStream();
     PromptStream(const PromptStream&) = delete;
     PromptStream& operator=(const PromptStream&) = delete;
-    PromptStream(PromptStream&&) = delete;
-    PromptStream& operator=(PromptStream&&) = delete;
 
     [[nodiscard]] std::FILE* file() const { return file_; }
 

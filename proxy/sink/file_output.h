@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/interface.h"
 #include "proxy/record/stats.h"
 #include "proxy/sink/output.h"
 
@@ -33,15 +34,8 @@ struct CutEnd {
 
 /// The units of a recording: lines of records, or blocks of a capture. A recording is cut only between
 /// units. Every text passed to these functions starts at the first byte of a unit.
-class Framing {
+class Framing : public record::Interface {
   public:
-    Framing() = default;
-    Framing(const Framing&) = delete;
-    Framing& operator=(const Framing&) = delete;
-    Framing(Framing&&) = delete;
-    Framing& operator=(Framing&&) = delete;
-    virtual ~Framing() = default;
-
     /// Returns the bytes that start each file. They also separate the units of one run from those of an
     /// earlier run in the same file.
     [[nodiscard]] virtual std::string head() const { return {}; }
@@ -96,8 +90,6 @@ class OutputFile : public Output {
 
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
-    OutputFile(OutputFile&&) = delete;
-    OutputFile& operator=(OutputFile&&) = delete;
 
     ~OutputFile() override { switch_to(-1); }
 
@@ -215,8 +207,6 @@ class FileOutput final : public OutputFile {
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
     FileOutput& operator=(const FileOutput&) = delete;
-    FileOutput(FileOutput&&) = delete;
-    FileOutput& operator=(FileOutput&&) = delete;
 
     void write(std::string_view block) override;
 
@@ -256,8 +246,6 @@ class QueuedOutput final : public Output {
     ~QueuedOutput() override;
     QueuedOutput(const QueuedOutput&) = delete;
     QueuedOutput& operator=(const QueuedOutput&) = delete;
-    QueuedOutput(QueuedOutput&&) = delete;
-    QueuedOutput& operator=(QueuedOutput&&) = delete;
 
     void write(std::string_view block) override { write_in(segment(), block); }
 

@@ -55,8 +55,6 @@ class Disk {
     Disk() = default;
     Disk(const Disk&) = delete;
     Disk& operator=(const Disk&) = delete;
-    Disk(Disk&&) = delete;
-    Disk& operator=(Disk&&) = delete;
     virtual ~Disk() = default;
 
     /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
@@ -102,8 +100,6 @@ class FileQueue {
     ~FileQueue();
     FileQueue(const FileQueue&) = delete;
     FileQueue& operator=(const FileQueue&) = delete;
-    FileQueue(FileQueue&&) = delete;
-    FileQueue& operator=(FileQueue&&) = delete;
 
     /// Creates a file with these bytes. If the name exists, a number is added to it: NAME-2.demo.
     /// Returns nullopt if the queue is full.

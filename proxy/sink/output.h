@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/interface.h"
 #include "proxy/record/terminal_text.h"
 
 #include <cstddef>
@@ -27,15 +28,8 @@ void print_error(fmt::format_string<Arguments...> format, Arguments&&... argumen
 }
 
 /// A destination of finished text. The text comes in blocks of whole lines.
-class Output {
+class Output : public record::Interface {
   public:
-    Output() = default;
-    Output(const Output&) = delete;
-    Output& operator=(const Output&) = delete;
-    Output(Output&&) = delete;
-    Output& operator=(Output&&) = delete;
-    virtual ~Output() = default;
-
     virtual void write(std::string_view block) = 0;
 
     /// The segment for data that is made now, from 1 on; 0 if the output has no segments. At the start

@@ -89,8 +89,6 @@ class Recording final : public OutputFile {
     ~Recording() override;
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
-    Recording(Recording&&) = delete;
-    Recording& operator=(Recording&&) = delete;
 
     /// Data that is written while ready() is false is lost.
     void write(std::string_view block) override;

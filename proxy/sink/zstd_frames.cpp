@@ -71,8 +71,6 @@ class GzipUnpacker final : public Unpacker {
 
     GzipUnpacker(const GzipUnpacker&) = delete;
     GzipUnpacker& operator=(const GzipUnpacker&) = delete;
-    GzipUnpacker(GzipUnpacker&&) = delete;
-    GzipUnpacker& operator=(GzipUnpacker&&) = delete;
 
     [[nodiscard]] Step unpack(std::span<const char> packed, std::span<char> room) override {
         constexpr std::size_t kMost = std::numeric_limits<uInt>::max();

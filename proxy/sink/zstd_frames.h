@@ -27,8 +27,6 @@ class Unpacker {
     virtual ~Unpacker() = default;
     Unpacker(const Unpacker&) = delete;
     Unpacker& operator=(const Unpacker&) = delete;
-    Unpacker(Unpacker&&) = delete;
-    Unpacker& operator=(Unpacker&&) = delete;
 
     [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
 };
@@ -67,8 +65,6 @@ class FrameWriter {
     ~FrameWriter();
     FrameWriter(const FrameWriter&) = delete;
     FrameWriter& operator=(const FrameWriter&) = delete;
-    FrameWriter(FrameWriter&&) = delete;
-    FrameWriter& operator=(FrameWriter&&) = delete;
 
     /// Adds text to the current frame. Appends the compressed data that is ready to `out`.
     void add(std::string_view text, std::string& out);

@@ -109,8 +109,6 @@ class AdminServer {
 
     AdminServer(const AdminServer&) = delete;
     AdminServer& operator=(const AdminServer&) = delete;
-    AdminServer(AdminServer&&) = delete;
-    AdminServer& operator=(AdminServer&&) = delete;
 
     void stop() {
         set_feed_listener(nullptr);

@@ -253,8 +253,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
-    HttpConnection(HttpConnection&&) = delete;
-    HttpConnection& operator=(HttpConnection&&) = delete;
 
     void run() {
         stream_.expires_after(deadline_);

@@ -210,8 +210,6 @@ class HttpServer {
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
-    HttpServer(HttpServer&&) = delete;
-    HttpServer& operator=(HttpServer&&) = delete;
 
     void start();
 

@@ -107,8 +107,6 @@ class WebSocket {
     virtual ~WebSocket() = default;
     WebSocket(const WebSocket&) = delete;
     WebSocket& operator=(const WebSocket&) = delete;
-    WebSocket(WebSocket&&) = delete;
-    WebSocket& operator=(WebSocket&&) = delete;
 
     /// Sends a text. Returns false if the text is lost, because the queue is full or the socket is
     /// closed.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "snapshot/arena.h"
@@ -141,15 +142,8 @@ struct WorldInput {
 };
 
 /// Receives inputs. An implementation must copy the data that it keeps.
-class WorldInputSink {
+class WorldInputSink : public record::Interface {
   public:
-    WorldInputSink() = default;
-    WorldInputSink(const WorldInputSink&) = delete;
-    WorldInputSink& operator=(const WorldInputSink&) = delete;
-    WorldInputSink(WorldInputSink&&) = delete;
-    WorldInputSink& operator=(WorldInputSink&&) = delete;
-    virtual ~WorldInputSink() = default;
-
     virtual void on_input(const WorldInput& input) = 0;
 };
 

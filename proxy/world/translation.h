@@ -30,8 +30,6 @@ class NameIds {
     NameIds() = default;
     NameIds(const NameIds&) = delete;
     NameIds& operator=(const NameIds&) = delete;
-    NameIds(NameIds&&) = delete;
-    NameIds& operator=(NameIds&&) = delete;
     ~NameIds() = default;
 
     /// Starts a new run of the server.

@@ -29,8 +29,6 @@ struct Folder {
 
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
-    Folder(Folder&&) = delete;
-    Folder& operator=(Folder&&) = delete;
 
     ~Folder() { fs::remove_all(path); }
 

@@ -73,8 +73,6 @@ class TemporaryFile {
     ~TemporaryFile();
     TemporaryFile(const TemporaryFile&) = delete;
     TemporaryFile& operator=(const TemporaryFile&) = delete;
-    TemporaryFile(TemporaryFile&&) = delete;
-    TemporaryFile& operator=(TemporaryFile&&) = delete;
 
     [[nodiscard]] const std::string& path() const { return path_; }
 

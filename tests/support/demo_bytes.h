@@ -67,8 +67,6 @@ class FilledFolder {
 
     FilledFolder(const FilledFolder&) = delete;
     FilledFolder& operator=(const FilledFolder&) = delete;
-    FilledFolder(FilledFolder&&) = delete;
-    FilledFolder& operator=(FilledFolder&&) = delete;
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

@@ -24,8 +24,6 @@ class FullDisk {
 
     FullDisk(const FullDisk&) = delete;
     FullDisk& operator=(const FullDisk&) = delete;
-    FullDisk(FullDisk&&) = delete;
-    FullDisk& operator=(FullDisk&&) = delete;
 
   private:
     rlimit before_{};

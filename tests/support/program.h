@@ -25,8 +25,6 @@ class Program {
     ~Program();
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
-    Program(Program&&) = delete;
-    Program& operator=(Program&&) = delete;
 
     void signal(int number) const;
     /// Whether the program has ended; finish() returns how.
@@ -58,8 +56,6 @@ class TemporaryFolder {
     ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    TemporaryFolder(TemporaryFolder&&) = delete;
-    TemporaryFolder& operator=(TemporaryFolder&&) = delete;
 
     [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -73,8 +73,6 @@ class Candidates {
 
     Candidates(const Candidates&) = delete;
     Candidates& operator=(const Candidates&) = delete;
-    Candidates(Candidates&&) = delete;
-    Candidates& operator=(Candidates&&) = delete;
     ~Candidates() = default;
 
     /// Returns the candidates as a view, valid as long as this object; nullopt if there are none.

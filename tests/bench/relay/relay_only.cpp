@@ -38,8 +38,6 @@ class Taker {
 
     Taker(const Taker&) = delete;
     Taker& operator=(const Taker&) = delete;
-    Taker(Taker&&) = delete;
-    Taker& operator=(Taker&&) = delete;
 
     [[nodiscard]] std::span<Ring* const> rings() const { return views_; }
 

@@ -59,8 +59,6 @@ class Folder {
 
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
-    Folder(Folder&&) = delete;
-    Folder& operator=(Folder&&) = delete;
 
     std::filesystem::path path;
 };

@@ -24,8 +24,6 @@ class Folder {
 
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
-    Folder(Folder&&) = delete;
-    Folder& operator=(Folder&&) = delete;
 
     [[nodiscard]] std::string text(const std::string& name) const {
         std::ifstream file{path / name};

@@ -31,8 +31,6 @@ class Folder {
 
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
-    Folder(Folder&&) = delete;
-    Folder& operator=(Folder&&) = delete;
 
     [[nodiscard]] std::size_t files() const {
         return static_cast<std::size_t>(

@@ -146,8 +146,6 @@ struct Refused {
 
     Refused(const Refused&) = delete;
     Refused& operator=(const Refused&) = delete;
-    Refused(Refused&&) = delete;
-    Refused& operator=(Refused&&) = delete;
     ~Refused() = default;
 
     [[nodiscard]] inspect::LookBack look_back() {

@@ -42,8 +42,6 @@ struct Received {
 
     Received(const Received&) = delete;
     Received& operator=(const Received&) = delete;
-    Received(Received&&) = delete;
-    Received& operator=(Received&&) = delete;
     ~Received() = default;
 
     Bytes body;

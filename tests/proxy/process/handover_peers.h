@@ -36,8 +36,6 @@ class Running {
     ~Running();
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
-    Running(Running&&) = delete;
-    Running& operator=(Running&&) = delete;
 
     [[nodiscard]] TakeoverLink ask() const;
     /// Asks until the one that asked before has been seen to leave.

@@ -350,8 +350,6 @@ class Server {
 
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
-    Server(Server&&) = delete;
-    Server& operator=(Server&&) = delete;
 
     ~Server() {
         io_.stop();

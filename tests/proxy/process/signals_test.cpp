@@ -29,8 +29,6 @@ class RestoredMask {
 
     RestoredMask(const RestoredMask&) = delete;
     RestoredMask& operator=(const RestoredMask&) = delete;
-    RestoredMask(RestoredMask&&) = delete;
-    RestoredMask& operator=(RestoredMask&&) = delete;
 
   private:
     sigset_t before_{};

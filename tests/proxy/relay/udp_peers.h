@@ -58,8 +58,6 @@ class EchoServer {
     ~EchoServer();
     EchoServer(const EchoServer&) = delete;
     EchoServer& operator=(const EchoServer&) = delete;
-    EchoServer(EchoServer&&) = delete;
-    EchoServer& operator=(EchoServer&&) = delete;
 
     [[nodiscard]] Udp::endpoint endpoint() const { return peer_.endpoint(); }
 

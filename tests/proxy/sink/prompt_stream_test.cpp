@@ -24,8 +24,6 @@ struct Pipe {
 
     Pipe(const Pipe&) = delete;
     Pipe& operator=(const Pipe&) = delete;
-    Pipe(Pipe&&) = delete;
-    Pipe& operator=(Pipe&&) = delete;
 
     [[nodiscard]] std::string read() const {
         std::string text(1U << 20U, '\0');

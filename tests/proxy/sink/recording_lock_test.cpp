@@ -85,8 +85,6 @@ class OtherProcess {
 
     OtherProcess(const OtherProcess&) = delete;
     OtherProcess& operator=(const OtherProcess&) = delete;
-    OtherProcess(OtherProcess&&) = delete;
-    OtherProcess& operator=(OtherProcess&&) = delete;
 
     void kill() {
         if (child_ > 0) {

@@ -49,8 +49,6 @@ struct Page {
 
     Page(const Page&) = delete;
     Page& operator=(const Page&) = delete;
-    Page(Page&&) = delete;
-    Page& operator=(Page&&) = delete;
 
     /// Makes a worker add large snapshots of session 1, which differ a little.
     void play() {
