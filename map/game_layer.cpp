@@ -1,6 +1,5 @@
 #include "map/game_layer.h"
 
-#include "map/datafile.h"
 #include "map/layers.h"
 
 #include <algorithm>

@@ -1,10 +1,8 @@
 #include "map/identity.h"
 
-#include "map/datafile.h"
 #include "map/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include <openssl/evp.h>

@@ -1,8 +1,5 @@
 #include "map/items.h"
 
-#include "map/datafile.h"
-#include "map/layers.h"
-#include "map/map.h"
 #include "map/text.h"
 
 #include <algorithm>

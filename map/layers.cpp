@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <new>
-#include <span>
-#include <utility>
 
 namespace tw::map {
 namespace {

@@ -1,15 +1,10 @@
 #include "map/map.h"
 
-#include "map/layers.h"
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace tw::map {
 

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
-#include <string_view>
 
 #include <png.h>
 

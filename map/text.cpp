@@ -1,7 +1,5 @@
 #include "map/text.h"
 
-#include <algorithm>
-
 namespace tw::map {
 namespace {
 

@@ -1,7 +1,6 @@
 #include "snapshot/cursor.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 

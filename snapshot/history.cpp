@@ -1,7 +1,6 @@
 #include "snapshot/history.h"
 
 #include <iterator>
-#include <utility>
 
 namespace tw::snapshot {
 

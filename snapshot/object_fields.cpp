@@ -2,10 +2,6 @@
 
 #include "snapshot/object_fields.h"
 
-#include "snapshot/objects.h"
-
-#include <array>
-
 namespace tw::snapshot {
 
 namespace {

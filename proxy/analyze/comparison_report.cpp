@@ -6,10 +6,7 @@
 #include "snapshot/objects.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

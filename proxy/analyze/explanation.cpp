@@ -8,11 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 

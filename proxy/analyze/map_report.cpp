@@ -6,15 +6,12 @@
 #include "proxy/analyze/json_text.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <boost/json.hpp>

@@ -4,12 +4,8 @@
 #include "map/game_layer.h"
 #include "map/picture.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <boost/json/fwd.hpp>
 

@@ -2,14 +2,9 @@
 
 #include "proxy/analyze/json_text.h"
 #include "proxy/filter/line_record.h"
-#include "snapshot/item.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <limits>
-#include <string>
-#include <string_view>
 
 namespace tw::analyze {
 

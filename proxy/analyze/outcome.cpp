@@ -1,13 +1,11 @@
 #include "proxy/analyze/outcome.h"
 
-#include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>

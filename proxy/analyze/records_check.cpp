@@ -1,15 +1,12 @@
 #include "proxy/analyze/records_check.h"
 
-#include "proxy/filter/json_line.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iterator>
-#include <utility>
 
 #include <fmt/format.h>
 

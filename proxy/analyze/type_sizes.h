@@ -3,10 +3,8 @@
 #include "proxy/record/records.h"
 #include "snapshot/objects.h"
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 

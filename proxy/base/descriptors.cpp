@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <system_error>
 #include <tuple>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>

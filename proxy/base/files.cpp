@@ -4,8 +4,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <string>
-#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "proxy/bus/backlog.h"
 
 #include "proxy/base/files.h"
-#include "proxy/bus/spool_folder.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <cerrno>
 #include <system_error>
 #include <tuple>
-#include <utility>
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>

@@ -1,7 +1,6 @@
 #include "proxy/bus/bus_output.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/bus/backlog.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstddef>
-#include <string_view>
 #include <tuple>
 #include <utility>
 

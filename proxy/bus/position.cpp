@@ -4,7 +4,6 @@
 #include "proxy/bus/subjects.h"
 
 #include <charconv>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -11,10 +11,8 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 #include <system_error>
 #include <tuple>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -4,13 +4,9 @@
 #include "proxy/sink/pcapng.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
-#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>

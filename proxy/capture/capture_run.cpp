@@ -1,22 +1,15 @@
 #include "proxy/capture/capture_run.h"
 
-#include "proxy/capture/demo_reader.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 #include "proxy/wire/packet.h"
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <span>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

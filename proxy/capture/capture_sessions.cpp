@@ -6,7 +6,6 @@
 #include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace tw::capture {
 

@@ -2,6 +2,7 @@
 
 #include "proxy/capture/frame_reader.h"
 #include "proxy/inspect/inspector.h"
+#include "proxy/record/interface.h"
 #include "proxy/wire/message.h"
 
 #include <array>
@@ -10,7 +11,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -68,13 +68,8 @@ enum class SessionEnd : std::uint8_t {
 };
 
 /// Receives the sessions of captured traffic, in the form in which the relay reports live ones.
-class SessionReceiver {
+class SessionReceiver : public record::Interface {
   public:
-    SessionReceiver() = default;
-    virtual ~SessionReceiver() = default;
-    SessionReceiver(const SessionReceiver&) = delete;
-    SessionReceiver& operator=(const SessionReceiver&) = delete;
-
     /// Called when a session begins. `key`: number of the session, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;

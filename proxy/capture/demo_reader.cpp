@@ -2,7 +2,6 @@
 
 #include "proxy/capture/capture_file.h"
 #include "proxy/inspect/map_tracker.h"
-#include "proxy/sink/demo_encoder.h"
 #include "proxy/wire/huffman.h"
 #include "snapshot/cursor.h"
 
@@ -11,15 +10,11 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include <sys/stat.h>
 

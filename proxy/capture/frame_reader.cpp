@@ -1,14 +1,10 @@
 #include "proxy/capture/frame_reader.h"
 
 #include "proxy/wire/huffman.h"
-#include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <sstream>
-#include <tuple>
-#include <vector>
 
 #include <boost/asio/ip/udp.hpp>
 #include <pcap/pcap.h>

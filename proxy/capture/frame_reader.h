@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include <boost/asio/ip/address.hpp>

@@ -1,11 +1,9 @@
 #include "proxy/channel/shared_block.h"
 
-#include <algorithm>
 #include <charconv>
 #include <new>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 #include "proxy/filter/keys.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/filter/scanner.h"
-#include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>

@@ -1,8 +1,5 @@
 #include "proxy/filter/filter.h"
 
-#include "proxy/filter/scanner.h"
-#include "proxy/record/records.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>

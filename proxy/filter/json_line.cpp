@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <simdjson.h>

@@ -4,7 +4,6 @@
 #include "proxy/wire/message_layouts.h"
 #include "proxy/wire/secrets.h"
 
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>

@@ -1,18 +1,14 @@
 #include "proxy/filter/line_record.h"
 
-#include "proxy/filter/filter.h"
-#include "proxy/filter/json_line.h"
 #include "proxy/record/json.h"
 #include "proxy/record/records.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <set>
-#include <string>
 
 namespace tw::filter {
 

@@ -1,7 +1,6 @@
 #include "proxy/filter/scanner.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <utility>
 

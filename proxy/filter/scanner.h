@@ -3,7 +3,6 @@
 #include "proxy/record/interface.h"
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

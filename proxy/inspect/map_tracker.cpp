@@ -4,10 +4,8 @@
 #include "map/identity.h"
 #include "proxy/wire/text.h"
 
-#include <array>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 namespace tw::inspect {
 

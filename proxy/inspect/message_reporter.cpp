@@ -3,7 +3,6 @@
 #include "proxy/wire/bodies.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message_layouts.h"
-#include "proxy/wire/secrets.h"
 
 #include <algorithm>
 #include <optional>

@@ -2,10 +2,8 @@
 
 #include "proxy/wire/bodies.h"
 #include "proxy/wire/connless.h"
-#include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tw::inspect {
 

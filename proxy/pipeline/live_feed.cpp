@@ -1,10 +1,8 @@
 #include "proxy/pipeline/live_feed.h"
 
 #include "proxy/record/roster.h"
-#include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
 
-#include <string_view>
 #include <utility>
 #include <variant>
 

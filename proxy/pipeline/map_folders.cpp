@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 

@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
-#include <string>
 #include <system_error>
-#include <utility>
 #include <variant>
 
 #include <dirent.h>

@@ -1,11 +1,9 @@
 #include "proxy/pipeline/pipeline.h"
 
 #include "proxy/base/files.h"
-#include "proxy/inspect/connection/session_checkpoint.h"
 
 #include <array>
 #include <cerrno>
-#include <span>
 #include <utility>
 
 #include <spdlog/spdlog.h>

@@ -1,8 +1,5 @@
 #include "proxy/pipeline/worker.h"
 
-#include "proxy/base/clock.h"
-#include "proxy/pipeline/world_run.h"
-
 #include <algorithm>
 #include <chrono>
 

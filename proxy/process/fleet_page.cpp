@@ -15,8 +15,6 @@
 #include <iterator>
 #include <limits>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

@@ -1,12 +1,8 @@
 #include "proxy/process/followed_server.h"
 
-#include "proxy/process/server_probe.h"
-
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
-#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>

@@ -1,11 +1,8 @@
 #include "proxy/process/live_page.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/pipeline/page_recordings.h"
-#include "proxy/process/state_folder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <tuple>
 #include <utility>

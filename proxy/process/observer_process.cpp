@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>

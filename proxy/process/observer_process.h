@@ -27,8 +27,6 @@ namespace tw::process {
 struct ProcessExit {
     int code = 0;   ///< exit code, if no signal ended the process
     int signal = 0; ///< the signal that ended the process; 0: it exited by itself
-
-    [[nodiscard]] bool succeeded() const { return code == 0 && signal == 0; }
 };
 
 /// Returns a text such as "exit code 3" or "signal 11 (Segmentation fault)".

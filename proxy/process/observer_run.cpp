@@ -3,11 +3,8 @@
 #include "proxy/process/observer_process.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <array>
 #include <new>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>

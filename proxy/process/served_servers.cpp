@@ -8,7 +8,6 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
-#include <string>
 #include <tuple>
 #include <utility>
 

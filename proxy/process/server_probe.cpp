@@ -1,6 +1,5 @@
 #include "proxy/process/server_probe.h"
 
-#include "proxy/base/clock.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/wire/connless.h"
@@ -9,17 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
 #include <deque>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 

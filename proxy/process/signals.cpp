@@ -3,7 +3,6 @@
 #include "proxy/base/descriptors.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <system_error>

@@ -4,7 +4,6 @@
 #include "proxy/base/files.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>

@@ -6,11 +6,9 @@
 #include <chrono>
 #include <cstring>
 #include <iterator>
-#include <tuple>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>

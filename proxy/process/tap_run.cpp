@@ -1,6 +1,5 @@
 #include "proxy/process/tap_run.h"
 
-#include "proxy/base/clock.h"
 #include "proxy/process/confinement.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/options.h"

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 
 #include <boost/json/src.hpp> // the definitions of Boost.JSON, once for the program
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>

@@ -4,9 +4,6 @@
 #include "proxy/wire/text.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
-#include <string>
 
 #include <fmt/format.h>
 

@@ -7,11 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 
 /// The building blocks of record schemas. A schema is a constexpr list of rows. A row has a key, a value
 /// (a member or a function of the record) and a description of one sentence. The type of the value

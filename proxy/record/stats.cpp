@@ -1,7 +1,5 @@
 #include "proxy/record/stats.h"
 
-#include <algorithm>
-
 namespace tw::record {
 
 void DirectionStats::merge(const DirectionStats& other) {

@@ -1,8 +1,6 @@
 #include "proxy/relay/counters.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <span>
 
 namespace tw::relay {
 

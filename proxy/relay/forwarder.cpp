@@ -1,12 +1,9 @@
 #include "proxy/relay/forwarder.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <system_error>
 #include <thread>
-
-#include <sys/epoll.h>
 
 namespace tw::relay {
 

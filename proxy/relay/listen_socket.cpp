@@ -1,16 +1,12 @@
 #include "proxy/relay/listen_socket.h"
 
-#include "proxy/base/descriptors.h"
-#include "proxy/base/endpoint.h"
 #include "proxy/relay/counters.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,7 +16,6 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 namespace tw::relay {
 

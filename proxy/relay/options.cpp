@@ -1,6 +1,5 @@
 #include "proxy/relay/options.h"
 
-#include <cstdint>
 #include <tuple>
 #include <utility>
 

@@ -1,10 +1,8 @@
 #include "proxy/relay/relay.h"
 
-#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/relay_thread.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <mutex>
 #include <thread>

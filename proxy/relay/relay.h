@@ -8,7 +8,6 @@
 #include "proxy/relay/ring.h"
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <span>
 #include <system_error>

@@ -4,7 +4,6 @@
 #include "proxy/relay/options.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <future>
 #include <new>

@@ -1,6 +1,5 @@
 #include "proxy/relay/stranger_filter.h"
 
-#include <algorithm>
 #include <limits>
 #include <new>
 

@@ -1,11 +1,8 @@
 #include "proxy/replay/client_script.h"
 
-#include "proxy/wire/secrets.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
-#include <span>
-#include <utility>
 
 namespace tw::replay {
 

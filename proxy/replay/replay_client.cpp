@@ -1,14 +1,11 @@
 #include "proxy/replay/replay_client.h"
 
-#include "proxy/replay/client_script.h"
 #include "proxy/wire/bodies.h"
-#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 namespace tw::replay {

@@ -1,14 +1,10 @@
 #include "proxy/sink/byte_source.h"
 
-#include "proxy/sink/zstd_frames.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <span>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>

@@ -1,7 +1,5 @@
 #include "proxy/sink/capture_sink.h"
 
-#include <string_view>
-
 namespace tw::sink {
 
 void CaptureGathering::end_datagram() {

@@ -1,14 +1,11 @@
 #include "proxy/sink/console.h"
 
-#include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstdlib>
 #include <ctime>
 #include <system_error>

@@ -5,7 +5,6 @@
 #include "snapshot/delta.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace tw::sink {
 

@@ -2,20 +2,14 @@
 
 #include "map/identity.h"
 #include "proxy/record/item_schema.h"
-#include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
-#include "snapshot/objects.h"
 
 #include <algorithm>
-#include <chrono>
 #include <initializer_list>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

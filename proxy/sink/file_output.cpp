@@ -4,20 +4,13 @@
 #include "proxy/record/json.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/output.h"
 #include "proxy/sink/pcapng.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <climits>
-#include <cstring>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <tuple>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>

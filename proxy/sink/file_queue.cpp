@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <ctime>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -148,15 +147,6 @@ std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
     return pushed ? std::optional{file} : std::nullopt;
 }
 
-FileQueue::File FileQueue::adopt(int descriptor, std::filesystem::path path) {
-    const File file = next_++;
-    static_cast<void>(push({.kind = Command::Kind::adopt,
-                            .file = file,
-                            .descriptor = descriptor,
-                            .path = std::move(path)}));
-    return file;
-}
-
 bool FileQueue::append(File file, std::vector<std::byte> bytes) {
     return push({.kind = Command::Kind::append, .file = file, .bytes = std::move(bytes)});
 }
@@ -231,10 +221,6 @@ void FileQueue::run() {
 void FileQueue::execute(Command& command) {
     if (command.kind == Command::Kind::create) {
         create_file(command);
-        return;
-    }
-    if (command.kind == Command::Kind::adopt) {
-        open_[command.file] = {.descriptor = command.descriptor, .path = std::move(command.path)};
         return;
     }
     const auto found = open_.find(command.file);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/record/interface.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -44,18 +46,13 @@ enum class Readers : std::uint8_t { all, owner };
 
 /// The system calls by which a recording accesses its files. They set errno. Tests replace this class by
 /// a disk that fails on command.
-class Disk {
+class Disk : public record::Interface {
   public:
     enum class How : std::uint8_t {
         append, ///< write after the existing data; create the file if it does not exist
         empty,  ///< empty the file, or create it
         create, ///< create the file; it must not exist
     };
-
-    Disk() = default;
-    Disk(const Disk&) = delete;
-    Disk& operator=(const Disk&) = delete;
-    virtual ~Disk() = default;
 
     /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
     /// applies only to a file that is created.
@@ -106,8 +103,6 @@ class FileQueue {
     [[nodiscard]] std::optional<File> create(std::filesystem::path path,
                                              std::vector<std::byte> bytes,
                                              Readers readers = Readers::all);
-    /// Takes over a file that is already open.
-    [[nodiscard]] File adopt(int descriptor, std::filesystem::path path);
 
     /// Appends all of the bytes or none of them. Returns false if the queue is full, or if an earlier
     /// write to the file failed: the file is valid up to there, and nothing is appended after it.
@@ -137,14 +132,13 @@ class FileQueue {
 
   private:
     struct Command {
-        enum class Kind : std::uint8_t { create, adopt, append, patch, close };
+        enum class Kind : std::uint8_t { create, append, patch, close };
 
         Kind kind = Kind::append;
         File file = 0;
         std::vector<std::byte> bytes{};
         std::size_t at = 0;           ///< offset of a patch
-        int descriptor = -1;          ///< descriptor of an adopted file
-        std::filesystem::path path{}; ///< path of a created or adopted file
+        std::filesystem::path path{}; ///< path of a created file
         Readers readers = Readers::all;
     };
 

@@ -1,7 +1,5 @@
 #include "proxy/sink/flight_recorder.h"
 
-#include "proxy/record/records.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -1,11 +1,9 @@
 #include "proxy/sink/json_items.h"
 
 #include "proxy/record/item_schema.h"
-#include "proxy/record/roster.h"
 #include "proxy/record/schema.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <functional>

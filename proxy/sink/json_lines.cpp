@@ -1,6 +1,5 @@
 #include "proxy/sink/json_lines.h"
 
-#include "proxy/record/schema.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/wire/secrets.h"
 
@@ -9,7 +8,6 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
-#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -1,15 +1,10 @@
 #include "proxy/sink/pcapng.h"
 
 #include "map/text.h"
-#include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
-#include <string>
-#include <utility>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -1,9 +1,7 @@
 #include "proxy/sink/recording.h"
 
-#include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
 #include "proxy/sink/byte_source.h"
-#include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +11,6 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <tuple>

@@ -1,11 +1,9 @@
 #include "proxy/sink/retention.h"
 
-#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <numeric>
-#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>

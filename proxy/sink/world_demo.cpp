@@ -1,8 +1,6 @@
 #include "proxy/sink/world_demo.h"
 
 #include "proxy/record/item_schema.h"
-#include "proxy/record/roster.h"
-#include "proxy/sink/demo_sink.h"
 #include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 

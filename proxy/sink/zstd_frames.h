@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/record/interface.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,7 +14,7 @@
 namespace tw::sink {
 
 /// Decompresses data piece by piece. The data may consist of several frames.
-class Unpacker {
+class Unpacker : public record::Interface {
   public:
     struct Step {
         std::size_t read = 0;      ///< number of bytes read from `packed`
@@ -22,11 +24,6 @@ class Unpacker {
         /// The data needs a larger window than kMaxWindowLog. `damaged` is set, too.
         bool too_wide = false;
     };
-
-    Unpacker() = default;
-    virtual ~Unpacker() = default;
-    Unpacker(const Unpacker&) = delete;
-    Unpacker& operator=(const Unpacker&) = delete;
 
     [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
 };

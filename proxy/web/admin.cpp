@@ -1,15 +1,11 @@
 #include "proxy/web/admin.h"
 
-#include "proxy/web/access.h"
 #include "proxy/web/page.h"
 #include "proxy/web/page_json.h"
-#include "proxy/web/state.h"
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 namespace tw::web {
 

@@ -4,7 +4,6 @@
 #include "proxy/record/json.h"
 #include "proxy/web/access.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>

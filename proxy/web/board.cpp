@@ -1,11 +1,8 @@
 #include "proxy/web/board.h"
 
-#include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
 #include <unordered_set>
 #include <utility>
 

@@ -176,8 +176,6 @@ class PageFeed {
     /// The index of the mailbox for merged snapshots.
     [[nodiscard]] std::size_t world_mailbox_index() const { return mailboxes.size() - 1; }
 
-    [[nodiscard]] Mailbox& world_mailbox() { return mailboxes[world_mailbox_index()]; }
-
     ViewerInterest interest;
     std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
     Notifier notifier;

@@ -1,19 +1,13 @@
 #include "proxy/web/http_server.h"
 
-#include "proxy/web/http_stream.h"
 #include "proxy/web/page.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <thread>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/io_context.hpp>

@@ -3,10 +3,8 @@
 #include "proxy/base/endpoint.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <system_error>

@@ -2,6 +2,7 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/base/keyed_hash.h"
+#include "proxy/record/interface.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -93,7 +94,7 @@ using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>
 void disable_nagle(HttpStream::socket_type& socket);
 
 /// An open WebSocket. Used on the server's thread only.
-class WebSocket {
+class WebSocket : public record::Interface {
   public:
     /// The most bytes that wait to be sent. If a client reads too slowly, further messages are lost. A
     /// message above this limit, such as the state of thousands of servers, is sent only if no other
@@ -102,11 +103,6 @@ class WebSocket {
     static constexpr std::size_t kMaxQueued = 64;
     /// The most bytes of a message from the client, which holds a filter and a few words.
     static constexpr std::size_t kMaxMessageBytes = std::size_t{8} << 10U;
-
-    WebSocket() = default;
-    virtual ~WebSocket() = default;
-    WebSocket(const WebSocket&) = delete;
-    WebSocket& operator=(const WebSocket&) = delete;
 
     /// Sends a text. Returns false if the text is lost, because the queue is full or the socket is
     /// closed.

@@ -1,7 +1,6 @@
 #include "proxy/web/record_requests.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include "proxy/wire/message_layouts.h"
 #include "snapshot/cursor.h"
 
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include "proxy/wire/message.h"
 #include "snapshot/item.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,14 +1,11 @@
 #include "proxy/wire/connless.h"
 
-#include "proxy/wire/message.h"
 #include "proxy/wire/message_layouts.h"
-#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <string_view>
 
 namespace tw::wire {
 namespace {

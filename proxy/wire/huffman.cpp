@@ -1,12 +1,9 @@
 #include "proxy/wire/huffman.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstdint>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 namespace tw::wire::huffman {
 

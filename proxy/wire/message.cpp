@@ -2,11 +2,9 @@
 
 #include "proxy/wire/message_layouts.h"
 #include "proxy/wire/secrets.h"
-#include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 
 namespace tw::wire {

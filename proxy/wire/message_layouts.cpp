@@ -1,10 +1,6 @@
 #include "proxy/wire/message_layouts.h"
 
-#include "snapshot/names.h"
-
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <vector>
 
 namespace tw::wire {

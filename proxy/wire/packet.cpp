@@ -1,11 +1,8 @@
 #include "proxy/wire/packet.h"
 
-#include "proxy/wire/huffman.h"
 #include "proxy/wire/text.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cstring>
 
 namespace tw::wire {
 

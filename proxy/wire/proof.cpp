@@ -1,7 +1,6 @@
 #include "proxy/wire/proof.h"
 
 #include "proxy/wire/connless.h"
-#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>

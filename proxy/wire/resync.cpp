@@ -2,7 +2,6 @@
 
 #include "proxy/wire/bodies.h"
 #include "proxy/wire/message.h"
-#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>

@@ -1,9 +1,5 @@
 #include "proxy/wire/secrets.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 namespace tw::wire {
 namespace {
 

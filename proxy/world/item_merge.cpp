@@ -1,12 +1,8 @@
 #include "proxy/world/item_merge.h"
 
-#include "proxy/record/records.h"
-#include "proxy/world/open_world.h"
 #include "proxy/world/seven_as_six.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <tuple>
 
 namespace tw::world {
 

@@ -1,15 +1,9 @@
 #include "proxy/world/merge.h"
 
-#include "proxy/world/item_merge.h"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <map>
 #include <optional>
-#include <set>
-#include <tuple>
-#include <utility>
 
 namespace tw::world {
 

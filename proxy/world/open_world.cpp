@@ -1,11 +1,7 @@
 #include "proxy/world/open_world.h"
 
-#include "snapshot/objects.h"
-
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <span>
 #include <tuple>
 #include <utility>
 

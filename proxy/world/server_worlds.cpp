@@ -1,10 +1,7 @@
 #include "proxy/world/server_worlds.h"
 
-#include "proxy/record/records.h"
 #include "proxy/record/roster.h"
-#include "proxy/world/world_messages.h"
 
-#include <algorithm>
 #include <tuple>
 #include <utility>
 

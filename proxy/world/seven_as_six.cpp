@@ -1,11 +1,8 @@
 #include "proxy/world/seven_as_six.h"
 
-#include "proxy/record/records.h"
-
 #include <algorithm>
 #include <span>
 #include <string_view>
-#include <utility>
 
 namespace tw::world {
 

@@ -1,16 +1,12 @@
 #include "proxy/world/translation.h"
 
 #include "proxy/record/item_schema.h"
-#include "proxy/record/roster.h"
-#include "snapshot/objects.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 
 namespace tw::world {
 

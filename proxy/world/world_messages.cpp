@@ -1,7 +1,6 @@
 #include "proxy/world/world_messages.h"
 
 #include "proxy/record/item_schema.h"
-#include "proxy/wire/message.h"
 
 #include <algorithm>
 #include <array>

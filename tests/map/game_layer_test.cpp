@@ -7,7 +7,6 @@
 
 #include <limits>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 

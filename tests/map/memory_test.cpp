@@ -11,7 +11,6 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>

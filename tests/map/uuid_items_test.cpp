@@ -5,7 +5,6 @@
 #include "tests/map/writer.h"
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include <doctest/doctest.h>

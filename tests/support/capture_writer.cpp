@@ -2,7 +2,6 @@
 
 #include "proxy/sink/pcapng.h"
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

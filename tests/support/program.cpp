@@ -1,6 +1,5 @@
 #include "tests/support/program.h"
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>

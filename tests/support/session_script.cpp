@@ -1,6 +1,5 @@
 #include "tests/support/session_script.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tw::test {

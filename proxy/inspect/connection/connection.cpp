@@ -1,6 +1,5 @@
 #include "proxy/inspect/connection/connection.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tw::inspect {

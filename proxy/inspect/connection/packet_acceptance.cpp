@@ -1,10 +1,8 @@
 #include "proxy/inspect/connection/packet_acceptance.h"
 
 #include "proxy/wire/message.h"
-#include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tw::inspect {
 

@@ -1,7 +1,6 @@
 #include "proxy/inspect/connection/server_program.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <utility>
 

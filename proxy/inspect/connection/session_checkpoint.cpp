@@ -1,13 +1,10 @@
 #include "proxy/inspect/connection/session_checkpoint.h"
 
-#include "proxy/inspect/map_tracker.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <limits>
-#include <string>
 #include <utility>
 
 namespace tw::inspect {

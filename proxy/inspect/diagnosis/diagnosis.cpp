@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
-#include <string>
 #include <utility>
 
 namespace tw::inspect {

@@ -1,7 +1,6 @@
 #include "proxy/inspect/snapshots/client_view.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <utility>
 

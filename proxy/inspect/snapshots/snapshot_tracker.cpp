@@ -1,9 +1,5 @@
 #include "proxy/inspect/snapshots/snapshot_tracker.h"
 
-#include "proxy/inspect/diagnosis/diagnosis.h"
-
-#include <algorithm>
-#include <limits>
 #include <tuple>
 
 namespace tw::inspect {

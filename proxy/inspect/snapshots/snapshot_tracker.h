@@ -20,8 +20,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
-#include <vector>
 
 namespace tw::inspect {
 

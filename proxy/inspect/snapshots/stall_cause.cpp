@@ -3,7 +3,6 @@
 #include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace tw::inspect {

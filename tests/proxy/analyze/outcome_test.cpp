@@ -1,8 +1,6 @@
 
 #include "proxy/analyze/outcome.h"
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 using tw::analyze::FailOn;

@@ -1,7 +1,5 @@
 #include "proxy/bus/collector.h"
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 using namespace tw::bus;

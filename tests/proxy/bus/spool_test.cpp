@@ -6,7 +6,6 @@
 #include "tests/proxy/sink/faulty_disk.h"
 #include "tests/support/full_disk.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +13,6 @@
 #include <string>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 using namespace tw::bus;
 namespace fs = std::filesystem;

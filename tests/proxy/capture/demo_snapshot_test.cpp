@@ -3,7 +3,6 @@
 #include "tests/support/snapshot_messages.h"
 
 #include <limits>
-#include <optional>
 #include <string_view>
 #include <vector>
 

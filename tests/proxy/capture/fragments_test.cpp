@@ -2,7 +2,6 @@
 #include "proxy/capture/frame_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <random>
 #include <string_view>
 #include <vector>

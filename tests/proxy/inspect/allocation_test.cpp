@@ -1,7 +1,6 @@
 #include "tests/support/allocation_count.h"
 #include "tests/support/captured_traffic.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 

@@ -6,8 +6,6 @@
 #include <map>
 #include <random>
 #include <string>
-#include <tuple>
-#include <vector>
 
 #include <doctest/doctest.h>
 

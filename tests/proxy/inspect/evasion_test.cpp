@@ -3,10 +3,8 @@
 
 #include "tests/proxy/inspect/evasion_script.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 

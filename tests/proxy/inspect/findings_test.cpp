@@ -6,7 +6,6 @@
 #include "tests/support/session_script.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <memory>
 #include <set>

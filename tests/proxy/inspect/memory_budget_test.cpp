@@ -3,7 +3,6 @@
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "proxy/inspect/diagnosis/diagnosis.h"
 #include "snapshot/cursor.h"
 
-#include <map>
 #include <utility>
 #include <vector>
 

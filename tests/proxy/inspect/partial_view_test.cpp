@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>

@@ -2,7 +2,6 @@
 #include "proxy/inspect/connection/server_program.h"
 #include "proxy/wire/packet.h"
 
-#include <string>
 #include <string_view>
 #include <vector>
 

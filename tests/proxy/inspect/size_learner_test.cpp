@@ -10,7 +10,6 @@
 #include "tests/support/session_script.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>

@@ -2,7 +2,6 @@
 #include "proxy/process/live_page.h"
 #include "tests/support/program.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>

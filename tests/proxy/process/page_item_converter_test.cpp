@@ -4,7 +4,6 @@
 #include "proxy/record/roster.h"
 #include "tests/support/captured_traffic.h"
 
-#include <set>
 #include <string>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,6 @@
 #include "proxy/process/followed_server.h"
 #include "tests/support/program.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>

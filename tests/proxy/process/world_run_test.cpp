@@ -141,7 +141,7 @@ TEST_CASE("worlds for the page only are made while it has viewers") {
     worlds.finish();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
     web::ViewerBatch batch;
-    REQUIRE(feed.world_mailbox().take(batch));
+    REQUIRE(feed.mailboxes.back().take(batch));
     REQUIRE_FALSE(batch.snapshots.empty());
     CHECK(batch.snapshots.front().session == 0);
     CHECK(batch.snapshots.front().tick == 200);
@@ -173,12 +173,12 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     make("a", 5, 16); // one view more than b
     page.flush_to_page();
     web::ViewerBatch before;
-    REQUIRE(feed.world_mailbox().take(before));
+    REQUIRE(feed.mailboxes.back().take(before));
     CHECK(before.world_server == "b");
     make("a", 2, 100); // b is silent
     page.flush_to_page();
     web::ViewerBatch batch;
-    REQUIRE(feed.world_mailbox().take(batch));
+    REQUIRE(feed.mailboxes.back().take(batch));
     std::vector<snapshot::Tick> ticks;
     for (const web::InspectedSnapshot& seen : before.snapshots) {
         ticks.push_back(seen.tick);
@@ -192,7 +192,7 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     batch.clear();
     make("b", 2, 20); // the clock was set back
     page.flush_to_page();
-    REQUIRE(feed.world_mailbox().take(batch));
+    REQUIRE(feed.mailboxes.back().take(batch));
     CHECK(batch.world_server == "b");
 }
 
@@ -213,12 +213,12 @@ TEST_CASE("worlds that the page does not fetch take bounded memory") {
         page.flush_to_page();
     }
     web::ViewerBatch batch;
-    REQUIRE(feed.world_mailbox().take(batch));
+    REQUIRE(feed.mailboxes.back().take(batch));
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots == 0);
     batch.clear();
     page.flush_to_page();
-    REQUIRE(feed.world_mailbox().take(batch));
+    REQUIRE(feed.mailboxes.back().take(batch));
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
 }

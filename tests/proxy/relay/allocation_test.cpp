@@ -3,7 +3,6 @@
 #include "tests/support/allocation_count.h"
 
 #include <cstdlib>
-#include <new>
 #include <span>
 #include <string_view>
 

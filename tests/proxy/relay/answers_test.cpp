@@ -1,7 +1,6 @@
 // Covers: proxy/relay/stranger_filter.cpp
 #include "proxy/relay/stranger_filter.h"
 
-#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 #include "proxy/relay/session.h"
 
-#include <memory>
 #include <random>
 #include <vector>
 

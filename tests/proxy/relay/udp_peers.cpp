@@ -1,7 +1,5 @@
 #include "tests/proxy/relay/udp_peers.h"
 
-#include <array>
-
 #include <boost/asio/buffer.hpp>
 #include <poll.h>
 

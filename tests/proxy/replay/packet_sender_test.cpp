@@ -2,7 +2,6 @@
 #include "proxy/replay/replay_client.h"
 #include "proxy/wire/packet.h"
 
-#include <array>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -9,7 +9,6 @@
 #include "tests/support/demo_bytes.h"
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>

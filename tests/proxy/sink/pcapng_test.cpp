@@ -3,7 +3,6 @@
 #include "proxy/sink/pcapng.h"
 #include "tests/support/capture_writer.h"
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

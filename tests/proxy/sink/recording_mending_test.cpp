@@ -7,7 +7,6 @@
 #include "tests/support/program.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <system_error>

@@ -2,7 +2,6 @@
 #include "proxy/sink/retention.h"
 #include "tests/support/program.h"
 
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <set>
 #include <string>
 #include <vector>
 

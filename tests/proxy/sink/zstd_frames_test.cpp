@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

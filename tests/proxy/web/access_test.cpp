@@ -2,10 +2,8 @@
 #include "proxy/web/access.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 

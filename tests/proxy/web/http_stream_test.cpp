@@ -4,7 +4,6 @@
 #include "proxy/web/http_stream.h"
 #include "tests/support/program.h"
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -104,7 +104,7 @@ struct ViewersFixture {
             items.view());
         batch.world_line = std::move(line);
         batch.world_server = world_server;
-        CHECK(feed.world_mailbox().try_put(batch));
+        CHECK(feed.mailboxes.back().try_put(batch));
         update();
     }
 

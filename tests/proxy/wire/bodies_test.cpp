@@ -2,7 +2,6 @@
 #include "tests/support/message_builder.h"
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <string>
 #include <string_view>

@@ -4,7 +4,6 @@
 #include "tests/support/message_builder.h"
 #include "tests/support/test_data.h"
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <optional>

@@ -2,12 +2,9 @@
 #include "proxy/world/server_worlds.h"
 #include "tests/support/captured_traffic.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,6 @@
 #include "tests/proxy/world/views.h"
 
 #include <algorithm>
-#include <string>
 
 #include <doctest/doctest.h>
 

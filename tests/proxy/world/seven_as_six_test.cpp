@@ -4,7 +4,6 @@
 #include "proxy/world/seven_as_six.h"
 #include "tests/proxy/world/views.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <set>

@@ -1,7 +1,6 @@
 // Tests how views are assigned to runs of a server.
 #include "tests/proxy/world/timeline_script.h"
 
-#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
