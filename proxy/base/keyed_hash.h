@@ -3,13 +3,13 @@
 #include "proxy/base/endpoint.h"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <span>
-#include <tuple>
 
 namespace tw::base {
 
@@ -34,34 +34,14 @@ class SipHash {
     std::unique_ptr<State> state_;
 };
 
-/// Identifies one customer of an Internet provider: the client's IPv4 address, or the /64 of the
-/// client's IPv6 address.
-struct CustomerAddress {
-    std::uint64_t address;
-    bool v6;
-
-    friend bool operator==(const CustomerAddress&, const CustomerAddress&) = default;
-
-    friend bool operator<(const CustomerAddress& left, const CustomerAddress& right) {
-        return std::tie(left.address, left.v6) < std::tie(right.address, right.v6);
-    }
-};
-
-[[nodiscard]] inline CustomerAddress source_of(const Endpoint& client) noexcept {
-    CustomerAddress source{.address = 0, .v6 = client.v6};
-    std::memcpy(&source.address, client.address.data(), sizeof source.address);
-    return source;
-}
-
 /// A range of addresses to which limits per network apply. IPv4: one address. IPv6: a /64, or the /56
 /// or /48 that contains it, because one customer may own such a range, too.
 struct Network {
-    std::uint64_t address;
-    /// 0: the IPv4 address or IPv6 /64, as in CustomerAddress; 1: the IPv6 /56; 2: the IPv6 /48.
-    std::uint8_t width;
-    bool v6;
+    std::uint64_t address = 0;
+    std::uint8_t width = 0; ///< 0: the IPv4 address or IPv6 /64; 1: the IPv6 /56; 2: the IPv6 /48
+    bool v6 = false;
 
-    friend bool operator==(const Network&, const Network&) = default;
+    friend auto operator<=>(const Network&, const Network&) = default;
 };
 
 /// The networks that contain a client's address, narrowest first.
@@ -83,6 +63,11 @@ class Networks {
     std::size_t count_;
 };
 
+/// The client's IPv4 address, or the /64 of its IPv6 address.
+[[nodiscard]] inline Network narrowest_network(const Endpoint& client) noexcept {
+    return *Networks{client}.begin();
+}
+
 /// A fast hash for tables in memory. The key prevents clients from choosing addresses that collide.
 class KeyedHash {
   public:
@@ -96,10 +81,6 @@ class KeyedHash {
     [[nodiscard]] std::uint64_t operator()(std::uint64_t a, std::uint64_t b,
                                            std::uint64_t c) const noexcept {
         return mix(mix(mix(a ^ key_) + b) + c);
-    }
-
-    [[nodiscard]] std::uint64_t operator()(const CustomerAddress& source) const noexcept {
-        return (*this)(source.v6 ? 1 : 0, source.address, 0);
     }
 
     [[nodiscard]] std::uint64_t operator()(const Network& network) const noexcept {

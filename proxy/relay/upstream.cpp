@@ -56,7 +56,7 @@ bool bind_loopback(int socket, std::uint32_t address) {
 }
 
 /// The bytes to hash: the client's address, then its family.
-std::array<std::byte, 9> octets_of(const base::CustomerAddress& source) {
+std::array<std::byte, 9> octets_of(const base::Network& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
     octets.back() = source.v6 ? std::byte{1} : std::byte{0};
@@ -66,7 +66,7 @@ std::array<std::byte, 9> octets_of(const base::CustomerAddress& source) {
 } // namespace
 
 std::optional<std::uint32_t> LoopbackAddresses::assign(const base::Endpoint& client) {
-    const base::CustomerAddress source = base::source_of(client);
+    const base::Network source = base::narrowest_network(client);
     const std::scoped_lock lock{mutex_};
     const auto known = assignments_.find(source);
     if (known != assignments_.end()) {
@@ -93,7 +93,7 @@ bool LoopbackAddresses::take_over(const base::Endpoint& client, std::uint32_t ad
     const std::scoped_lock lock{mutex_};
     const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
     const auto [known, added] = assignments_.try_emplace(
-        base::source_of(client), Assignment{.address = address, .sessions = 0});
+        base::narrowest_network(client), Assignment{.address = address, .sessions = 0});
     const bool fits =
         in_range && (added ? taken_.insert(address).second : known->second.address == address);
     if (fits) {
@@ -106,7 +106,7 @@ bool LoopbackAddresses::take_over(const base::Endpoint& client, std::uint32_t ad
 
 void LoopbackAddresses::release_address(const base::Endpoint& client) {
     const std::scoped_lock lock{mutex_};
-    const auto known = assignments_.find(base::source_of(client));
+    const auto known = assignments_.find(base::narrowest_network(client));
     if (known != assignments_.end() && --known->second.sessions == 0) {
         taken_.erase(known->second.address);
         assignments_.erase(known);

@@ -45,7 +45,7 @@ class LoopbackAddresses {
 
     std::mutex mutex_;
     base::SipHash hash_;
-    std::map<base::CustomerAddress, Assignment> assignments_;
+    std::map<base::Network, Assignment> assignments_;
     std::unordered_set<std::uint32_t> taken_;
 };
 

@@ -154,7 +154,7 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
 }
 
 ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
-                                                      const base::CustomerAddress& peer) {
+                                                      const base::Network& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(
             std::count_if(connections_.begin(), connections_.end(), rule));

@@ -59,7 +59,7 @@ struct Request {
     bool is_reserved = false;
     bool upgrade = false; ///< the request asks for a WebSocket
     std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
-    base::CustomerAddress
+    base::Network
         peer{}; ///< the client's address; all clients on unix sockets count as one
 };
 
@@ -132,7 +132,7 @@ class ConnectionLimiter {
 
     /// Decides about a new connection, for which the caller chooses an unused number. An evicted
     /// connection is no longer counted.
-    [[nodiscard]] Admission admit(ConnectionNumber number, const base::CustomerAddress& peer);
+    [[nodiscard]] Admission admit(ConnectionNumber number, const base::Network& peer);
 
     /// Notes that the connection's request has arrived. The connection is not evicted any more.
     void note_request_arrived(ConnectionNumber number) noexcept;
@@ -145,7 +145,7 @@ class ConnectionLimiter {
   private:
     struct Connection {
         ConnectionNumber number;
-        base::CustomerAddress peer;
+        base::Network peer;
         bool is_reserved;
         bool asked;
     };

@@ -151,10 +151,10 @@ using Error = boost::system::error_code;
 
 } // namespace
 
-base::CustomerAddress peer_of(const Socket& socket) {
+base::Network peer_of(const Socket& socket) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
-    return base::source_of(base::endpoint_from(peer.data()));
+    return base::narrowest_network(base::endpoint_from(peer.data()));
 }
 
 std::string peer_name(const Socket& socket, ConnectionOrigin origin) {

@@ -163,7 +163,7 @@ void RecordRequests::add(RecordRequest request) {
     waiting_.push_back({.request = std::move(request), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 
-std::size_t RecordRequests::count_of_peer(const base::CustomerAddress& peer) const {
+std::size_t RecordRequests::count_of_peer(const base::Network& peer) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         waiting_, [&peer](const WaitingRequest& waiting) { return waiting.request.peer == peer; }));
 }

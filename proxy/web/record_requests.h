@@ -108,7 +108,7 @@ class RecordRequests {
         LineFilter filter{};
         std::size_t limit = 0;     ///< the most lines of the response; the newest lines are kept
         Clock::time_point until{}; ///< the time at which the response is due
-        base::CustomerAddress peer{};
+        base::Network peer{};
         Respond respond;
     };
 
@@ -118,7 +118,7 @@ class RecordRequests {
 
     [[nodiscard]] std::size_t size() const { return waiting_.size(); }
 
-    [[nodiscard]] std::size_t count_of_peer(const base::CustomerAddress& peer) const;
+    [[nodiscard]] std::size_t count_of_peer(const base::Network& peer) const;
 
     /// Filters the new lines for all requests.
     void filter_lines(const LogRing& log);

@@ -35,14 +35,14 @@ bool may_wait(std::size_t all, std::size_t of_peer) {
 
 } // namespace
 
-bool Viewers::has_room_for(const base::CustomerAddress& peer) const {
+bool Viewers::has_room_for(const base::Network& peer) const {
     const auto of_peer = std::ranges::count_if(
         viewers_, [&peer](const auto& viewer) { return viewer->peer == peer; });
     return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
 }
 
 void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket,
-                         const base::CustomerAddress& peer, std::uint32_t token) {
+                         const base::Network& peer, std::uint32_t token) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
     viewer->peer = peer;
@@ -111,7 +111,7 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     return false;
 }
 
-void Viewers::request_snapshot(std::uint32_t session, const base::CustomerAddress& peer,
+void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer,
                                Respond respond) {
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
     if (sources_.feed == nullptr ||
@@ -130,7 +130,7 @@ void Viewers::request_snapshot(std::uint32_t session, const base::CustomerAddres
 }
 
 void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                              const base::CustomerAddress& peer, Respond respond) {
+                              const base::Network& peer, Respond respond) {
     if (sources_.feed == nullptr || !may_wait(records_.size(), records_.count_of_peer(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }

@@ -47,10 +47,10 @@ class Viewers {
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
 
     /// True if another viewer from this peer may connect.
-    [[nodiscard]] bool has_room_for(const base::CustomerAddress& peer) const;
+    [[nodiscard]] bool has_room_for(const base::Network& peer) const;
 
     /// Adds a viewer. `token`: number of the token that the viewer used; 0 if it needed none.
-    void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::CustomerAddress& peer,
+    void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
                     std::uint32_t token = 0);
 
     /// Disconnects the viewers that used a token other than this one.
@@ -59,11 +59,11 @@ class Viewers {
     /// Answers with the session's next snapshot as a record line, or with the next merged snapshot
     /// of all sessions if `session` is 0. A snapshot that arrived before the call is not sent. If no
     /// snapshot arrives in time, the response says so.
-    void request_snapshot(std::uint32_t session, const base::CustomerAddress& peer,
+    void request_snapshot(std::uint32_t session, const base::Network& peer,
                           Respond respond);
     /// Waits for the time `wait`, then answers with the records of that time that match the filter.
     void request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                         const base::CustomerAddress& peer, Respond respond);
+                         const base::Network& peer, Respond respond);
 
     /// Fetches new data and sends it to the viewers. Returns false if there are neither viewers nor
     /// waiting requests.
@@ -80,7 +80,7 @@ class Viewers {
   private:
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
-        base::CustomerAddress peer{};
+        base::Network peer{};
         std::uint32_t token = 0; ///< number of the token that the viewer used; 0 if it needed none
         std::uint32_t watch = ViewerRequests::kNothing;
         int pace = kUsualPace;
@@ -102,7 +102,7 @@ class Viewers {
         std::uint32_t session;
         std::uint64_t known; ///< number of the session's snapshots when the request arrived
         Clock::time_point until;
-        base::CustomerAddress peer;
+        base::Network peer;
         Respond respond;
     };
 

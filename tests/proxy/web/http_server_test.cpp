@@ -319,12 +319,12 @@ TEST_CASE("a request target has the same path and query with and without a host"
     CHECK(read_request_target("http:///x").host == "");
 }
 
-using tw::base::CustomerAddress;
+using tw::base::Network;
 using tw::web::ConnectionLimiter;
 
 namespace {
 
-CustomerAddress peer(std::uint64_t number) {
+Network peer(std::uint64_t number) {
     return {.address = number, .v6 = false};
 }
 

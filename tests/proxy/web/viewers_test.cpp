@@ -47,7 +47,7 @@ class FakeSocket final : public web::WebSocket {
     std::vector<json::object> got;
 };
 
-base::CustomerAddress source_of(std::size_t number) {
+base::Network source_of(std::size_t number) {
     return {.address = number, .v6 = false};
 }
 
