@@ -59,8 +59,7 @@ struct Request {
     bool is_reserved = false;
     bool upgrade = false; ///< the request asks for a WebSocket
     std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
-    base::Network
-        peer{}; ///< the client's address; all clients on unix sockets count as one
+    base::Network peer{}; ///< the client's address; all clients on unix sockets count as one
 };
 
 struct Response {

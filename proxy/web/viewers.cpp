@@ -41,8 +41,8 @@ bool Viewers::has_room_for(const base::Network& peer) const {
     return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
 }
 
-void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket,
-                         const base::Network& peer, std::uint32_t token) {
+void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
+                         std::uint32_t token) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
     viewer->peer = peer;
@@ -111,8 +111,7 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     return false;
 }
 
-void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer,
-                               Respond respond) {
+void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond) {
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
     if (sources_.feed == nullptr ||
         !may_wait(snapshots_.size(), static_cast<std::size_t>(of_peer))) {

@@ -59,8 +59,7 @@ class Viewers {
     /// Answers with the session's next snapshot as a record line, or with the next merged snapshot
     /// of all sessions if `session` is 0. A snapshot that arrived before the call is not sent. If no
     /// snapshot arrives in time, the response says so.
-    void request_snapshot(std::uint32_t session, const base::Network& peer,
-                          Respond respond);
+    void request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond);
     /// Waits for the time `wait`, then answers with the records of that time that match the filter.
     void request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                          const base::Network& peer, Respond respond);

@@ -73,11 +73,11 @@ void snapshots_of(benchmark::State& state) {
         } else {
             script.join_ddnet();
         }
-        script.enter();
+        script.enter_game();
         const auto datagrams = datagrams_of(script);
         const auto begin = Clock::now();
         for (const test::Bytes& datagram : datagrams) {
-            script.feed(wire::Direction::s2c, datagram);
+            script.send_datagram(wire::Direction::s2c, datagram);
         }
         state.SetIterationTime(std::chrono::duration<double>(Clock::now() - begin).count());
         if (script.stats().verified != kSnapshots) {

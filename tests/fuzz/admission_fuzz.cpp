@@ -269,7 +269,8 @@ class Scene {
     [[nodiscard]] std::size_t count_of(const Session& session) {
         std::size_t count = 0;
         door_.sessions().for_each([&](const Session& other) {
-            const bool same = narrowest_network(other.tap.client) == narrowest_network(session.tap.client);
+            const bool same =
+                narrowest_network(other.tap.client) == narrowest_network(session.tap.client);
             count += static_cast<std::size_t>(other.has_place && same);
         });
         return count;

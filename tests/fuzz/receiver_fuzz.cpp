@@ -66,13 +66,13 @@ class Play {
         if (fate == Fate::cut) {
             datagram.resize(in_->below(datagram.size() + 1));
         }
-        script_.feed(direction, datagram);
+        script_.send_datagram(direction, datagram);
         if (fate == Fate::twice) {
-            script_.feed(direction, datagram);
+            script_.send_datagram(direction, datagram);
         }
         before_ = {direction, std::move(datagram)};
         if (!waiting_.bytes.empty()) {
-            script_.feed(waiting_.direction, waiting_.bytes);
+            script_.send_datagram(waiting_.direction, waiting_.bytes);
             waiting_.bytes.clear();
         }
     }
@@ -80,7 +80,7 @@ class Play {
     /// Adds a message and delivers it without faults, or sends it by send().
     void say(Direction direction, const std::vector<Piece>& pieces) {
         if (in_->below(2) == 0) {
-            script_.tell(direction, pieces);
+            script_.send(direction, pieces);
         } else {
             send(direction, script_.pack(direction, pieces));
         }
@@ -160,13 +160,14 @@ class Play {
         }
         const Bytes body = delta_body({}, large, script_.dialect());
         for (const Bytes& part : snap_parts(tick, snapshot::kNoBase, checksum_of(large), body)) {
-            send(Direction::s2c, script_.pack(Direction::s2c, {plain(part)}));
+            send(Direction::s2c, script_.pack(Direction::s2c, {non_vital(part)}));
         }
     }
 
     void empty_snapshot() {
         const snapshot::Tick from = base();
-        send(Direction::s2c, script_.pack(Direction::s2c, {plain(snap_empty(next_tick(), from))}));
+        send(Direction::s2c,
+             script_.pack(Direction::s2c, {non_vital(snap_empty(next_tick(), from))}));
     }
 
     void handshake() {
@@ -195,7 +196,7 @@ class Play {
     }
 
     void enter() {
-        script_.enter(in_->below(2) == 0 ? "dm1" : text());
+        script_.enter_game(in_->below(2) == 0 ? "dm1" : text());
         tick_ = in_->below(2) == 0 ? 0 : tick_;
     }
 
@@ -228,7 +229,7 @@ class Play {
         for (std::size_t i = 0; i < 10; ++i) {
             builder.number(in_->take<std::int8_t>());
         }
-        say(Direction::c2s, {plain(builder)});
+        say(Direction::c2s, {non_vital(builder)});
     }
 
     /// Sends an invalid packet.
@@ -256,13 +257,14 @@ class Play {
 
     /// Repeats the last datagram, perhaps from the other side.
     void again() {
-        script_.feed(in_->below(4) == 0 ? wire::opposite(before_.direction) : before_.direction,
-                     before_.bytes);
+        script_.send_datagram(in_->below(4) == 0 ? wire::opposite(before_.direction)
+                                                 : before_.direction,
+                              before_.bytes);
     }
 
     void map_data() {
         if (in_->below(2) == 0) {
-            script_.tell(
+            script_.send(
                 Direction::s2c,
                 message("map_change").string("dm1").number(1).number(in_->take<std::int16_t>()));
         }
@@ -276,13 +278,13 @@ class Play {
         say(Direction::s2c, {vital(builder)});
     }
 
-    void lost() { script_.gap(1 + in_->below(100)); }
+    void lost() { script_.lose_copies(1 + in_->below(100)); }
 
     void pause() { script_.pause(in_->take<std::uint16_t>() * kMillisecond); }
 
     void raw_datagram() {
         const auto bytes = in_->take_bytes(in_->below(kMaxText));
-        script_.feed(side(), bytes);
+        script_.send_datagram(side(), bytes);
     }
 
     void compress() { script_.compression = static_cast<wire::Compression>(in_->below(3)); }

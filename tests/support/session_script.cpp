@@ -45,11 +45,11 @@ Piece vital(Bytes message) {
     return {.message = std::move(message), .vital = true};
 }
 
-Piece plain(const MessageBuilder& message) {
-    return plain(message.bytes());
+Piece non_vital(const MessageBuilder& message) {
+    return non_vital(message.bytes());
 }
 
-Piece plain(Bytes message) {
+Piece non_vital(Bytes message) {
     return {.message = std::move(message)};
 }
 
@@ -73,12 +73,12 @@ SessionScript::SessionScript(const inspect::Options& options, record::RecordSink
     session_->open(time_);
 }
 
-void SessionScript::feed(wire::Direction direction, std::span<const std::byte> datagram) {
+void SessionScript::send_datagram(wire::Direction direction, std::span<const std::byte> datagram) {
     time_ += kStep;
     session_->on_datagram(time_, direction, datagram, *workspace_);
 }
 
-void SessionScript::gap(std::uint64_t lost) {
+void SessionScript::lose_copies(std::uint64_t lost) {
     session_->on_gap(time_, lost, "ring_full");
 }
 
@@ -124,8 +124,8 @@ void SessionScript::join_vanilla() {
 
 void SessionScript::join_header_token() {
     restart(std::nullopt, kToken);
-    feed(wire::Direction::c2s, header_token_connect(kClientToken));
-    feed(wire::Direction::s2c, header_token_accept(kClientToken, kToken));
+    send_datagram(wire::Direction::c2s, header_token_connect(kClientToken));
+    send_datagram(wire::Direction::s2c, header_token_accept(kClientToken, kToken));
 }
 
 void SessionScript::assume_ddnet() {
@@ -138,7 +138,7 @@ void SessionScript::control(wire::Direction direction, wire::ControlSpec spec) {
         (spec.kind == wire::ControlKind::close || spec.kind == wire::ControlKind::keepalive)) {
         spec.ack = peer(direction).received;
     }
-    feed(direction, wire::encode_control(spec));
+    send_datagram(direction, wire::encode_control(spec));
 }
 
 Bytes SessionScript::pack(wire::Direction direction, const std::vector<Piece>& pieces) {
@@ -190,13 +190,13 @@ std::uint16_t SessionScript::next_sequence(wire::Direction direction) {
     return static_cast<std::uint16_t>((peer(direction).sent + 1) % wire::kSequenceModulus);
 }
 
-void SessionScript::tell(wire::Direction direction, const std::vector<Piece>& pieces) {
+void SessionScript::send(wire::Direction direction, const std::vector<Piece>& pieces) {
     const std::uint16_t before = peer(direction).sent;
-    feed(direction, pack(direction, pieces));
+    send_datagram(direction, pack(direction, pieces));
     receive(direction, before);
 }
 
-void SessionScript::tell_unseen(wire::Direction direction, const MessageBuilder& vital_message) {
+void SessionScript::send_unseen(wire::Direction direction, const MessageBuilder& vital_message) {
     const std::uint16_t before = peer(direction).sent;
     static_cast<void>(pack(direction, {vital(vital_message)}));
     receive(direction, before);
@@ -210,31 +210,31 @@ void SessionScript::receive(wire::Direction direction, std::uint16_t before) {
     }
 }
 
-void SessionScript::tell(wire::Direction direction, const MessageBuilder& vital_message) {
-    tell(direction, {vital(vital_message)});
+void SessionScript::send(wire::Direction direction, const MessageBuilder& vital_message) {
+    send(direction, {vital(vital_message)});
 }
 
-void SessionScript::enter(std::string_view map) {
+void SessionScript::enter_game(std::string_view map) {
     MessageBuilder change = message_of("map_change");
     change.string(map).number(1).number(100);
     if (dialect_ == wire::Dialect::seven) {
         change.number(8).number(1384).raw(Bytes(32, std::byte{7}));
     }
-    tell(wire::Direction::s2c, change);
+    send(wire::Direction::s2c, change);
     sent_snapshots_.clear();
-    tell(wire::Direction::c2s, message_of("ready"));
-    tell(wire::Direction::s2c, message_of("con_ready"));
-    tell(wire::Direction::c2s, message_of("enter_game"));
+    send(wire::Direction::c2s, message_of("ready"));
+    send(wire::Direction::s2c, message_of("con_ready"));
+    send(wire::Direction::c2s, message_of("enter_game"));
 }
 
 Bytes SessionScript::snap_datagram(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
     const Items from = base == snapshot::kNoBase ? Items{} : sent_snapshots_[base];
     sent_snapshots_[tick] = items;
-    return pack(wire::Direction::s2c, {plain(snap_between(tick, base, from, items, dialect_))});
+    return pack(wire::Direction::s2c, {non_vital(snap_between(tick, base, from, items, dialect_))});
 }
 
 void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& items) {
-    feed(wire::Direction::s2c, snap_datagram(tick, base, items));
+    send_datagram(wire::Direction::s2c, snap_datagram(tick, base, items));
 }
 
 namespace {
@@ -263,16 +263,17 @@ void SessionScript::join_seven(bool ddnet) {
     constexpr std::uint8_t kConnect = 1;
     constexpr std::uint8_t kAccept = 2;
     constexpr std::uint8_t kTokenKind = 5;
-    feed(wire::Direction::c2s, seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
-    feed(wire::Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
-    feed(wire::Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
+    send_datagram(wire::Direction::c2s,
+                  seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
+    send_datagram(wire::Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
+    send_datagram(wire::Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
     Bytes accept = seven_control(kSevenClient, kAccept);
     for (const std::uint8_t byte : kSevenServer) {
         if (ddnet) {
             accept.push_back(std::byte{byte});
         }
     }
-    feed(wire::Direction::s2c, accept);
+    send_datagram(wire::Direction::s2c, accept);
     restart(std::nullopt, std::nullopt);
     dialect_ = wire::Dialect::seven;
 }

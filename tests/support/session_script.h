@@ -55,8 +55,8 @@ struct Piece {
 
 [[nodiscard]] Piece vital(const MessageBuilder& message);
 [[nodiscard]] Piece vital(Bytes message);
-[[nodiscard]] Piece plain(const MessageBuilder& message);
-[[nodiscard]] Piece plain(Bytes message);
+[[nodiscard]] Piece non_vital(const MessageBuilder& message);
+[[nodiscard]] Piece non_vital(Bytes message);
 /// Returns a chunk that was sent before, with the resend bit.
 [[nodiscard]] Piece again(Piece piece, std::uint16_t sequence);
 
@@ -79,12 +79,14 @@ class SessionScript {
     static constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
     static constexpr wire::Token kClientToken{0x01, 0x02, 0x03, 0x04}; ///< of a 0.6.5 client
 
-    void feed(wire::Direction direction, std::span<const std::byte> datagram);
+    /// Sends a datagram as it is.
+    void send_datagram(wire::Direction direction, std::span<const std::byte> datagram);
 
     /// Advances the time by this many nanoseconds.
     void pause(record::Timestamp time) { time_ += time; }
 
-    void gap(std::uint64_t lost);
+    /// The session does not get this many datagrams, and is told so.
+    void lose_copies(std::uint64_t lost);
     /// The relay rewrites the client's next input.
     void resync();
     void close(std::string_view reason);
@@ -119,13 +121,14 @@ class SessionScript {
                                  const Odd& odd);
     /// Returns the sequence of the next correct vital chunk.
     [[nodiscard]] std::uint16_t next_sequence(wire::Direction direction);
-    void tell(wire::Direction direction, const std::vector<Piece>& pieces);
-    void tell(wire::Direction direction, const MessageBuilder& vital_message);
+    /// Sends a packet with these chunks, or with one vital message.
+    void send(wire::Direction direction, const std::vector<Piece>& pieces);
+    void send(wire::Direction direction, const MessageBuilder& vital_message);
     /// Sends a message that the receiver gets and the session does not.
-    void tell_unseen(wire::Direction direction, const MessageBuilder& vital_message);
+    void send_unseen(wire::Direction direction, const MessageBuilder& vital_message);
 
     /// Sends the messages from the map change to entering the game.
-    void enter(std::string_view map = "dm1");
+    void enter_game(std::string_view map = "dm1");
 
     /// Sends the server's snapshot of a tick as a delta from the earlier snapshot `base`.
     void snap(snapshot::Tick tick, snapshot::Tick base, const Items& items);

@@ -112,7 +112,7 @@ class WorldPlay {
     explicit WorldPlay(const Choose& choose)
         : choose_{&choose}, world_{choose}, seen_{sent_}, script_{{}, seen_} {
         script_.join_ddnet();
-        script_.enter();
+        script_.enter_game();
     }
 
     void step() {
@@ -196,7 +196,7 @@ class WorldPlay {
     }
 
     void transmit(const Slice& slice, const Bytes& message) {
-        Datagram datagram{slice, script_.pack(wire::Direction::s2c, {plain(message)})};
+        Datagram datagram{slice, script_.pack(wire::Direction::s2c, {non_vital(message)})};
         const std::size_t fate = (*choose_)(20);
         if (fate != 0) { // else it is lost
             const bool late = fate == 1 && !line_.empty();
@@ -212,7 +212,7 @@ class WorldPlay {
     }
 
     void deliver_first() {
-        script_.feed(wire::Direction::s2c, line_.front().bytes);
+        script_.send_datagram(wire::Direction::s2c, line_.front().bytes);
         expected_.take(line_.front().slice);
         line_.pop_front();
     }

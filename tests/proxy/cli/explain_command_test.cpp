@@ -27,7 +27,7 @@ void record_damage(const std::string& path) {
     recording.say(kAnn, kS2c, peers.snap_datagram(10, kNoBase, first));
     const Bytes damaged =
         snap_single(12, 10, checksum_of(second), delta_body(first, tee_at(4206, 80)));
-    recording.say(kAnn, kS2c, peers.pack(kS2c, {plain(damaged)}));
+    recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(damaged)}));
     recording.say(kAnn, kS2c, peers.snap_datagram(14, 10, tee_at(120, 80)));
     recording.save(path);
 }

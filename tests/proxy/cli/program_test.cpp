@@ -102,7 +102,7 @@ TEST_CASE("--objects sets the agreed size of a mod's type") {
     peers.assume_ddnet();
     // Type 21 without a size on the wire, then a pickup that is only found if the right size was used.
     const auto body = body_of({0, 2, 0, 21, 1, 5, 6, 4, 2, 10, 20, 0, 0});
-    recording.say(kAnn, kS2c, peers.pack(kS2c, {plain(snap_single(10, kNoBase, 41, body))}));
+    recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(snap_single(10, kNoBase, 41, body))}));
     recording.save(capture);
     const Arguments decode{"decode", capture, "--server", ":8303", "-o", "-"};
     CHECK(items_of(twscope(decode).out).empty());

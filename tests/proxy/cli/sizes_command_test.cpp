@@ -37,7 +37,7 @@ void record_mod(const std::string& path) {
         const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
         recording.say(
             kAnn, kS2c,
-            peers.pack(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))}));
+            peers.pack(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))}));
     }
     recording.save(path);
 }
@@ -135,7 +135,7 @@ TEST_CASE("a known type keeps its meaning with a file of sizes") {
         const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
         recording.say(
             kAnn, kS2c,
-            peers.pack(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))}));
+            peers.pack(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))}));
     }
     recording.save(capture);
     const Arguments decode{"decode", capture, "--server", ":8303", "--items", "all", "-o", "-"};

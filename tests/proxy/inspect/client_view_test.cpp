@@ -80,26 +80,26 @@ class Play {
 
     void refused() {
         next();
-        script.tell(kS2c, {plain(snap_single(tick_, base_, 1, delta_body({}, world(1))))});
+        script.send(kS2c, {non_vital(snap_single(tick_, base_, 1, delta_body({}, world(1))))});
     }
 
     void ack(snapshot::Tick tick) { ack(tick, tick_); }
 
     /// `intended`: by the client's clock.
     void ack(snapshot::Tick tick, snapshot::Tick intended) {
-        script.tell(kC2s, {plain(message("input").number(tick).number(intended).number(40).raw(
+        script.send(kC2s, {non_vital(message("input").number(tick).number(intended).number(40).raw(
                               Bytes(10, std::byte{0})))});
         script.pause(-10 * kMillisecond);
     }
 
     void part_of_next_but_one() {
         const Bytes piece(snapshot::kMaxPartSize, std::byte{0});
-        script.tell(kS2c, {plain(snap_part(tick_ + 4, base_, 2, 0, 1, piece))});
+        script.send(kS2c, {non_vital(snap_part(tick_ + 4, base_, 2, 0, 1, piece))});
         script.pause(-10 * kMillisecond);
     }
 
     void version(std::int32_t version) {
-        script.tell(kC2s, message("client_version")
+        script.send(kC2s, message("client_version")
                               .raw(Bytes(16, std::byte{1}))
                               .number(version)
                               .string("a client"));
@@ -113,7 +113,7 @@ class Play {
   private:
     explicit Play(SessionScript&& begun) : script{std::move(begun)} {
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(tick_, kNoBase, world(0));
         base_ = tick_;
         ack(tick_);
@@ -333,7 +333,7 @@ TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
     for (int i = 0; i < 20; ++i) {
         play.usable();
     }
-    play.script.gap(5);
+    play.script.lose_copies(5);
     play.lose(50);
     play.usable();
     CHECK(play.script.stats().frozen_ms == 0);
@@ -364,9 +364,9 @@ TEST_CASE("reliable messages in a hole make what was shown unknown") {
     for (int i = 0; i < 20; ++i) {
         play.usable();
     }
-    play.script.tell_unseen(kS2c, message("rcon_line").string("in the hole"));
+    play.script.send_unseen(kS2c, message("rcon_line").string("in the hole"));
     play.lose(50);
-    play.script.tell(kS2c, message("rcon_line").string("behind the hole"));
+    play.script.send(kS2c, message("rcon_line").string("behind the hole"));
     play.ack(play.tick());
     CHECK(play.script.log().findings().back() == "finding inspect.gap missed_chunks");
     play.usable(true);

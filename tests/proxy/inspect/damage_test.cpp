@@ -89,10 +89,10 @@ TEST_CASE("a flipped bit is reported with its item or with none, whichever it is
             damaged[ints[i].begin + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
             SessionScript script;
             script.join_ddnet();
-            script.enter();
+            script.enter_game();
             script.snap(10, kNoBase, base);
             script.log().clear();
-            script.tell(kS2c, {plain(snap_single(12, 10, checksum_of(next), damaged))});
+            script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(next), damaged))});
             auto findings = script.log().findings();
             CAPTURE(i);
             CAPTURE(bit);
@@ -131,10 +131,10 @@ TEST_CASE("a bit that moves every int behind it is reported with the item where 
         damaged[at] ^= std::byte{0x80};
         SessionScript script;
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(10, kNoBase, base);
         script.log().clear();
-        script.tell(kS2c, {plain(snap_single(12, 10, checksum_of(world(3)), damaged))});
+        script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(world(3)), damaged))});
         CAPTURE(at);
         const auto findings = script.log().findings();
         REQUIRE_FALSE(findings.empty());
@@ -154,14 +154,14 @@ TEST_CASE(
     }
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.log().clear();
     const auto parts = snap_parts(10, kNoBase, checksum_of(large), delta_body({}, large));
     REQUIRE(parts.size() == 4);
     for (const std::size_t part : {0U, 1U, 3U}) {
-        script.tell(kS2c, {plain(parts[part])});
+        script.send(kS2c, {non_vital(parts[part])});
     }
-    script.tell(kS2c, {plain(snap_between(12, 10, large, large))});
+    script.send(kS2c, {non_vital(snap_between(12, 10, large, large))});
     script.snap(40, kNoBase, world(0));
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding snapshot.unknown_base tick 12", "snapshot 12<-10 bad",
@@ -193,10 +193,10 @@ TEST_CASE("a size that changes names its item, on the wire and where both sides 
         CAPTURE(row.name);
         SessionScript script;
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
         script.log().clear();
-        script.tell(kS2c, {plain(snap_single(12, 10, 0, body_of(row.delta)))});
+        script.send(kS2c, {non_vital(snap_single(12, 10, 0, body_of(row.delta)))});
         CHECK(script.log().findings() == Lines{row.finding});
     }
 }

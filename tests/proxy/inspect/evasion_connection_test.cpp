@@ -22,10 +22,11 @@ TEST_CASE("a token that reads like a chunk is a token all the same") {
     constexpr Token kLikeAChunk{0x00, 0x02, 0x33, 0x44};
     SessionScript script;
     script.join_ddnet_with(kLikeAChunk);
-    script.enter();
+    script.enter_game();
     script.log().clear();
-    script.feed(kC2s, script.pack_odd(kC2s, {vital(forged())}, {.count = std::uint8_t{2}}));
-    script.tell(kC2s, real()); // its sequence was had already
+    script.send_datagram(kC2s,
+                         script.pack_odd(kC2s, {vital(forged())}, {.count = std::uint8_t{2}}));
+    script.send(kC2s, real()); // its sequence was had already
     CHECK(text_of(taken(script)) == "cl_kill; ");
 }
 
@@ -36,12 +37,13 @@ TEST_CASE("after joining midway the resend bit on every chunk hides none") {
         script.assume_ddnet();
         // The server says which it has; before it does, nobody can tell whether 700 is new.
         if (server_first) {
-            script.feed(kS2c, script.pack_odd(kS2c, {plain(line())}, {.ack = 699}));
+            script.send_datagram(kS2c, script.pack_odd(kS2c, {non_vital(line())}, {.ack = 699}));
         }
         for (int sequence = 700; sequence < 703; ++sequence) {
             const auto number = static_cast<std::uint16_t>(sequence);
-            script.feed(kC2s, script.pack_odd(kC2s, {again(vital(real()), number)}, {}));
-            script.feed(kS2c, script.pack_odd(kS2c, {plain(line())}, {.ack = sequence}));
+            script.send_datagram(kC2s, script.pack_odd(kC2s, {again(vital(real()), number)}, {}));
+            script.send_datagram(kS2c,
+                                 script.pack_odd(kS2c, {non_vital(line())}, {.ack = sequence}));
         }
         const Lines names = taken(script);
         const auto said = std::count(names.begin(), names.end(), "cl_say");
@@ -57,8 +59,9 @@ TEST_CASE("ACCEPT with the right token is a new connection, with or without a CO
     tw::wire::append_chunk(chunks, true, 1, false,
                            message("map_change").string("dm1").number(1).number(100).bytes(),
                            tw::wire::Dialect::six);
-    script.feed(kS2c, tw::wire::encode_packet(
-                          {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
+    script.send_datagram(kS2c,
+                         tw::wire::encode_packet(
+                             {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
     CHECK(text_of(script.log().lines({"session", "map"})) ==
           text_of(
               Lines{"session close reconnected", "session established 0.6+ddnet", "map dm1 none"}));
@@ -81,10 +84,10 @@ TEST_CASE("what is in flight behind a CLOSE belongs to the connection that it cl
                            {.kind = ControlKind::close, .token = SessionScript::kToken});
         }
         script.snap(12, 10, kItems);
-        script.tell(kS2c, line());
+        script.send(kS2c, line());
         script.snap(14, 12, kItems);
-        script.tell(kC2s, {plain(message("input").number(12).number(16).number(0))});
-        script.tell(kS2c, {plain(snap_between(16, 14, kItems, kItems))});
+        script.send(kC2s, {non_vital(message("input").number(12).number(16).number(0))});
+        script.send(kS2c, {non_vital(snap_between(16, 14, kItems, kItems))});
         CHECK(script.log().lines({"session"}).size() == 1);
         for (const std::string_view name : {"snapshot.unknown_base", "session.joined_midway",
                                             "session.reconnected", "session.closed_silently"}) {
@@ -103,7 +106,7 @@ TEST_CASE("after a CLOSE the next handshake is a connection like any other") {
     script.snap(12, 10, kItems);
     script.log().clear();
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(2, kNoBase, kItems);
     script.snap(4, 2, kItems);
     CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
@@ -115,11 +118,11 @@ TEST_CASE("after a CLOSE the next handshake is a connection like any other") {
 TEST_CASE("a snapshot of the old map that comes behind the map change is no finding of the new") {
     auto script = playing();
     const Bytes late = script.snap_datagram(12, 10, kItems);
-    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
-    script.feed(kS2c, late);
-    script.tell(kC2s, message("ready"));
-    script.tell(kS2c, message("con_ready"));
-    script.tell(kC2s, message("enter_game"));
+    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send_datagram(kS2c, late);
+    script.send(kC2s, message("ready"));
+    script.send(kS2c, message("con_ready"));
+    script.send(kC2s, message("enter_game"));
     script.snap(2, kNoBase, kItems);
     script.snap(4, 2, kItems);
     CHECK(script.log().count_of("snapshot.unknown_base") == 0);
@@ -145,10 +148,10 @@ TEST_CASE("a session that begins with 0.7's words is what its handshake makes it
         CAPTURE(row.name);
         SessionScript script;
         for (const Bytes& datagram : row.datagrams) {
-            script.feed(kC2s, datagram);
+            script.send_datagram(kC2s, datagram);
         }
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(10, kNoBase, kItems);
         script.snap(12, 10, kItems);
         CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
@@ -163,14 +166,14 @@ TEST_CASE("0.6 and 0.7 by turns on one pair of addresses") {
         CAPTURE(turn);
         script.log().clear();
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(10, kNoBase, kItems);
         script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
         join_seven(script);
         Bytes compressed_chunks{std::byte{0x10}, std::byte{1}, std::byte{1}};
         compressed_chunks.resize(64, std::byte{7}); // of 0.7; a control packet were it 0.6
-        script.feed(kC2s, compressed_chunks);
-        script.feed(kC2s, seven_control(kSevenClose, kSevenServer, 0));
+        script.send_datagram(kC2s, compressed_chunks);
+        script.send_datagram(kC2s, seven_control(kSevenClose, kSevenServer, 0));
         CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
               text_of(Lines{"session established 0.6+ddnet", "snapshot 10<--1 ok 2",
                             "session close closed by the client", "session established 0.7",
@@ -204,7 +207,7 @@ TEST_CASE("a message of the other side, or with the other system bit, is unexpec
     for (const Message& row : rows) {
         CAPTURE(row.name);
         auto script = playing();
-        script.tell(row.direction, {vital(row.bytes)});
+        script.send(row.direction, {vital(row.bytes)});
         CHECK(script.log().count_of("message.unexpected") == 1);
     }
 }

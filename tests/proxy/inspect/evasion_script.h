@@ -52,7 +52,7 @@ inline Bytes bytes_of(const wire::Token& token) {
 inline SessionScript playing() {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(10, snapshot::kNoBase, kItems);
     script.log().clear();
     return script;
@@ -91,19 +91,19 @@ inline std::size_t refused(SessionScript& script) {
 
 /// A forged client message in a packet built wrong, then the real one under its sequence.
 inline void forge(SessionScript& script, const Odd& odd) {
-    script.feed(kC2s, script.pack_odd(kC2s, {vital(forged())}, odd));
-    script.tell(kC2s, real());
+    script.send_datagram(kC2s, script.pack_odd(kC2s, {vital(forged())}, odd));
+    script.send(kC2s, real());
 }
 
 /// The same of the server.
 inline void forge_line(SessionScript& script, const Odd& odd) {
-    script.feed(kS2c, script.pack_odd(kS2c, {vital(forged_line())}, odd));
-    script.tell(kS2c, line());
+    script.send_datagram(kS2c, script.pack_odd(kS2c, {vital(forged_line())}, odd));
+    script.send(kS2c, line());
 }
 
 inline void send(SessionScript& script, const wire::ControlSpec& spec) {
     script.control(kC2s, spec);
-    script.tell(kC2s, real());
+    script.send(kC2s, real());
 }
 
 inline Bytes seven_control(std::uint8_t kind, const wire::Token& token = wire::kTokenUnknown,
@@ -124,13 +124,13 @@ inline constexpr std::uint8_t kSevenClose = 4;
 inline constexpr std::uint8_t kSevenToken = 5;
 
 inline void join_seven(SessionScript& script) {
-    script.feed(kC2s, seven_control(kSevenToken));
+    script.send_datagram(kC2s, seven_control(kSevenToken));
     Bytes answer = seven_control(kSevenToken, kSevenClient, 0);
     const Bytes own = bytes_of(kSevenServer);
     answer.insert(answer.end(), own.begin(), own.end());
-    script.feed(kS2c, answer);
-    script.feed(kC2s, seven_control(kSevenConnect, kSevenServer));
-    script.feed(kS2c, seven_control(kSevenAccept, kSevenClient, 0));
+    script.send_datagram(kS2c, answer);
+    script.send_datagram(kC2s, seven_control(kSevenConnect, kSevenServer));
+    script.send_datagram(kS2c, seven_control(kSevenAccept, kSevenClient, 0));
 }
 
 /// The same as a control packet under 0.7's header, whose token is nobody's.

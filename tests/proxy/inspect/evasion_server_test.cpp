@@ -64,13 +64,13 @@ TEST_CASE("what older servers take is read as they read it, what today's refuse 
             CAPTURE(server.greeting);
             auto script = playing();
             if (!server.greeting.empty()) {
-                script.tell(kS2c,
+                script.send(kS2c,
                             message("sv_chat").number(0).number(-1).string(
                                 "DDraceNetwork Mod. Version: " + std::string{server.greeting}));
             }
             script.log().clear();
-            script.feed(kC2s, trick.build(script));
-            script.tell(kC2s, real());
+            script.send_datagram(kC2s, trick.build(script));
+            script.send(kC2s, real());
             const bool is_taken = trick.taken_before_194 && server.before_194;
             CHECK(text_of(taken(script)) == (is_taken ? "cl_kill; " : "cl_say; "));
             CHECK(text_of(script.log().lines({"session"})) == "");
@@ -86,7 +86,7 @@ TEST_CASE("a CLOSE under 0.7's header closes the 0.6 connection of which it has 
             tw::wire::encode_control({.kind = ControlKind::close,
                                       .ack = 2, // the server's map change and CON_READY
                                       .token = right ? SessionScript::kToken : kOtherToken});
-        script.feed(kC2s, under_seven(close));
+        script.send_datagram(kC2s, under_seven(close));
         CHECK(script.log().lines({"session"}).size() == (right ? 1 : 0));
     }
 }
@@ -95,14 +95,14 @@ TEST_CASE("what a client alone says makes no connection") {
     SessionScript script;
     script.assume_ddnet();
     for (int i = 0; i < 20; ++i) {
-        script.feed(kC2s, script.pack_odd(kC2s, {vital(forged())},
-                                          {.behind = bytes_of(Token{1, 2, 3, 4})}));
+        script.send_datagram(kC2s, script.pack_odd(kC2s, {vital(forged())},
+                                                   {.behind = bytes_of(Token{1, 2, 3, 4})}));
     }
     CHECK(text_of(taken(script)) == "");
     CHECK(text_of(script.log().lines({"session"})) == "session open; ");
     // The honest connection has another token, and its server speaks.
-    script.tell(kS2c, {plain(snap_between(104, kNoBase, {}, kItems))});
-    script.tell(kC2s, real());
+    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kItems))});
+    script.send(kC2s, real());
     CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
           text_of(Lines{"session open", "session established 0.6+ddnet", "snapshot 104<--1 ok 2"}));
     CHECK(text_of(taken(script)) == "cl_say; ");
@@ -112,9 +112,9 @@ TEST_CASE("a recording of the client alone is read after a while") {
     SessionScript script{{.sees_all = false}};
     script.assume_ddnet();
     for (int i = 0; i < 150; ++i) {
-        script.tell(kC2s, {plain(message("input").number(100 + i).number(103 + i).number(0))});
+        script.send(kC2s, {non_vital(message("input").number(100 + i).number(103 + i).number(0))});
     }
-    script.tell(kC2s, real());
+    script.send(kC2s, real());
     CHECK(text_of(script.log().lines({"session"})) ==
           text_of(Lines{"session open", "session established 0.6+ddnet"}));
     CHECK(text_of(taken(script)) == "cl_say; ");
@@ -153,26 +153,26 @@ TEST_CASE("what may be the remote console's is shown under no other name") {
     for (const Login& row : rows) {
         CAPTURE(row.name);
         auto script = playing();
-        script.tell(row.direction, {row.vital ? vital(row.bytes) : plain(row.bytes)});
+        script.send(row.direction, {row.vital ? vital(row.bytes) : non_vital(row.bytes)});
         CHECK(script.log().shown().find(kSecret) == std::string::npos);
         CHECK_FALSE(script.log().lines({"message", "finding"}).empty());
     }
     // A mod's own game message is none of the console's.
     auto script = playing();
-    script.tell(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
+    script.send(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
     CHECK(script.log().shown().find("of a mod") != std::string::npos);
 }
 
 TEST_CASE("honest traffic: a wrong password, then the right one from the same socket") {
     SessionScript script;
     script.join_ddnet();
-    script.tell(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));
+    script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));
     script.control(
         kS2c,
         {.kind = ControlKind::close, .token = SessionScript::kToken, .reason = "Wrong password"});
     script.join_ddnet();
-    script.tell(kC2s, message("info").string("0.6 626fce9a778df4d4").string("right"));
-    script.enter();
+    script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("right"));
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     script.snap(12, 10, kItems);
     CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
@@ -188,11 +188,11 @@ TEST_CASE("honest traffic: the server restarts under a client, who joins anew af
     auto script = playing();
     // The new process does not know the client; it answers nothing until there is a CONNECT.
     for (int i = 0; i < 100; ++i) {
-        script.tell(kC2s, {plain(message("input").number(10).number(14 + i).number(0))});
+        script.send(kC2s, {non_vital(message("input").number(10).number(14 + i).number(0))});
     }
     script.pause(10'000'000'000);
     script.join_ddnet_with(Token{5, 6, 7, 8});
-    script.enter();
+    script.enter_game();
     script.snap(2, kNoBase, kItems);
     script.snap(4, 2, kItems);
     CHECK(text_of(script.log().lines({"session", "snapshot"})) ==

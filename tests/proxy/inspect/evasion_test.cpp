@@ -32,9 +32,9 @@ void refuse_compressed_control(SessionScript& script) {
         Bytes datagram = tw::wire::encode_packet(
             {.chunks = payload, .compression = tw::wire::Compression::always});
         datagram[0] |= std::byte{kControl};
-        script.feed(kC2s, datagram);
+        script.send_datagram(kC2s, datagram);
     }
-    script.tell(kC2s, real());
+    script.send(kC2s, real());
 }
 
 /// Sequences that are no next one, with and without the resend bit.
@@ -46,10 +46,10 @@ void walk_the_ring(SessionScript& script) {
             piece.sequence = static_cast<std::uint16_t>(
                 (script.next_sequence(kC2s) - 1 + by + tw::wire::kSequenceModulus) %
                 tw::wire::kSequenceModulus);
-            script.feed(kC2s, script.pack_odd(kC2s, {piece}, {}));
+            script.send_datagram(kC2s, script.pack_odd(kC2s, {piece}, {}));
         }
     }
-    script.tell(kC2s, real());
+    script.send(kC2s, real());
 }
 
 const Row kRows[] = {
@@ -98,8 +98,8 @@ const Row kRows[] = {
      false},
     {"fewer chunks by number than there are",
      [](auto& s) {
-         s.feed(kC2s,
-                s.pack_odd(kC2s, {vital(forged()), vital(real())}, {.count = std::uint8_t{1}}));
+         s.send_datagram(
+             kC2s, s.pack_odd(kC2s, {vital(forged()), vital(real())}, {.count = std::uint8_t{1}}));
      },
      {"cl_kill"},
      false},
@@ -111,7 +111,7 @@ const Row kRows[] = {
     {"overlapping vitals",
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
-         s.tell(kC2s, {vital(real()), again(vital(forged()), first), vital(real()),
+         s.send(kC2s, {vital(real()), again(vital(forged()), first), vital(real()),
                        again(vital(forged()), first)});
      },
      {"cl_say", "cl_say"},
@@ -119,12 +119,13 @@ const Row kRows[] = {
     {"a gap, what is behind it, then both",
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
-         s.feed(kC2s, s.pack_odd(kC2s,
-                                 {Piece{.message = forged().bytes(),
-                                        .vital = true,
-                                        .sequence = static_cast<std::uint16_t>(first + 1)}},
-                                 {}));
-         s.tell(kC2s, {vital(real()), vital(real())});
+         s.send_datagram(kC2s,
+                         s.pack_odd(kC2s,
+                                    {Piece{.message = forged().bytes(),
+                                           .vital = true,
+                                           .sequence = static_cast<std::uint16_t>(first + 1)}},
+                                    {}));
+         s.send(kC2s, {vital(real()), vital(real())});
      },
      {"cl_say", "cl_say"}},
     {"sequences all around the ring", walk_the_ring, {"cl_say"}},
@@ -133,14 +134,14 @@ const Row kRows[] = {
          for (int i = 0; i < 3; ++i) {
              Piece piece = vital(real());
              piece.resend = true;
-             s.tell(kC2s, {piece});
+             s.send(kC2s, {piece});
          }
      },
      {"cl_say", "cl_say", "cl_say"},
      false},
     {"a game message of a client that is not vital", // DDNet's server ignores it
      [](auto& s) {
-         s.tell(kC2s, {plain(forged()), vital(real())});
+         s.send(kC2s, {non_vital(forged()), vital(real())});
      },
      {"cl_say"},
      false},
@@ -168,7 +169,7 @@ const Row kRows[] = {
              s.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
              s.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
          }
-         s.tell(kC2s, real());
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
@@ -177,7 +178,7 @@ const Row kRows[] = {
          // The client sends both: the server never answered with that token.
          s.control(kC2s, {.kind = ControlKind::connectaccept, .token = kOtherToken});
          s.control(kC2s, {.kind = ControlKind::accept, .token = kOtherToken});
-         s.tell(kC2s, real());
+         s.send(kC2s, real());
      },
      {"cl_say"}},
     {"CONNECT without the token extension, then a first chunk without a token",
@@ -185,57 +186,57 @@ const Row kRows[] = {
          s.control(kC2s, {.kind = ControlKind::connect});
          Bytes chunks;
          tw::wire::append_chunk(chunks, true, 1, false, forged().bytes(), tw::wire::Dialect::six);
-         s.feed(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
-         s.tell(kC2s, real());
+         s.send_datagram(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
+         s.send(kC2s, real());
      },
      {"cl_say"}},
     // Words of a client that make nobody forget.
     {"ENTERGAME again and again",
      [](auto& s) {
          for (int i = 0; i < 5; ++i) {
-             s.tell(kC2s, message("enter_game"));
+             s.send(kC2s, message("enter_game"));
          }
-         s.tell(kC2s, real());
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
     {"a map change and a snapshot from the client",
      [](auto& s) {
-         s.tell(kC2s, message("map_change").string("forged").number(1).number(100));
-         s.tell(kC2s, {plain(snap_between(8, kNoBase, {}, kForgedItems))});
-         s.tell(kC2s, real());
+         s.send(kC2s, message("map_change").string("forged").number(1).number(100));
+         s.send(kC2s, {non_vital(snap_between(8, kNoBase, {}, kForgedItems))});
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
     {"acknowledged ticks far ahead, far behind and negative",
      [](auto& s) {
          for (const std::int32_t tick : {0x6fffffff, 1, 0, -1, INT32_MIN, INT32_MAX}) {
-             s.tell(kC2s, {plain(message("input").number(tick).number(14).number(0))});
+             s.send(kC2s, {non_vital(message("input").number(tick).number(14).number(0))});
          }
-         s.tell(kC2s, real());
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
     // 0.7 without a handshake that both sides complete.
     {"0.7 TOKEN and CONNECT in the middle",
      [](auto& s) {
-         s.feed(kC2s, seven_control(kSevenToken));
-         s.feed(kC2s, seven_control(kSevenConnect, kSevenServer));
-         s.tell(kC2s, real());
+         s.send_datagram(kC2s, seven_control(kSevenToken));
+         s.send_datagram(kC2s, seven_control(kSevenConnect, kSevenServer));
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
     {"a 0.7 CLOSE in the middle",
      [](auto& s) {
-         s.feed(kC2s, seven_control(kSevenClose, tw::wire::kTokenUnknown, 0));
-         s.tell(kC2s, real());
+         s.send_datagram(kC2s, seven_control(kSevenClose, tw::wire::kTokenUnknown, 0));
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
     {"a cut 0.7 packet in the middle",
      [](auto& s) {
-         s.feed(kC2s, Bytes{std::byte{4}, std::byte{0}, std::byte{0}});
-         s.tell(kC2s, real());
+         s.send_datagram(kC2s, Bytes{std::byte{4}, std::byte{0}, std::byte{0}});
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
@@ -243,8 +244,8 @@ const Row kRows[] = {
      [](auto& s) {
          Bytes datagram{std::byte{0x21}};
          datagram.resize(23, std::byte{0x55});
-         s.feed(kC2s, datagram);
-         s.tell(kC2s, real());
+         s.send_datagram(kC2s, datagram);
+         s.send(kC2s, real());
      },
      {"cl_say"},
      false},
@@ -274,7 +275,7 @@ TEST_CASE("a snapshot in a packet that the client drops is none, and hides none 
         CAPTURE(odd.ack.value_or(0));
         auto script = playing();
         const Bytes forged_snap = snap_between(12, kNoBase, {}, kForgedItems);
-        script.feed(kS2c, script.pack_odd(kS2c, {plain(forged_snap)}, odd));
+        script.send_datagram(kS2c, script.pack_odd(kS2c, {non_vital(forged_snap)}, odd));
         script.snap(12, 10, kItems);
         script.snap(14, 12, kItems);
         CHECK(text_of(script.log().lines({"snapshot"})) ==

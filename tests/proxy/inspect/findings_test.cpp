@@ -67,7 +67,7 @@ std::shared_ptr<const tw::map::Physics> small_map() {
 
 void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
     script.maps().answer = {.status = MapStatus::found, .physics = small_map()};
-    script.enter();
+    script.enter_game();
     std::vector<std::int32_t> character(22, 0);
     character[1] = x;
     character[2] = y;
@@ -76,22 +76,22 @@ void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
 
 void map_answer(SessionScript& script, MapStatus status) {
     script.maps().answer = {.status = status};
-    script.enter();
+    script.enter_game();
 }
 
 /// A delta on kBase that clients do not take.
 std::function<void(SessionScript&)> delta(std::vector<std::int32_t> ints, std::int32_t crc = 0) {
     return [ints = std::move(ints), crc](SessionScript& script) {
-        script.enter();
+        script.enter_game();
         script.snap(10, kNoBase, kBase);
-        script.tell(kS2c, {plain(snap_single(12, 10, crc, body_of(ints)))});
+        script.send(kS2c, {non_vital(snap_single(12, 10, crc, body_of(ints)))});
     };
 }
 
 void tell_parts(SessionScript& script, tw::snapshot::Tick tick, tw::snapshot::Tick base,
                 std::int32_t crc, const Bytes& body) {
     for (const Bytes& part : snap_parts(tick, base, crc, body)) {
-        script.tell(kS2c, {plain(part)});
+        script.send(kS2c, {non_vital(part)});
     }
 }
 
@@ -129,55 +129,57 @@ std::vector<Row> packet_rows() {
     return {
         {packet_too_short, kDdnet,
          [](auto& s) {
-             s.feed(kC2s, raw({0, 0}));
+             s.send_datagram(kC2s, raw({0, 0}));
          }},
-        {packet_too_long, kDdnet, [](auto& s) { s.feed(kC2s, Bytes(1401)); }},
+        {packet_too_long, kDdnet, [](auto& s) { s.send_datagram(kC2s, Bytes(1401)); }},
         {packet_huffman_truncated, kDdnet,
          [](auto& s) {
-             s.feed(kC2s, raw({0x80, 0, 1, 0}));
+             s.send_datagram(kC2s, raw({0x80, 0, 1, 0}));
          }},
         {packet_huffman_overflow, kDdnet,
-         [](auto& s) { s.feed(kC2s, compressed(0, Bytes(4000))); }},
+         [](auto& s) { s.send_datagram(kC2s, compressed(0, Bytes(4000))); }},
         {packet_control_empty, kDdnet,
          [](auto& s) {
-             s.feed(kC2s, raw({0x10, 5, 0}));
+             s.send_datagram(kC2s, raw({0x10, 5, 0}));
          }},
         {packet_control_compressed, kVanilla,
-         [](auto& s) { s.feed(kC2s, compressed(0x10, raw({0}))); }},
+         [](auto& s) { s.send_datagram(kC2s, compressed(0x10, raw({0}))); }},
         {packet_control_unknown, kVanilla,
          [](auto& s) {
-             s.feed(kC2s, raw({0x10, 0, 0, 9}));
+             s.send_datagram(kC2s, raw({0x10, 0, 0, 9}));
          }},
         {packet_wrong_token, kDdnet,
          [](auto& s) {
-             s.feed(kS2c, tw::wire::encode_packet(
-                              {.resend = true, .token = tw::wire::Token{1, 2, 3, 4}}));
+             s.send_datagram(kS2c, tw::wire::encode_packet(
+                                       {.resend = true, .token = tw::wire::Token{1, 2, 3, 4}}));
          }},
         {packet_trailing_bytes, kVanilla,
          [](auto& s) {
-             Bytes datagram = s.pack(kS2c, {plain(message("ping"))});
+             Bytes datagram = s.pack(kS2c, {non_vital(message("ping"))});
              datagram.push_back(std::byte{0});
-             s.feed(kS2c, datagram);
+             s.send_datagram(kS2c, datagram);
          }},
         {packet_not_accepted, kDdnet,
          [](auto& s) {
-             s.feed(kC2s, tw::wire::encode_packet(
-                              {.ack = 300, .resend = true, .token = SessionScript::kToken}));
+             s.send_datagram(kC2s,
+                             tw::wire::encode_packet(
+                                 {.ack = 300, .resend = true, .token = SessionScript::kToken}));
          }},
         {packet_seven, kDdnet,
          [](auto& s) {
-             s.feed(kC2s, raw({4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4}));
+             s.send_datagram(kC2s, raw({4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4}));
          }},
         {chunk_truncated, kDdnet,
          [](auto& s) {
              const Bytes chunks = raw({0x3f, 0x0f, 1, 2, 3});
-             s.feed(kS2c, tw::wire::encode_packet(
-                              {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
+             s.send_datagram(
+                 kS2c, tw::wire::encode_packet(
+                           {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
          }},
-        {chunk_empty, kDdnet, [](auto& s) { s.tell(kS2c, {plain(Bytes{})}); }},
+        {chunk_empty, kDdnet, [](auto& s) { s.send(kS2c, {non_vital(Bytes{})}); }},
         {chunk_vital_gap, kDdnet,
          [](auto& s) {
-             s.tell(kS2c,
+             s.send(kS2c,
                     {{.message = message("con_ready").bytes(), .vital = true, .sequence = 3}});
          }},
     };
@@ -187,44 +189,47 @@ std::vector<Row> message_rows() {
     using enum FindingId;
     return {
         {message_unexpected, kDdnet,
-         [](auto& s) { s.tell(kC2s, {plain(message("sv_motd").string("from a client"))}); }},
+         [](auto& s) { s.send(kC2s, {non_vital(message("sv_motd").string("from a client"))}); }},
         {message_id_invalid, kDdnet,
          [](auto& s) {
-             s.tell(kS2c, {plain(raw({1, 2, 3}))});
+             s.send(kS2c, {non_vital(raw({1, 2, 3}))});
          }},
         {message_unknown, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(MessageBuilder{}.number(61 << 1 | 1))}); }},
+         [](auto& s) { s.send(kS2c, {non_vital(MessageBuilder{}.number(61 << 1 | 1))}); }},
         {message_unknown, kDdnet, // of a server whose version is known to have dropped it
          [](auto& s) {
-             s.feed(kS2c, tw::wire::encode_connless(
-                              connless("inf3").string("7").string("0.6.4, 16.4").bytes()));
-             s.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
+             s.send_datagram(kS2c, tw::wire::encode_connless(
+                                       connless("inf3").string("7").string("0.6.4, 16.4").bytes()));
+             s.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
          }},
         {message_unknown, kDdnet, // not what it would have to be
          [](auto& s) {
-             s.tell(kS2c, {vital(message("sv_player_time").number(1234).number(500))});
+             s.send(kS2c, {vital(message("sv_player_time").number(1234).number(500))});
          }},
         {message_version_unknown, kDdnet,
-         [](auto& s) { s.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))}); }},
+         [](auto& s) { s.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))}); }},
         {message_truncated, kDdnet,
-         [](auto& s) { s.tell(kS2c, {vital(message("sv_emoticon").number(1))}); }},
+         [](auto& s) { s.send(kS2c, {vital(message("sv_emoticon").number(1))}); }},
         {message_trailing_bytes, kDdnet,
-         [](auto& s) { s.tell(kS2c, {vital(message("con_ready").number(1))}); }},
+         [](auto& s) { s.send(kS2c, {vital(message("con_ready").number(1))}); }},
         {message_out_of_range, kDdnet,
-         [](auto& s) { s.tell(kS2c, {vital(message("sv_emoticon").number(1).number(99))}); }},
+         [](auto& s) { s.send(kS2c, {vital(message("sv_emoticon").number(1).number(99))}); }},
         {message_truncated, kDdnet,
          [](auto& s) {
-             s.feed(kS2c, tw::wire::encode_connless(
-                              connless("inf3").string("7").string("0.6.4").text("cut").bytes()));
+             s.send_datagram(kS2c,
+                             tw::wire::encode_connless(
+                                 connless("inf3").string("7").string("0.6.4").text("cut").bytes()));
          }},
         {message_trailing_bytes, kDdnet,
          [](auto& s) {
-             s.feed(kC2s, tw::wire::encode_connless(connless("gie3").byte(7).byte(8).bytes()));
+             s.send_datagram(kC2s,
+                             tw::wire::encode_connless(connless("gie3").byte(7).byte(8).bytes()));
          }},
         {message_out_of_range, kDdnet,
          [](auto& s) {
-             s.feed(kS2c, tw::wire::encode_connless(
-                              connless("iex+").string("7").string("abc").string("").bytes()));
+             s.send_datagram(kS2c,
+                             tw::wire::encode_connless(
+                                 connless("iex+").string("7").string("abc").string("").bytes()));
          }},
     };
 }
@@ -233,9 +238,10 @@ std::vector<Row> delta_rows() {
     using enum FindingId;
     return {
         {snapshot_crc_mismatch, kDdnet, delta({0, 0, 0}, 1)},
-        {snapshot_unknown_base, kDdnet, [](auto& s) { s.tell(kS2c, {plain(snap_empty(12, 10))}); }},
+        {snapshot_unknown_base, kDdnet,
+         [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, 10))}); }},
         {snapshot_body_truncated, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(snap_single(12, kNoBase, 0, raw({0x80})))}); }},
+         [](auto& s) { s.send(kS2c, {non_vital(snap_single(12, kNoBase, 0, raw({0x80})))}); }},
         {snapshot_too_many_ints, kDdnet,
          [](auto& s) { tell_parts(s, 12, kNoBase, 0, Bytes(16385)); }},
         {snapshot_negative_count, kDdnet, delta({-1, 0, 0})},
@@ -247,7 +253,7 @@ std::vector<Row> delta_rows() {
         {snapshot_size_change, kDdnet,
          [](auto& s) {
              s.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
-             s.tell(kS2c, {plain(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 1, 5})))});
+             s.send(kS2c, {non_vital(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 1, 5})))});
          }},
         {snapshot_too_many_items, kDdnet,
          [](auto& s) { tell_parts(s, 12, kNoBase, 0, body_of(small_items(1025))); }},
@@ -272,12 +278,12 @@ std::vector<Row> snapshot_rows() {
          [](auto& s) {
              auto sizes = tw::snapshot::kAgreedSizes;
              ++sizes[4];
-             s.enter();
+             s.enter_game();
              for (std::int32_t tick = 10; tick <= 30; tick += 10) {
                  const Items items{{{4, 1}, {10, 20, 3, tick, 5}}, {{10, 2}, {1, 2, 0, 0, 30}}};
                  const Bytes body =
                      tw::snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
-                 s.tell(kS2c, {plain(snap_single(tick, kNoBase, checksum_of(items), body))});
+                 s.send(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))});
              }
          }},
         {snapshot_explained, kDdnet,
@@ -287,7 +293,7 @@ std::vector<Row> snapshot_rows() {
          }},
         {snapshot_client_stalled, kDdnet,
          [](auto& s) {
-             s.enter();
+             s.enter_game();
              s.snap(10, kNoBase, kBase);
              s.snap(12, 10, kBase);
              s.snap(14, 12, kBase);
@@ -308,32 +314,32 @@ std::vector<Row> part_rows() {
     using enum FindingId;
     return {
         {snapshot_negative_base, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(snap_empty(12, -9))}); }},
+         [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, -9))}); }},
         {snapshot_item_cap, kDdnet,
          [](auto& s) { tell_parts(s, 12, kNoBase, 0, body_of(small_items(930))); }},
         {snapshot_part_missing, kDdnet,
          [](auto& s) {
-             s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
-             s.tell(kS2c, message("map_change").string("next").number(1).number(1));
+             s.send(kS2c, {non_vital(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
+             s.send(kS2c, message("map_change").string("next").number(1).number(1));
          }},
         {snapshot_part_out_of_range, kDdnet,
-         [](auto& s) { s.tell(kS2c, {plain(snap_part(12, kNoBase, 0, 0, 0, Bytes(9)))}); }},
+         [](auto& s) { s.send(kS2c, {non_vital(snap_part(12, kNoBase, 0, 0, 0, Bytes(9)))}); }},
         {snapshot_part_inconsistent, kDdnet,
          [](auto& s) {
-             s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
-             s.tell(kS2c, {plain(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
+             s.send(kS2c, {non_vital(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
+             s.send(kS2c, {non_vital(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
          }},
         {snapshot_part_inconsistent, kDdnet,
          [](auto& s) {
-             s.tell(kS2c, {plain(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
-             s.tell(kS2c, {plain(snap_single(12, kNoBase, 0, body_of({0, 0, 0})))});
+             s.send(kS2c, {non_vital(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
+             s.send(kS2c, {non_vital(snap_single(12, kNoBase, 0, body_of({0, 0, 0})))});
          }},
         {snapshot_leftover, kDdnet,
          [](auto& s) {
              s.snap(1000, kNoBase, kBase);
              const Bytes late = s.snap_datagram(1002, 1000, kBase);
-             s.tell(kS2c, message("map_change").string("next").number(1).number(1));
-             s.feed(kS2c, late);
+             s.send(kS2c, message("map_change").string("next").number(1).number(1));
+             s.send_datagram(kS2c, late);
          }},
         {snapshot_tick_jump, kDdnet,
          [](auto& s) {
@@ -363,9 +369,9 @@ std::vector<Row> other_rows() {
         {map_crc_mismatch, kDdnet, [](auto& s) { map_answer(s, MapStatus::other_version); }},
         {map_crc_mismatch, kDdnet,
          [](auto& s) { // larger than announced
-             s.enter();
+             s.enter_game();
              MessageBuilder chunk = message("map_data").number(0).number(1).number(0).number(101);
-             s.tell(kS2c, chunk.raw(Bytes(101)));
+             s.send(kS2c, chunk.raw(Bytes(101)));
          }},
         {map_unreadable, kDdnet, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
         {map_name_invalid, kDdnet, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
@@ -374,14 +380,14 @@ std::vector<Row> other_rows() {
              s.maps().answer = {.status = MapStatus::found,
                                 .physics = small_map(),
                                 .detail = "could not be cached: No space left on device"};
-             s.enter();
+             s.enter_game();
          }},
         {world_inside_solid, kDdnet, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
         {world_outside_map, kDdnet, [](auto& s) { character_at(s, -100'000, 100); }},
         {session_joined_midway, nullptr,
          [](auto& s) {
              s.assume_ddnet();
-             s.tell(kS2c, {plain(message("ping"))});
+             s.send(kS2c, {non_vital(message("ping"))});
          }},
         {session_reconnected, kDdnet, [](auto& s) { s.join_ddnet(); }},
         {session_closed_silently, kDdnet, [](auto& s) { s.close("idle"); }},
@@ -389,15 +395,15 @@ std::vector<Row> other_rows() {
          [](auto& s) {
              for (int i = 0; i < 4; ++i) {
                  s.pause(1'000'000'000);
-                 s.tell(kC2s, {plain(message("ping"))});
+                 s.send(kC2s, {non_vital(message("ping"))});
              }
          }},
         {session_antispoof, kVanilla,
          [](auto& s) {
-             s.tell(kS2c, {vital(message("map_change").string("dm1").number(1).number(1)),
-                           plain(snap_empty(1 << 30, kNoBase))});
+             s.send(kS2c, {vital(message("map_change").string("dm1").number(1).number(1)),
+                           non_vital(snap_empty(1 << 30, kNoBase))});
          }},
-        {inspect_gap, kDdnet, [](auto& s) { s.gap(3); }},
+        {inspect_gap, kDdnet, [](auto& s) { s.lose_copies(3); }},
         {session_resync, kDdnet, [](auto& s) { s.resync(); }},
     };
 }
@@ -408,7 +414,7 @@ TEST_CASE("a map that another session downloaded is used as soon as it is there"
     SessionScript script;
     script.join_ddnet();
     script.maps().answer = {.status = MapStatus::not_found};
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, kBase);
     script.maps().keep_elsewhere({.status = MapStatus::other_version});
     script.snap(12, 10, kBase);
@@ -461,11 +467,11 @@ TEST_CASE(
     "each unknown type of item is reported once in a session, and counted in every snapshot") {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     const Items items{{{45, 0}, {1}}, {{45, 1}, {2}}, {{16000, 3}, {1}}};
     script.snap(12, kNoBase, items);
     script.snap(14, 12, items);
-    script.enter(); // another map
+    script.enter_game(); // another map
     script.snap(200, kNoBase, items);
     CHECK(script.log().count_of("snapshot.unknown_type") == 2);
     const auto id = static_cast<std::size_t>(FindingId::snapshot_unknown_type);
@@ -484,10 +490,11 @@ TEST_CASE("what a dropped number means is what the server's version says") {
         SessionScript script;
         script.join_ddnet();
         if (!row.version.empty()) {
-            script.feed(kS2c, tw::wire::encode_connless(
-                                  connless("inf3").string("7").string(row.version).bytes()));
+            script.send_datagram(kS2c,
+                                 tw::wire::encode_connless(
+                                     connless("inf3").string("7").string(row.version).bytes()));
         }
-        script.tell(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
+        script.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
         const std::string line = script.log().lines({"message"}).back();
         CAPTURE(line);
         CHECK((line.find("sv_player_time") != std::string::npos) == row.named);
@@ -501,7 +508,7 @@ TEST_CASE("a connless packet that holds what it should is no finding, known or n
     for (const MessageBuilder& packet :
          {connless("gie3").byte(7), connless("iex+").string("7").string("1").string(""),
           connless("chal").text("secret"), connless("what").text("ever")}) {
-        script.feed(kS2c, tw::wire::encode_connless(packet.bytes()));
+        script.send_datagram(kS2c, tw::wire::encode_connless(packet.bytes()));
     }
     CHECK(script.log().findings().empty());
 }

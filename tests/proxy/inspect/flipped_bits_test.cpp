@@ -217,7 +217,7 @@ class Replay {
         } else {
             script_.join_ddnet();
         }
-        script_.enter();
+        script_.enter_game();
     }
 
     /// Nothing if the shown's delta cannot be played.
@@ -274,12 +274,12 @@ class Replay {
     void send(const PastSnapshot& shown, snapshot::Tick base, const Bytes& body) {
         const std::int32_t crc = shown.items.view().checksum();
         if (body.size() <= snapshot::kMaxPartSize) {
-            script_.tell(wire::Direction::s2c,
-                         {plain(snap_single(shown.tick, base, crc, body, session_->dialect))});
+            script_.send(wire::Direction::s2c,
+                         {non_vital(snap_single(shown.tick, base, crc, body, session_->dialect))});
             return;
         }
         for (Bytes& part : snap_parts(shown.tick, base, crc, body)) {
-            script_.tell(wire::Direction::s2c, {plain(std::move(part))});
+            script_.send(wire::Direction::s2c, {non_vital(std::move(part))});
         }
     }
 

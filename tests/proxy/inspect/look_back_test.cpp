@@ -267,16 +267,16 @@ TEST_CASE("a session tells what was wrong when the next right snapshot comes") {
     third[{9, 3}][1] = 12;
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, first);
     Items damaged = second;
     damaged[{9, 3}][1] += 4000;
-    script.tell(kS2c,
-                {plain(snap_single(12, 10, checksum_of(second), delta_body(first, damaged)))});
+    script.send(kS2c,
+                {non_vital(snap_single(12, 10, checksum_of(second), delta_body(first, damaged)))});
     CHECK(script.log().count_of("snapshot.explained") == 0);
-    script.tell(kS2c, {plain(snap_between(14, 10, first, third))});
+    script.send(kS2c, {non_vital(snap_between(14, 10, first, third))});
     CHECK(script.log().findings().back() == "finding snapshot.explained tick 12 character 3 exact");
-    script.tell(kS2c, {plain(snap_between(16, 14, third, first))});
+    script.send(kS2c, {non_vital(snap_between(16, 14, third, first))});
     CHECK(script.log().count_of("snapshot.explained") == 1);
 }
 
@@ -290,10 +290,10 @@ TEST_CASE("a session that ends tells what it knows of a refused snapshot, if a r
     for (const bool right_one : {false, true}) {
         SessionScript script;
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(10, kNoBase, first);
-        script.tell(kS2c,
-                    {plain(snap_single(12, 10, checksum_of(second), delta_body(first, damaged)))});
+        script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(second),
+                                                 delta_body(first, damaged)))});
         if (right_one) {
             script.snap(14, 10, second);
         }

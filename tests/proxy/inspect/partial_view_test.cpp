@@ -315,15 +315,16 @@ TEST_CASE("what waits is read in its order and at its time, once the server show
         CAPTURE(seven);
         SessionScript peers; // whose packets the other one sees
         seven ? peers.join_seven() : peers.join_ddnet();
-        peers.enter();
+        peers.enter_game();
         SessionScript script{kPartial};
         constexpr std::size_t kSaid = 5;
         for (std::size_t i = 0; i < kSaid; ++i) {
-            script.feed(kC2s, peers.pack(kC2s, {test::vital(peers.message_of("cl_kill"))}));
+            script.send_datagram(kC2s,
+                                 peers.pack(kC2s, {test::vital(peers.message_of("cl_kill"))}));
         }
         CHECK(script.log().lines({"message"}).empty());
         for (int i = 0; i < 2; ++i) {
-            script.feed(kS2c, peers.snap_datagram(10 + 2 * i, snapshot::kNoBase, {}));
+            script.send_datagram(kS2c, peers.snap_datagram(10 + 2 * i, snapshot::kNoBase, {}));
         }
         const Lines lines = script.log().lines({"session", "finding", "message"});
         REQUIRE(lines.size() >= 3 + kSaid);
@@ -340,7 +341,7 @@ TEST_CASE("what waits is bounded, and what is not decided is counted") {
     peers.join_ddnet();
     SessionScript script{kPartial};
     for (std::size_t i = 0; i < 3 * inspect::HeldDatagrams::kMaxDatagrams; ++i) {
-        script.feed(kC2s, said_by_client(peers));
+        script.send_datagram(kC2s, said_by_client(peers));
         CHECK(script.session().memory_bytes() <
               2 * inspect::HeldDatagrams::kMaxBytes + std::size_t{1 << 20U});
     }
@@ -351,7 +352,7 @@ TEST_CASE("a single packet of half a conversation is no connection") {
     SessionScript peers;
     peers.join_ddnet();
     SessionScript script{kPartial};
-    script.feed(kC2s, said_by_client(peers));
+    script.send_datagram(kC2s, said_by_client(peers));
     script.close("end of capture");
     CHECK(script.log().findings() == Lines{"finding packet.undecided not_established"});
     CHECK(script.log().lines({"session"}) == Lines{"session open", "session close end of capture"});
@@ -362,7 +363,7 @@ TEST_CASE("where twscope forwards, a client alone makes no connection") {
     peers.join_ddnet();
     SessionScript script;
     for (int i = 0; i < 300; ++i) {
-        script.feed(kC2s, said_by_client(peers));
+        script.send_datagram(kC2s, said_by_client(peers));
     }
     script.close("idle");
     CHECK(count_said(script) == 0);
@@ -381,14 +382,15 @@ TEST_CASE("beside the path, too, what the server drops forges nothing and hides 
         CAPTURE(odd.ack.value_or(0));
         SessionScript script{kPartial};
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         script.snap(10, snapshot::kNoBase, test::evasion::kItems);
         script.log().clear();
         for (int i = 0; i < 300; ++i) {
-            script.feed(kC2s, script.pack_odd(kC2s, {test::vital(test::evasion::forged())}, odd));
+            script.send_datagram(
+                kC2s, script.pack_odd(kC2s, {test::vital(test::evasion::forged())}, odd));
         }
         script.snap(12, 10, test::evasion::kItems);
-        script.tell(kC2s, test::evasion::real());
+        script.send(kC2s, test::evasion::real());
         CHECK(test::evasion::text_of(test::evasion::taken(script)) == "cl_say; ");
         CHECK(test::evasion::refused(script) == 1);
     }

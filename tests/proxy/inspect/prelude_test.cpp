@@ -44,8 +44,8 @@ std::vector<Piece> damaged_prelude() {
 /// Vanilla 0.6.5 facing an older client.
 std::vector<Piece> vanilla_prelude() {
     return {vital(map_change("dm1")), vital(message("con_ready")),
-            plain(snap_empty(kSecret - 2, kNoBase)), plain(snap_empty(kSecret - 1, kNoBase)),
-            plain(snap_empty(kSecret, kNoBase))};
+            non_vital(snap_empty(kSecret - 2, kNoBase)),
+            non_vital(snap_empty(kSecret - 1, kNoBase)), non_vital(snap_empty(kSecret, kNoBase))};
 }
 
 } // namespace
@@ -63,12 +63,12 @@ TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
         CAPTURE(row.name);
         SessionScript script;
         script.join_vanilla();
-        script.tell(tw::wire::Direction::s2c, row.prelude);
-        script.tell(tw::wire::Direction::c2s, message("ready"));
-        script.tell(tw::wire::Direction::c2s, message("enter_game"));
-        script.tell(tw::wire::Direction::c2s,
-                    {plain(message("input").number(kSecret).number(kSecret).number(0))});
-        script.enter("real");
+        script.send(tw::wire::Direction::s2c, row.prelude);
+        script.send(tw::wire::Direction::c2s, message("ready"));
+        script.send(tw::wire::Direction::c2s, message("enter_game"));
+        script.send(tw::wire::Direction::c2s,
+                    {non_vital(message("input").number(kSecret).number(kSecret).number(0))});
+        script.enter_game("real");
         script.snap(2, kNoBase, kItems);
         script.snap(4, 2, kItems);
         CHECK(script.log().lines({"map", "snapshot"}) ==
@@ -87,16 +87,16 @@ TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 la
     SessionScript script;
     script.join_vanilla();
     const Bytes prelude = script.pack(tw::wire::Direction::s2c, vanilla_prelude());
-    script.feed(tw::wire::Direction::s2c, prelude);
-    script.feed(tw::wire::Direction::s2c, prelude);
-    script.enter("real");
+    script.send_datagram(tw::wire::Direction::s2c, prelude);
+    script.send_datagram(tw::wire::Direction::s2c, prelude);
+    script.enter_game("real");
     script.snap(2, kNoBase, kItems);
     while (script.next_sequence(tw::wire::Direction::s2c) != 1) {
-        script.tell(tw::wire::Direction::s2c, message("rcon_line").string("x"));
+        script.send(tw::wire::Direction::s2c, message("rcon_line").string("x"));
     }
-    script.tell(tw::wire::Direction::s2c,
-                {vital(message("rcon_line").string("x")), plain(snap_empty(4, 2))});
-    script.tell(tw::wire::Direction::s2c, {plain(snap_empty(6, 4))});
+    script.send(tw::wire::Direction::s2c,
+                {vital(message("rcon_line").string("x")), non_vital(snap_empty(4, 2))});
+    script.send(tw::wire::Direction::s2c, {non_vital(snap_empty(6, 4))});
     CHECK(script.log().lines({"map", "snapshot"}) == Lines{"map real none", "snapshot 2<--1 ok 1",
                                                            "snapshot 4<-2 ok 1",
                                                            "snapshot 6<-4 ok 1"});
@@ -104,23 +104,23 @@ TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 la
 
     // The next time round a packet has six vital chunks, as DDNet's prelude has.
     while (script.next_sequence(tw::wire::Direction::s2c) != 1) {
-        script.tell(tw::wire::Direction::s2c, message("rcon_line").string("x"));
+        script.send(tw::wire::Direction::s2c, message("rcon_line").string("x"));
     }
     std::vector<Piece> six(5, vital(message("rcon_line").string("x")));
     six.push_back(vital(map_change("next")));
-    script.tell(tw::wire::Direction::s2c, six);
+    script.send(tw::wire::Direction::s2c, six);
     CHECK(script.log().lines({"map"}) == Lines{"map real none", "map next none"});
 }
 
 TEST_CASE("a prelude is none with DDNet's token or in the middle of a session") {
     SessionScript token;
     token.join_ddnet();
-    token.tell(tw::wire::Direction::s2c, ddnet_prelude());
+    token.send(tw::wire::Direction::s2c, ddnet_prelude());
     CHECK(token.log().count_of("session.antispoof") == 0);
 
     SessionScript later;
     later.join_vanilla();
-    later.enter();
-    later.tell(tw::wire::Direction::s2c, ddnet_prelude());
+    later.enter_game();
+    later.send(tw::wire::Direction::s2c, ddnet_prelude());
     CHECK(later.log().count_of("session.antispoof") == 0);
 }

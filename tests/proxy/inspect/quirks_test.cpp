@@ -28,7 +28,7 @@ const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
 SessionScript playing() {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.log().clear();
     return script;
 }
@@ -87,11 +87,11 @@ TEST_CASE("several full snapshots come before the first acknowledgement") {
 TEST_CASE("ENTERGAME may come before the map change; type numbers stay valid") {
     auto script = playing();
     script.snap(1000, kNoBase, with_type("ddnet_character"));
-    script.tell(kC2s, message("enter_game")); // of a dummy that does not wait
-    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kC2s, message("enter_game")); // of a dummy that does not wait
+    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
     script.log().clear();
     // Vanilla clients still acknowledge a tick of the old map.
-    script.tell(kC2s, {plain(message("input").number(1000).number(1004).number(0))});
+    script.send(kC2s, {non_vital(message("input").number(1000).number(1004).number(0))});
     Items without_descriptor = with_type("ddnet_character");
     without_descriptor.erase({0, kFirstUuidNumber});
     script.snap(2, kNoBase, without_descriptor);
@@ -121,9 +121,9 @@ TEST_CASE("timeout protection moves a client into its old slot") {
         return Items{{{9, id}, std::vector<std::int32_t>(22, 0)}, {{10, id}, {1, id, 0, 0, 0}}};
     };
     script.snap(10, kNoBase, tee(5));
-    script.tell(kC2s, message("cl_say").number(0).string("/timeout code"));
+    script.send(kC2s, message("cl_say").number(0).string("/timeout code"));
     script.snap(12, kNoBase, tee(2)); // the server forgot what it sent, sequences go on
-    script.tell(kS2c, message("rcon_line").string("welcome back"));
+    script.send(kS2c, message("rcon_line").string("welcome back"));
     script.snap(14, 12, tee(2));
     CHECK(script.log().lines({"session", "snapshot", "finding"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<--1 ok 2", "snapshot 14<-12 ok 2"});
@@ -135,9 +135,9 @@ TEST_CASE("after a restart of the server type numbers may mean something else") 
     script.snap(10, kNoBase, with_type("ddnet_character"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
     // The new process knows nobody: the client talks to itself until it connects again.
-    script.tell(kC2s, {plain(message("input").number(10).number(14).number(0))});
+    script.send(kC2s, {non_vital(message("input").number(10).number(14).number(0))});
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, with_type("ddnet_player"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_player");
     CHECK(script.log().count_of("session.reconnected") == 1);
@@ -146,8 +146,8 @@ TEST_CASE("after a restart of the server type numbers may mean something else") 
 TEST_CASE("after a checksum mismatch the server goes on from an older base") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
-    script.tell(kS2c,
-                {plain(snap_single(12, 10, checksum_of(kItems) + 1, delta_body(kItems, kItems)))});
+    script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(kItems) + 1,
+                                             delta_body(kItems, kItems)))});
     script.snap(14, 10, kItems);
     script.snap(16, 14, kItems);
     CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 bad",
@@ -163,7 +163,7 @@ TEST_CASE("a packet whose acknowledgement is out of the window has no effect") {
         tw::wire::append_chunk(chunks, true, 900, false,
                                message("cl_say").number(0).string("x").bytes(),
                                tw::wire::Dialect::six);
-        script.feed(
+        script.send_datagram(
             kC2s,
             tw::wire::encode_packet(
                 {.ack = ack, .num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
@@ -181,7 +181,7 @@ TEST_CASE("unrequested server info inside a session changes nothing") {
                                 "inf3")
                           .decimal(-1)
                           .string("0.6.4");
-    script.feed(kS2c, tw::wire::encode_connless(info.bytes()));
+    script.send_datagram(kS2c, tw::wire::encode_connless(info.bytes()));
     CHECK(script.stats(kS2c).connless == 1);
     goes_on(script);
 }
@@ -194,18 +194,18 @@ TEST_CASE("what nobody knows or needs is ignored") {
 
     const tw::snapshot::Uuid nobody{1, 2, 3, 4};
     const Row rows[] = {
-        {"a chunk of size 0", plain(Bytes{})},
-        {"an unknown id", plain(MessageBuilder{}.number(60 << 1 | 1).number(5))},
-        {"an unknown UUID", plain(MessageBuilder{}.number(1).uuid(nobody).number(5))},
-        {"surplus bytes", plain(message("con_ready").text("surplus"))},
+        {"a chunk of size 0", non_vital(Bytes{})},
+        {"an unknown id", non_vital(MessageBuilder{}.number(60 << 1 | 1).number(5))},
+        {"an unknown UUID", non_vital(MessageBuilder{}.number(1).uuid(nobody).number(5))},
+        {"surplus bytes", non_vital(message("con_ready").text("surplus"))},
         {"a vital chunk again", again(vital(message("con_ready")), 1)},
-        {"a negative id", plain(MessageBuilder{}.number(-7))},
-        {"a UUID cut short", plain(MessageBuilder{}.number(1).text("short"))},
+        {"a negative id", non_vital(MessageBuilder{}.number(-7))},
+        {"a UUID cut short", non_vital(MessageBuilder{}.number(1).text("short"))},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         auto script = playing();
-        script.tell(kS2c, {row.piece, plain(snap_between(10, kNoBase, {}, kItems))});
+        script.send(kS2c, {row.piece, non_vital(snap_between(10, kNoBase, {}, kItems))});
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2"});
         goes_on(script);
     }
@@ -214,13 +214,13 @@ TEST_CASE("what nobody knows or needs is ignored") {
 TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
     SessionScript script;
     script.join_ddnet();
-    script.tell(kC2s, message("ready"));
-    script.enter();
+    script.send(kC2s, message("ready"));
+    script.enter_game();
     script.log().clear();
     const Bytes late = script.snap_datagram(10, kNoBase, kItems);
     script.snap(12, kNoBase, kItems);
-    script.feed(kS2c, late);
-    script.tell(kC2s, {plain(message("input").number(10).number(16).number(0))});
+    script.send_datagram(kS2c, late);
+    script.send(kC2s, {non_vital(message("input").number(10).number(16).number(0))});
     script.snap(14, 10, kItems);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 12<--1 ok 2", "snapshot 10<--1 ok 2", "snapshot 14<-10 ok 2"});
@@ -229,7 +229,7 @@ TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
 
 TEST_CASE("DDNet's old sign of being DDNet is no attack") {
     auto script = playing();
-    script.tell(kC2s, message("rcon_cmd").string("crashmeplx"));
+    script.send(kC2s, message("rcon_cmd").string("crashmeplx"));
     CHECK(script.log().lines({"message", "finding"}).size() == 1);
     goes_on(script);
 }
@@ -240,15 +240,15 @@ TEST_CASE("a game message's UUID with the system bit is not that message") {
     const auto spec = std::find_if(table.begin(), table.end(),
                                    [](const auto& each) { return each.name == "sv_teams_state"; });
     REQUIRE(spec != table.end());
-    script.tell(kC2s, {plain(MessageBuilder{}.number(1).uuid(spec->uuid))});
+    script.send(kC2s, {non_vital(MessageBuilder{}.number(1).uuid(spec->uuid))});
     CHECK(script.log().lines({"message", "finding"}) ==
           Lines{"message c2s ?", "finding message.unexpected sv_teams_state"});
 }
 
 TEST_CASE("a PING may be vital or not, and so may its answer") {
     auto script = playing();
-    script.tell(kC2s, {vital(message("ping")), plain(message("ping"))});
-    script.tell(kS2c, {vital(message("ping_reply")), plain(message("ping_reply"))});
+    script.send(kC2s, {vital(message("ping")), non_vital(message("ping"))});
+    script.send(kS2c, {vital(message("ping_reply")), non_vital(message("ping_reply"))});
     CHECK(script.log().findings().empty());
     CHECK(script.stats(kC2s).messages + script.stats(kS2c).messages >= 4);
     goes_on(script);
@@ -257,7 +257,7 @@ TEST_CASE("a PING may be vital or not, and so may its answer") {
 TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
-    script.tell(kS2c, {plain(snap_single(10, kNoBase, 0, body_of({0, 0, 0})))});
+    script.send(kS2c, {non_vital(snap_single(10, kNoBase, 0, body_of({0, 0, 0})))});
     CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 2"});
     CHECK(script.stats().repeated == 1);
 }
@@ -288,10 +288,10 @@ TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
 TEST_CASE("a dummy sends all of its join without waiting") {
     SessionScript script;
     script.join_ddnet();
-    script.tell(kC2s, {vital(message("info").string("0.6 626fce9a778df4d4").string("")),
+    script.send(kC2s, {vital(message("info").string("0.6 626fce9a778df4d4").string("")),
                        vital(message("ready")), vital(message("enter_game"))});
-    script.tell(kS2c, message("map_change").string("dm1").number(1).number(100));
-    script.tell(kS2c, message("con_ready"));
+    script.send(kS2c, message("map_change").string("dm1").number(1).number(100));
+    script.send(kS2c, message("con_ready"));
     script.log().clear();
     script.snap(2, kNoBase, kItems);
     script.snap(4, 2, kItems);

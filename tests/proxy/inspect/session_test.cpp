@@ -32,7 +32,7 @@ MessageBuilder line(std::string_view text) {
 }
 
 void check_plays(SessionScript& script) {
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     script.snap(12, 10, {{{4, 1}, {11, 20, 0, 0}}});
     CHECK(script.log().lines({"snapshot"}) ==
@@ -42,7 +42,7 @@ void check_plays(SessionScript& script) {
 }
 
 void check_goes_on(SessionScript& script) {
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     CHECK(script.stats().verified == 1);
 }
@@ -97,7 +97,7 @@ TEST_CASE("bytes of a header are not among those that were compressed, nor is it
         (script.*row.join)();
         const auto before = script.stats(kS2c).compressed_bytes;
         const Bytes datagram = script.pack(kS2c, {vital(line("hello"))});
-        script.feed(kS2c, datagram);
+        script.send_datagram(kS2c, datagram);
         CHECK(script.stats(kS2c).compressed_bytes - before == datagram.size() - row.header);
     }
 }
@@ -109,7 +109,7 @@ TEST_CASE("a repeated CONNECT or CONNECTACCEPT of a slow handshake changes nothi
     script.control(kC2s, connect);
     script.control(kC2s, connect);
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     script.control(kC2s, connect);
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
@@ -122,11 +122,11 @@ TEST_CASE("a repeated CONNECT or CONNECTACCEPT of a slow handshake changes nothi
 TEST_CASE("a session joined midway says so and plays on from the first full snapshot") {
     SessionScript script;
     script.assume_ddnet();
-    script.tell(kS2c, {{.message = line("hello").bytes(), .vital = true, .sequence = 700}});
-    script.tell(kS2c, {plain(snap_between(100, 98, kItems, kItems))});
-    script.tell(kS2c, {plain(snap_between(102, 98, kItems, kItems))});
-    script.tell(kS2c, {plain(snap_between(104, kNoBase, {}, kItems))});
-    script.tell(kS2c, {plain(snap_between(106, 104, kItems, kItems))});
+    script.send(kS2c, {{.message = line("hello").bytes(), .vital = true, .sequence = 700}});
+    script.send(kS2c, {non_vital(snap_between(100, 98, kItems, kItems))});
+    script.send(kS2c, {non_vital(snap_between(102, 98, kItems, kItems))});
+    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kItems))});
+    script.send(kS2c, {non_vital(snap_between(106, 104, kItems, kItems))});
     CHECK(script.log().lines({"session", "snapshot", "finding"}) ==
           Lines{"session open", "session established 0.6+ddnet", "finding session.joined_midway",
                 "finding snapshot.unknown_base tick 100", "snapshot 100<-98 bad",
@@ -156,10 +156,10 @@ TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new co
     script.log().clear();
     // A CONNECT that a vanilla server ignores: the old connection goes on.
     script.control(kC2s, {.kind = ControlKind::connect});
-    script.tell(kS2c, line("still here"));
+    script.send(kS2c, line("still here"));
     CHECK(script.log().lines({"session"}).empty());
     script.join_vanilla();
-    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
     CHECK(script.log().lines({"session", "map"}) ==
           Lines{"session close reconnected", "session established 0.6", "map dm2 none"});
 }
@@ -168,10 +168,11 @@ TEST_CASE("a lost vital chunk is dropped with what follows, comes again, and cou
     SessionScript script;
     script.join_ddnet();
     const Bytes lost = script.pack(kS2c, {vital(line("first"))});
-    script.tell(kS2c, line("second"));
-    script.feed(kC2s, tw::wire::encode_packet({.resend = true, .token = SessionScript::kToken}));
-    script.tell(kS2c, {again(vital(line("first")), 1), again(vital(line("second")), 2)});
-    script.feed(kS2c, lost);
+    script.send(kS2c, line("second"));
+    script.send_datagram(kC2s,
+                         tw::wire::encode_packet({.resend = true, .token = SessionScript::kToken}));
+    script.send(kS2c, {again(vital(line("first")), 1), again(vital(line("second")), 2)});
+    script.send_datagram(kS2c, lost);
     CHECK(script.log().lines({"message"}) ==
           Lines{"message c2s connect", "message s2c connectaccept", "message c2s accept",
                 "message s2c rcon_line #1", "message s2c rcon_line #2"});
@@ -189,7 +190,7 @@ TEST_CASE("duplicates and reordered packets count once") {
     const Bytes first = script.pack(kS2c, {vital(line("first"))});
     const Bytes second = script.pack(kS2c, {vital(line("second"))});
     for (const Bytes& datagram : {first, first, second, first, second}) {
-        script.feed(kS2c, datagram);
+        script.send_datagram(kS2c, datagram);
     }
     CHECK(script.stats(kS2c).vital == 2);
     CHECK(script.stats(kS2c).duplicates == 3);
@@ -200,7 +201,7 @@ TEST_CASE("sequences wrap around") {
     SessionScript script;
     script.join_ddnet();
     for (int i = 0; i < 2100; ++i) {
-        script.tell(kS2c, line("x"));
+        script.send(kS2c, line("x"));
     }
     CHECK(script.stats(kS2c).vital == 2100);
     CHECK(script.stats(kS2c).gaps == 0);
@@ -209,19 +210,19 @@ TEST_CASE("sequences wrap around") {
 TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(1000, kNoBase, kItems);
     const Bytes late = script.snap_datagram(1002, 1000, kItems);
     script.log().clear();
-    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
-    script.feed(kS2c, late);
-    script.tell(kS2c, {plain(snap_between(1004, kNoBase, {}, kItems))}); // rare, but possible
-    script.tell(kC2s, message("ready"));
-    script.tell(kS2c, message("con_ready"));
-    script.tell(kC2s, message("enter_game"));
+    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send_datagram(kS2c, late);
+    script.send(kS2c, {non_vital(snap_between(1004, kNoBase, {}, kItems))}); // rare, but possible
+    script.send(kC2s, message("ready"));
+    script.send(kS2c, message("con_ready"));
+    script.send(kC2s, message("enter_game"));
     script.snap(2, kNoBase, kItems);
     script.snap(4, 2, kItems);
-    script.tell(kC2s, message("enter_game")); // the server ignores it, and so does its observer
+    script.send(kC2s, message("enter_game")); // the server ignores it, and so does its observer
     script.snap(6, 4, kItems);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding map.not_found dm2", "finding snapshot.leftover tick 1002",
@@ -233,13 +234,13 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
     constexpr tw::record::Timestamp kSecond = 1'000'000'000;
     SessionScript script;
     script.join_vanilla();
-    script.enter();
+    script.enter_game();
     script.snap(50000, kNoBase, kItems);
-    script.tell(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
     script.pause(5 * kSecond);
-    script.tell(kS2c, {plain(snap_between(50002, kNoBase, {}, kItems))});
-    script.tell(kC2s, message("ready"));
-    script.tell(kC2s, message("enter_game"));
+    script.send(kS2c, {non_vital(snap_between(50002, kNoBase, {}, kItems))});
+    script.send(kC2s, message("ready"));
+    script.send(kC2s, message("enter_game"));
     script.log().clear();
     script.snap(10, kNoBase, kItems);
     script.snap(12, 10, kItems);
@@ -248,9 +249,9 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
     CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
     // A client that has entered the game gets the new map, whatever its ticks are.
-    script.tell(kS2c, message("map_change").string("dm3").number(1).number(100));
+    script.send(kS2c, message("map_change").string("dm3").number(1).number(100));
     script.pause(5 * kSecond);
-    script.tell(kC2s, message("enter_game"));
+    script.send(kC2s, message("enter_game"));
     script.log().clear();
     script.snap(60, kNoBase, kItems);
     CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 60<--1 ok 2"});
@@ -259,9 +260,9 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
 TEST_CASE("a snapshot that the server made sure of is one") {
     SessionScript script;
     script.join_vanilla();
-    script.enter();
-    script.tell(kS2c, {vital(snap_between(20, kNoBase, {}, kItems))});
-    script.tell(kS2c, {plain(snap_empty(22, 20))});
+    script.enter_game();
+    script.send(kS2c, {vital(snap_between(20, kNoBase, {}, kItems))});
+    script.send(kS2c, {non_vital(snap_empty(22, 20))});
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 20<--1 ok 2", "snapshot 22<-20 ok 2"});
 }
@@ -303,7 +304,7 @@ TEST_CASE("a CLOSE with another token closes nothing") {
     SessionScript script;
     script.join_ddnet();
     script.control(kC2s, {.kind = ControlKind::close, .token = kOtherToken, .reason = "forged"});
-    script.enter();
+    script.enter_game();
     CHECK(script.log().lines({"session"}) ==
           Lines{"session open", "session established 0.6+ddnet"});
     CHECK(script.log().count_of("packet.wrong_token") == 1);
@@ -315,10 +316,10 @@ TEST_CASE("packets with another token are dropped, as the receiver does") {
     Bytes chunks;
     tw::wire::append_chunk(chunks, true, 1, false, line("forged").bytes(), tw::wire::Dialect::six);
     for (int i = 0; i < 3; ++i) {
-        script.feed(kS2c, tw::wire::encode_packet(
-                              {.num_chunks = 1, .chunks = chunks, .token = kOtherToken}));
+        script.send_datagram(kS2c, tw::wire::encode_packet(
+                                       {.num_chunks = 1, .chunks = chunks, .token = kOtherToken}));
     }
-    script.tell(kS2c, line("real"));
+    script.send(kS2c, line("real"));
     CHECK(script.stats(kS2c).wrong_token == 3);
     CHECK(script.stats(kS2c).vital == 1);
     CHECK(script.log().findings() == Lines{"finding packet.wrong_token"});
@@ -329,12 +330,12 @@ TEST_CASE("connless packets pass through a session without touching it") {
     script.join_ddnet();
     const Bytes get_info =
         MessageBuilder{}.number(0).bytes(); // content does not matter to the session
-    script.feed(kC2s, tw::wire::encode_connless(MessageBuilder{}
-                                                    .text("\xff\xff\xff\xff"
-                                                          "gie3")
-                                                    .byte(7)
-                                                    .bytes()));
-    script.feed(kS2c, tw::wire::encode_connless(get_info));
+    script.send_datagram(kC2s, tw::wire::encode_connless(MessageBuilder{}
+                                                             .text("\xff\xff\xff\xff"
+                                                                   "gie3")
+                                                             .byte(7)
+                                                             .bytes()));
+    script.send_datagram(kS2c, tw::wire::encode_connless(get_info));
     check_plays(script);
     CHECK(script.stats(kC2s).connless == 1);
     CHECK(script.stats(kS2c).connless == 1);
@@ -345,13 +346,13 @@ TEST_CASE("a connless packet's number that is none is left out of its record") {
     SessionScript script;
     script.join_ddnet();
     script.log().clear();
-    script.feed(kS2c, tw::wire::encode_connless(MessageBuilder{}
-                                                    .text("\xff\xff\xff\xff"
-                                                          "iex+")
-                                                    .string("7")
-                                                    .string("abc")
-                                                    .string("reserved")
-                                                    .bytes()));
+    script.send_datagram(kS2c, tw::wire::encode_connless(MessageBuilder{}
+                                                             .text("\xff\xff\xff\xff"
+                                                                   "iex+")
+                                                             .string("7")
+                                                             .string("abc")
+                                                             .string("reserved")
+                                                             .bytes()));
     CHECK(
         script.log().lines({"message", "finding"}) ==
         Lines{"message s2c info_extended_more", "finding message.out_of_range info_extended_more"});
@@ -379,7 +380,7 @@ TEST_CASE("what is under way when a connection closes belongs to it and is not r
     const Bytes late = script.snap_datagram(14, 12, kItems);
     script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
     script.log().clear();
-    script.feed(kS2c, late);
+    script.send_datagram(kS2c, late);
     script.control(kS2c, {.kind = ControlKind::close, .token = SessionScript::kToken});
     CHECK(script.log().lines({"session", "finding", "message", "snapshot", "summary"}).empty());
     CHECK(script.stats(kS2c).not_accepted == 2);
@@ -397,7 +398,7 @@ TEST_CASE("the summaries of a session add up to its totals") {
             const Bytes late = script.snap_datagram(14, 12, kItems);
             script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
             if (more) {
-                script.feed(kS2c, late);
+                script.send_datagram(kS2c, late);
             }
         };
         close_and_more(true);
@@ -452,7 +453,7 @@ TEST_CASE("packets of 0.7 that a client makes up hide no connection of 0.6") {
         CAPTURE(copies);
         SessionScript script;
         for (int i = 0; i < copies; ++i) {
-            script.feed(kC2s, chunk);
+            script.send_datagram(kC2s, chunk);
         }
         script.join_vanilla();
         check_plays(script);
@@ -466,7 +467,7 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
     script.control(kC2s, {.kind = ControlKind::connect});
     script.control(kS2c, {.kind = ControlKind::connectaccept});
-    script.tell(kS2c, line("a first chunk without a token"));
+    script.send(kS2c, line("a first chunk without a token"));
     script.control(kC2s, {.kind = ControlKind::accept, .token = SessionScript::kToken});
     script.assume_ddnet();
     check_plays(script);
@@ -479,7 +480,7 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
                            tw::wire::Dialect::six);
     chunks.resize(chunks.size() + 4); // where a token would be
     script.log().clear();
-    script.feed(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
+    script.send_datagram(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
     script.snap(14, 12, kItems);
     CHECK(script.log().lines({"session", "snapshot"}) == Lines{"snapshot 14<-12 ok 2"});
 }
@@ -487,9 +488,9 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
 TEST_CASE("a packet of 0.7 without a handshake blinds nobody") {
     SessionScript script;
     Bytes forged{std::byte{4}, std::byte{0}, std::byte{0}};
-    script.feed(kC2s, forged);
+    script.send_datagram(kC2s, forged);
     script.join_ddnet();
-    script.feed(kC2s, forged);
+    script.send_datagram(kC2s, forged);
     check_plays(script);
     CHECK(script.log().lines({"session"}) ==
           Lines{"session open", "session established 0.6+ddnet"});
@@ -510,9 +511,9 @@ TEST_CASE("silence is reported, a shutdown is not the session's fault") {
 TEST_CASE("inputs that are early by more than anybody plays ahead are left out") {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     for (const std::int32_t early : {20, -294'815'948, 10'001, -10'000, INT32_MIN}) {
-        script.tell(kS2c, {plain(message("input_timing").number(100).number(early))});
+        script.send(kS2c, {non_vital(message("input_timing").number(100).number(early))});
     }
     CHECK(script.stats().input_margin_ms.count == 2);
     CHECK(script.stats().input_margin_ms.min == -10'000);

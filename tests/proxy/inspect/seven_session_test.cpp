@@ -85,14 +85,14 @@ struct Names final : record::RecordSink {
 TEST_CASE("a session of 0.7 is read as one of 0.6 is") {
     SessionScript script;
     script.join_seven();
-    script.tell(kC2s, script.message_of("info").string("0.7").string("").number(1797));
-    script.enter();
+    script.send(kC2s, script.message_of("info").string("0.7").string("").number(1797));
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     Items moved = kItems;
     moved[{10, 0}][1] = 77;
     moved[{24, 0}][0] = 5000;
     script.snap(12, 10, moved);
-    script.tell(kC2s, {plain(script.message_of("input").number(12).number(14).number(0))});
+    script.send(kC2s, {non_vital(script.message_of("input").number(12).number(14).number(0))});
     script.close_seven();
     CHECK(text_of(script.log().lines({"session", "snapshot", "finding"})) ==
           text_of({"session open", "session established 0.7", "finding map.not_found dm1",
@@ -111,7 +111,7 @@ TEST_CASE("compressed packets of 0.7 are read, too") {
     SessionScript script;
     script.compression = wire::Compression::always;
     script.join_seven();
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     CHECK(text_of(script.log().lines({"snapshot"})) == text_of({"snapshot 10<--1 ok 4"}));
     CHECK(script.stats(kS2c).compressed == 3);
@@ -125,7 +125,7 @@ TEST_CASE("a server of DDNet shows itself by its ACCEPT, whatever its clients an
     // A mod's 0.7 server, which tells a client of DDNet what it can do.
     SessionScript mod;
     mod.join_seven();
-    mod.tell(kS2c, mod.message_of("capabilities").number(5).number(63));
+    mod.send(kS2c, mod.message_of("capabilities").number(5).number(63));
     mod.close_seven();
     mod.join_seven();
     CHECK(mod.log().lines({"session"}).back() == "session established 0.7");
@@ -151,16 +151,17 @@ TEST_CASE("a session of 0.7 that is joined midway learns from the server's other
         other.join_seven(row.is_ddnet);
         SessionScript sender; // whose packets the script sees
         sender.join_seven();
-        sender.enter();
+        sender.enter_game();
         SessionScript script{{.servers = &servers}};
         if (row.says_what_it_can) {
-            script.feed(
+            script.send_datagram(
                 kS2c,
                 sender.pack_odd(
                     kS2c, {vital(sender.message_of("capabilities").number(5).number(63))}, {}));
         }
         for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
-            script.feed(kS2c, sender.snap_datagram(tick, tick == 10 ? kNoBase : tick - 2, kItems));
+            script.send_datagram(
+                kS2c, sender.snap_datagram(tick, tick == 10 ? kNoBase : tick - 2, kItems));
         }
         CHECK(script.log().lines({"session"}).back() == row.protocol);
         CHECK(script.log().count_of("session.joined_midway") == 1);
@@ -224,9 +225,9 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
          "packet.not_accepted"},
         {"TOKEN and CONNECT again",
          [](SessionScript& s) {
-             s.feed(kC2s, wire::encode_control({.kind = ControlKind::token,
-                                                .token = kWrong,
-                                                .seven_token = wire::kTokenUnknown}));
+             s.send_datagram(kC2s, wire::encode_control({.kind = ControlKind::token,
+                                                         .token = kWrong,
+                                                         .seven_token = wire::kTokenUnknown}));
              return wire::encode_control({.kind = ControlKind::connect,
                                           .token = kWrong,
                                           .seven_token = SessionScript::kSevenServer});
@@ -243,15 +244,15 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
         CAPTURE(row.name);
         SessionScript script;
         script.join_seven();
-        script.enter();
+        script.enter_game();
         script.log().clear();
-        script.feed(kC2s, row.datagram(script));
+        script.send_datagram(kC2s, row.datagram(script));
         CHECK(script.log().count_of("packet.wrong_token") +
                   script.log().count_of("packet.not_accepted") ==
               (row.finding.empty() ? 0 : 1));
         CHECK((row.finding.empty() || script.log().count_of(row.finding) == 1));
         // The connection goes on: the same chunk the honest way, then snapshots.
-        script.tell(kC2s, script.message_of("cl_ready_change"));
+        script.send(kC2s, script.message_of("cl_ready_change"));
         script.snap(10, kNoBase, kItems);
         script.snap(12, 10, kItems);
         CHECK(text_of(script.log().lines({"snapshot"})) ==
@@ -271,9 +272,9 @@ TEST_CASE("vital chunks of 0.7 keep their order, duplicates and gaps are told") 
     SessionScript script;
     script.join_seven();
     const Piece first = vital(script.message_of("cl_kill"));
-    script.tell(kC2s, {first});
-    script.tell(kC2s, {again(first, 1)});
-    script.tell(kC2s, {again(first, 3)}); // before it one is missing
+    script.send(kC2s, {first});
+    script.send(kC2s, {again(first, 1)});
+    script.send(kC2s, {again(first, 3)}); // before it one is missing
     CHECK(script.stats(kC2s).duplicates == 1);
     CHECK(script.stats(kC2s).gaps == 1);
     CHECK(script.log().count_of("chunk.vital_gap") == 1);
@@ -282,16 +283,17 @@ TEST_CASE("vital chunks of 0.7 keep their order, duplicates and gaps are told") 
 
 TEST_CASE("a server that is full says so before there is a connection") {
     SessionScript script;
-    script.feed(kC2s, wire::encode_control({.kind = ControlKind::token,
-                                            .token = SessionScript::kSevenClient,
-                                            .seven_token = wire::kTokenUnknown}));
+    script.send_datagram(kC2s, wire::encode_control({.kind = ControlKind::token,
+                                                     .token = SessionScript::kSevenClient,
+                                                     .seven_token = wire::kTokenUnknown}));
     // Somebody else's words end nothing.
-    script.feed(kS2c, wire::encode_control(
-                          {.kind = ControlKind::close, .reason = "x", .seven_token = kWrong}));
+    script.send_datagram(
+        kS2c,
+        wire::encode_control({.kind = ControlKind::close, .reason = "x", .seven_token = kWrong}));
     CHECK(text_of(script.log().lines({"session"})) == text_of({"session open"}));
-    script.feed(kS2c, wire::encode_control({.kind = ControlKind::close,
-                                            .reason = "This server is full",
-                                            .seven_token = SessionScript::kSevenClient}));
+    script.send_datagram(kS2c, wire::encode_control({.kind = ControlKind::close,
+                                                     .reason = "This server is full",
+                                                     .seven_token = SessionScript::kSevenClient}));
     CHECK(text_of(script.log().lines({"session"})) ==
           text_of({"session open", "session close This server is full"}));
 }
@@ -300,7 +302,7 @@ TEST_CASE("a session of 0.7 that is joined midway is read from there on") {
     SessionScript sender; // whose packets the other one sees
     SessionScript script;
     sender.join_seven();
-    sender.enter();
+    sender.enter_game();
     std::vector<Bytes> seen;
     for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
         seen.push_back(sender.snap_datagram(tick, tick == 10 ? kNoBase : tick - 2, kItems));
@@ -310,16 +312,16 @@ TEST_CASE("a session of 0.7 that is joined midway is read from there on") {
     for (const std::uint8_t byte : SessionScript::kSevenClient) {
         asks.push_back(std::byte{byte});
     }
-    script.feed(kS2c, asks);
+    script.send_datagram(kS2c, asks);
     for (const Bytes& datagram : seen) {
-        script.feed(kS2c, datagram);
+        script.send_datagram(kS2c, datagram);
     }
     CHECK(text_of(script.log().lines({"session"})) ==
           text_of({"session open", "session established 0.7"}));
     CHECK(script.log().count_of("session.joined_midway") == 1);
     // From the second packet on, whose base passed unseen.
-    script.feed(kS2c, sender.snap_datagram(30, kNoBase, kItems));
-    script.feed(kS2c, sender.snap_datagram(32, 30, kItems));
+    script.send_datagram(kS2c, sender.snap_datagram(30, kNoBase, kItems));
+    script.send_datagram(kS2c, sender.snap_datagram(32, 30, kItems));
     const auto lines = script.log().lines({"snapshot"});
     REQUIRE(lines.size() >= 2);
     CHECK(lines[lines.size() - 2] == "snapshot 30<--1 ok 4");
@@ -330,20 +332,20 @@ TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
     Names names;
     SessionScript script{{}, names};
     script.join_seven();
-    script.enter();
-    script.tell(kS2c, client_info(script, 1, "anna"));
-    script.tell(kS2c, client_info(script, 0, "bob", true));
+    script.enter_game();
+    script.send(kS2c, client_info(script, 1, "anna"));
+    script.send(kS2c, client_info(script, 0, "bob", true));
     script.snap(10, kNoBase, kItems);
-    script.tell(kS2c, script.message_of("sv_client_drop").number(1).string("").number(0));
+    script.send(kS2c, script.message_of("sv_client_drop").number(1).string("").number(0));
     script.snap(12, 10, kItems);
-    script.tell(kS2c, client_info(script, 0, "bobby", true)); // DDNet renames so
-    script.tell(kS2c, MessageBuilder{script.message_of("sv_client_info")
+    script.send(kS2c, client_info(script, 0, "bobby", true)); // DDNet renames so
+    script.send(kS2c, MessageBuilder{script.message_of("sv_client_info")
                                          .number(0)
                                          .number(1)
                                          .number(7)
                                          .string("nobody")}); // cut: the client does not take it
     script.snap(14, 12, kItems);
-    script.enter("dm2"); // all of it is told again
+    script.enter_game("dm2"); // all of it is told again
     script.snap(1, kNoBase, kItems);
     CHECK(text_of(names.seen) ==
           text_of({"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "}));
@@ -354,10 +356,10 @@ TEST_CASE("who plays is left to the observer that goes on, with what it builds o
     Names names;
     SessionScript script{{}, names};
     sender.join_seven();
-    sender.enter();
-    sender.tell(kS2c, client_info(sender, 1, "anna"));
-    sender.tell(kS2c, client_info(sender, 0, "bob", true));
-    sender.tell(kS2c, sender.message_of("sv_team").number(1).number(-1).number(0).number(0));
+    sender.enter_game();
+    sender.send(kS2c, client_info(sender, 1, "anna"));
+    sender.send(kS2c, client_info(sender, 0, "bob", true));
+    sender.send(kS2c, sender.message_of("sv_team").number(1).number(-1).number(0).number(0));
     sender.snap(10, kNoBase, kItems);
     inspect::SessionCheckpoint checkpoint = sender.session().save();
     REQUIRE(checkpoint.roster.find(1) != nullptr);
@@ -365,7 +367,7 @@ TEST_CASE("who plays is left to the observer that goes on, with what it builds o
     CHECK(checkpoint.roster.own() == 0);
     script.session().restore(std::move(checkpoint));
     for (const snapshot::Tick tick : {12, 14, 16}) {
-        script.feed(kS2c, sender.snap_datagram(tick, tick - 2, kItems));
+        script.send_datagram(kS2c, sender.snap_datagram(tick, tick - 2, kItems));
     }
     CHECK(script.log().count_of("session.joined_midway") == 0);
     REQUIRE_FALSE(names.seen.empty());
@@ -376,7 +378,7 @@ TEST_CASE("a map of size 0 is one that DDNet withholds, whatever checksum stands
     SessionScript script;
     script.join_seven(true);
     const auto announce = [&](std::int32_t size) {
-        script.tell(kS2c, script.message_of("map_change")
+        script.send(kS2c, script.message_of("map_change")
                               .string("ctf5")
                               .number(1)
                               .number(size)
@@ -394,7 +396,7 @@ TEST_CASE("a map of size 0 is one that DDNet withholds, whatever checksum stands
 TEST_CASE("on a vanilla server a map of size 0 is one that nobody has") {
     SessionScript script;
     script.join_seven(false);
-    script.tell(kS2c, script.message_of("map_change")
+    script.send(kS2c, script.message_of("map_change")
                           .string("ctf5")
                           .number(1)
                           .number(0)
@@ -408,28 +410,28 @@ TEST_CASE("a map of 0.7 comes in chunks without numbers") {
     const Bytes chunk(60, std::byte{9});
     SessionScript script;
     script.join_seven();
-    script.enter(); // of 100 bytes
-    script.tell(kC2s, script.message_of("request_map_data"));
-    script.tell(kS2c, script.message_of("map_data").raw(chunk));
+    script.enter_game(); // of 100 bytes
+    script.send(kC2s, script.message_of("request_map_data"));
+    script.send(kS2c, script.message_of("map_data").raw(chunk));
     CHECK(script.log().lines({"map"}).size() == 1);
-    script.tell(kS2c, script.message_of("map_data").raw(std::span{chunk}.first(40)));
+    script.send(kS2c, script.message_of("map_data").raw(std::span{chunk}.first(40)));
     CHECK(script.log().lines({"map"}).size() == 2); // complete, and asked for
     // What keeps it finds the same as before: that is no news.
     CHECK(text_of(script.log().lines({"finding"})) == text_of({"finding map.not_found dm1"}));
 
     SessionScript lost;
     lost.join_seven();
-    lost.enter();
-    lost.tell(kS2c, lost.message_of("map_data").raw(chunk));
-    lost.gap(3);
-    lost.tell(kS2c, lost.message_of("map_data").raw(std::span{chunk}.first(40)));
+    lost.enter_game();
+    lost.send(kS2c, lost.message_of("map_data").raw(chunk));
+    lost.lose_copies(3);
+    lost.send(kS2c, lost.message_of("map_data").raw(std::span{chunk}.first(40)));
     CHECK(lost.log().lines({"map"}).size() == 1); // nobody knows where it belongs
 }
 
 TEST_CASE("what DDNet's programs send in 0.7's name is no finding") {
     SessionScript script;
     script.join_seven(true);
-    script.tell(kS2c, script.message_of("map_change")
+    script.send(kS2c, script.message_of("map_change")
                           .string("x")
                           .number(1)
                           .number(100)
@@ -438,40 +440,41 @@ TEST_CASE("what DDNet's programs send in 0.7's name is no finding") {
                           .raw(Bytes(32)));
     script.log().clear();
     // 0.6's request for a chunk has the number of ENTERGAME here.
-    script.tell(kC2s, script.message_of("enter_game").number(7));
+    script.send(kC2s, script.message_of("enter_game").number(7));
     MessageBuilder options = script.message_of("sv_vote_option_list_add");
     options.number(1);
     for (int i = 0; i < 15; ++i) {
         options.string(i == 0 ? "Map: dm1" : "");
     }
-    script.tell(kS2c, options);
+    script.send(kS2c, options);
     MessageBuilder tuning = script.message_of("sv_tune_params");
     for (int i = 0; i < 46; ++i) {
         tuning.number(100);
     }
-    script.tell(kS2c, tuning);
-    script.feed(kC2s, Bytes{wire::encode_control({.kind = ControlKind::connect,
-                                                  .token = Token{'T', 'K', 'E', 'N'},
-                                                  .seven_token = SessionScript::kSevenServer})});
+    script.send(kS2c, tuning);
+    script.send_datagram(kC2s,
+                         Bytes{wire::encode_control({.kind = ControlKind::connect,
+                                                     .token = Token{'T', 'K', 'E', 'N'},
+                                                     .seven_token = SessionScript::kSevenServer})});
     CHECK(script.log().findings().empty());
 }
 
 TEST_CASE("what is not for everybody is not shown of 0.7, decoded or not") {
     SessionScript script;
     script.join_seven();
-    script.enter();
+    script.enter_game();
     const std::string_view secret = "hunter2";
-    script.tell(kC2s, script.message_of("rcon_auth").string(secret));
-    script.tell(kC2s, script.message_of("rcon_cmd").string(secret));
-    script.tell(kS2c, script.message_of("rcon_line").string(secret));
-    script.tell(kC2s, script.message_of("info").string("0.7").string(secret).number(1));
-    script.tell(kC2s, script.message_of("cl_say").number(3).number(2).string(secret));
-    script.tell(kS2c, script.message_of("sv_chat").number(3).number(1).number(2).string(secret));
-    script.tell(kC2s, script.message_of("cl_command").string("login").string(secret));
-    script.tell(kC2s, script.message_of("cl_say").number(1).number(-1).text(secret)); // no NUL
+    script.send(kC2s, script.message_of("rcon_auth").string(secret));
+    script.send(kC2s, script.message_of("rcon_cmd").string(secret));
+    script.send(kS2c, script.message_of("rcon_line").string(secret));
+    script.send(kC2s, script.message_of("info").string("0.7").string(secret).number(1));
+    script.send(kC2s, script.message_of("cl_say").number(3).number(2).string(secret));
+    script.send(kS2c, script.message_of("sv_chat").number(3).number(1).number(2).string(secret));
+    script.send(kC2s, script.message_of("cl_command").string("login").string(secret));
+    script.send(kC2s, script.message_of("cl_say").number(1).number(-1).text(secret)); // no NUL
     // By the numbers of 0.6: rcon_auth is "ready" here, with a rest.
-    script.tell(kC2s, MessageBuilder{}.number(18 << 1 | 1).string(secret).string(secret));
-    script.tell(kC2s, MessageBuilder{}.number(60 << 1 | 1).string(secret));
+    script.send(kC2s, MessageBuilder{}.number(18 << 1 | 1).string(secret).string(secret));
+    script.send(kC2s, MessageBuilder{}.number(60 << 1 | 1).string(secret));
     CHECK(script.log().shown().find(secret) == std::string::npos);
     CHECK(script.log().shown().find("68756e74657232") == std::string::npos);
 }

@@ -126,7 +126,7 @@ class ModServer {
         const Bytes body =
             snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view(), sizes);
         for (const Bytes& part : snap_parts(tick, base, checksum_of(to), body)) {
-            script.tell(kS2c, {plain(part)});
+            script.send(kS2c, {non_vital(part)});
         }
     }
 
@@ -173,21 +173,21 @@ class Told {
     Told(const AgreedSizes& sizes, std::vector<snapshot::ItemKey> order)
         : sizes_{sizes}, order_{std::move(order)} {
         script_.join_ddnet();
-        script_.enter();
+        script_.enter_game();
     }
 
     /// The next snapshot, on the one before it.
-    void tell(const Items& items) {
+    void send(const Items& items) {
         const Bytes body = ordered_delta(last_, items, order_, sizes_);
-        script_.tell(kS2c, {plain(snap_single(tick_ + 2, tick_ == 0 ? kNoBase : tick_,
-                                              checksum_of(items), body))});
+        script_.send(kS2c, {non_vital(snap_single(tick_ + 2, tick_ == 0 ? kNoBase : tick_,
+                                                  checksum_of(items), body))});
         tick_ += 2;
         last_ = items;
     }
 
     /// The next snapshot: the same items as the one before it.
     void tell_the_same() {
-        script_.tell(kS2c, {plain(snap_empty(tick_ + 2, tick_))});
+        script_.send(kS2c, {non_vital(snap_empty(tick_ + 2, tick_))});
         tick_ += 2;
     }
 
@@ -265,7 +265,7 @@ TEST_CASE("what was learned reads every snapshot that follows") {
                          {9, static_cast<std::uint16_t>(1 + random_below(random, kLastAgreed))}};
         SessionScript script{{.learn_sizes = true}};
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
         Items base;
         snapshot::Tick base_tick = kNoBase;
         constexpr snapshot::Tick kTicks = 60;
@@ -300,7 +300,7 @@ TEST_CASE(
     ModServer server{random, {9}};
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
         server.send(script, tick, kNoBase, {}, server.next());
     }
@@ -413,11 +413,11 @@ TEST_CASE("ints that look like an item leave it undecided until the next delta")
     tee[23] = 3;
     Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
     Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
-    told.tell(items);
+    told.send(items);
     CHECK(told.script().stats().verified == 0);
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots + 1; ++held) {
         items[{9, 3}][1] += 1;
-        told.tell(items);
+        told.send(items);
         CHECK(told.script().stats().verified == held);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 2); // what was undecided counts
@@ -431,22 +431,22 @@ TEST_CASE("empty snapshots lead on from one that is undecided") {
     for (const std::uint32_t pause : {1U, 25U, 200U}) {
         CAPTURE(pause);
         Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
-        told.tell(items);
+        told.send(items);
         for (std::uint32_t i = 0; i < pause; ++i) {
             told.tell_the_same();
         }
         CHECK(told.script().stats().verified == 0);
         items[{9, 3}][1] += 1;
-        told.tell(items);
+        told.send(items);
         told.tell_the_same();
         CHECK(told.script().stats().verified == 2);
     }
     Told endless{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
-    endless.tell(items);
+    endless.send(items);
     for (std::size_t i = 0; i <= inspect::SizeLearner::kMaxRepeats; ++i) {
         endless.tell_the_same();
     }
-    endless.tell(items);
+    endless.send(items);
     CHECK(endless.script().stats().verified == 0);
 }
 
@@ -456,7 +456,7 @@ TEST_CASE("an item that is read once is named when a second of snapshots holds i
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
         items[{4, 1}][0] += 1;
-        told.tell(items);
+        told.send(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
     CHECK(told.script().stats().verified == inspect::SizeLearner::kConfirmingSnapshots);
@@ -468,12 +468,12 @@ TEST_CASE("an item whose key may have been damaged is no size, however long it i
     Told told{with_size(3, 17), {}};
     for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         items[{4, 1}][0] += 1;
-        told.tell(items);
+        told.send(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
     for (std::uint16_t id = 2; id <= 4; ++id) {
         items[{3, id}] = std::vector<std::int32_t>(17, id);
-        told.tell(items);
+        told.send(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
 }

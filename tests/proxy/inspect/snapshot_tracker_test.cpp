@@ -33,7 +33,7 @@ Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
 SessionScript playing() {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.log().clear();
     return script;
 }
@@ -41,7 +41,7 @@ SessionScript playing() {
 void tell_all(SessionScript& script, const std::vector<Bytes>& messages,
               const std::vector<std::size_t>& order) {
     for (const std::size_t index : order) {
-        script.tell(kS2c, {plain(messages.at(index))});
+        script.send(kS2c, {non_vital(messages.at(index))});
     }
 }
 
@@ -86,8 +86,8 @@ TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
 TEST_CASE("a snapshot that comes twice counts once") {
     auto script = playing();
     const Bytes datagram = script.snap_datagram(10, kNoBase, kBase);
-    script.feed(kS2c, datagram);
-    script.feed(kS2c, datagram);
+    script.send_datagram(kS2c, datagram);
+    script.send_datagram(kS2c, datagram);
     CHECK(script.stats().verified == 1);
     CHECK(script.stats().repeated == 1);
 }
@@ -95,10 +95,10 @@ TEST_CASE("a snapshot that comes twice counts once") {
 TEST_CASE("an empty snapshot is a copy of its base") {
     auto script = playing();
     script.snap(10, kNoBase, kBase);
-    script.tell(kS2c, {plain(snap_empty(12, 10))});
-    script.tell(kS2c, {plain(snap_empty(12, 10))});
-    script.tell(kS2c, {plain(snap_empty(14, 12))});
-    script.tell(kS2c, {plain(snap_empty(16, 3))});
+    script.send(kS2c, {non_vital(snap_empty(12, 10))});
+    script.send(kS2c, {non_vital(snap_empty(12, 10))});
+    script.send(kS2c, {non_vital(snap_empty(14, 12))});
+    script.send(kS2c, {non_vital(snap_empty(16, 3))});
     CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
                                                     "snapshot 14<-12 ok 2", "snapshot 16<-3 bad"});
     CHECK(script.stats().empty == 3);
@@ -106,8 +106,8 @@ TEST_CASE("an empty snapshot is a copy of its base") {
 
 TEST_CASE("an empty snapshot on none is one without items, on which others are built") {
     auto script = playing();
-    script.tell(kS2c, {plain(snap_empty(10, kNoBase))});
-    script.tell(kS2c, {plain(snap_between(12, 10, {}, kBase))});
+    script.send(kS2c, {non_vital(snap_empty(10, kNoBase))});
+    script.send(kS2c, {non_vital(snap_between(12, 10, {}, kBase))});
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 10<--1 ok 0", "snapshot 12<-10 ok 2"});
     CHECK(script.stats().repeated == 0);
@@ -119,7 +119,7 @@ TEST_CASE("a server that puts two items of one key into a snapshot is reported w
     // The server sums up both, the client keeps the later one: item (10,2) once +5, once +7 and +1.
     const Bytes body = body_of({0, 2, 0, 10, 2, 0, 0, 0, 5, 0, 10, 2, 0, 0, 0, 7, 1});
     const std::int32_t both = (10 + 20) + (1 + 2 + 5 + 30) + (1 + 2 + 7 + 31);
-    script.tell(kS2c, {plain(snap_single(12, 10, both, body))});
+    script.send(kS2c, {non_vital(snap_single(12, 10, both, body))});
     script.snap(14, 10, kBase);
     CHECK(script.log().lines({"finding", "snapshot"}) ==
           Lines{"snapshot 10<--1 ok 2", "finding snapshot.duplicate_update tick 12 player_info 2",
@@ -144,15 +144,16 @@ TEST_CASE("a flipped bit is traced to the value that has it") {
     damaged[{9, 2}][1] ^= 1024; // 5 becomes 1029 in the delta: one bit
     auto script = playing();
     script.snap(10, kNoBase, base);
-    script.tell(kS2c, {plain(snap_single(12, 10, checksum_of(next), delta_body(base, damaged)))});
+    script.send(kS2c,
+                {non_vital(snap_single(12, 10, checksum_of(next), delta_body(base, damaged)))});
     CHECK(script.log().findings() ==
           Lines{"finding snapshot.crc_mismatch tick 12 character 2 damaged_value"});
 }
 
 TEST_CASE("a checksum that nothing explains says so") {
     auto script = playing();
-    script.tell(
-        kS2c, {plain(snap_single(12, kNoBase, checksum_of(kBase) + 12345, delta_body({}, kBase)))});
+    script.send(kS2c, {non_vital(snap_single(12, kNoBase, checksum_of(kBase) + 12345,
+                                             delta_body({}, kBase)))});
     CHECK(script.log().findings() == Lines{"finding snapshot.crc_mismatch tick 12 unknown"});
 }
 
@@ -160,7 +161,7 @@ TEST_CASE("an update of another size names its item") {
     const Items base{{{40, 7}, {1, 2, 3}}};
     auto script = playing();
     script.snap(10, kNoBase, base);
-    script.tell(kS2c, {plain(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 2, 5, 5})))});
+    script.send(kS2c, {non_vital(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 2, 5, 5})))});
     CHECK(script.log().findings() ==
           Lines{"finding snapshot.unknown_type tick 10 40/7",
                 "finding snapshot.size_change tick 12 40/7 size_change"});
@@ -196,7 +197,7 @@ TEST_CASE("oddities of a delta are applied as clients do, and reported") {
         CAPTURE(row.name);
         auto script = playing();
         script.snap(10, kNoBase, kBase);
-        script.tell(kS2c, {plain(snap_single(12, 10, row.crc, body_of(row.delta)))});
+        script.send(kS2c, {non_vital(snap_single(12, 10, row.crc, body_of(row.delta)))});
         CHECK(script.log().findings() == row.findings);
         CHECK(script.stats().verified == 2);
     }
@@ -208,7 +209,7 @@ TEST_CASE("a full snapshot is announced once until there is room again") {
         const Items items = many(count, 0);
         const Bytes body = delta_body({}, items);
         for (const Bytes& part : snap_parts(tick, kNoBase, checksum_of(items), body)) {
-            script.tell(kS2c, {plain(part)});
+            script.send(kS2c, {non_vital(part)});
         }
     };
     send(10, 921);
@@ -290,10 +291,10 @@ TEST_CASE("impossible ticks and bases are reported and do no harm") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         auto script = playing();
-        script.tell(kS2c, {plain(row.message)});
+        script.send(kS2c, {non_vital(row.message)});
         CHECK(script.log().lines({"snapshot", "finding"}) == row.lines);
         // Whatever came before, the game goes on after a map change.
-        script.enter();
+        script.enter_game();
         script.log().clear();
         script.snap(2, kNoBase, kBase);
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 2<--1 ok 2"});
@@ -305,7 +306,8 @@ TEST_CASE("snapshot messages cut at every byte are reported and rebuild nothing"
     for (std::size_t size = 1; size < whole.size(); ++size) {
         CAPTURE(size);
         auto script = playing();
-        script.tell(kS2c, {plain(Bytes{whole.begin(), whole.begin() + static_cast<int>(size)})});
+        script.send(kS2c,
+                    {non_vital(Bytes{whole.begin(), whole.begin() + static_cast<int>(size)})});
         CHECK(script.log().findings() == Lines{"finding message.truncated snap_single"});
         CHECK(script.stats().snapshots == 0);
     }

@@ -68,7 +68,7 @@ class Game {
     explicit Game(bool plays = true, inspect::ServerActivities* servers = nullptr)
         : plays_{plays}, script_{{.servers = servers}, stalls_} {
         script_.join_ddnet();
-        script_.enter();
+        script_.enter_game();
         begin_ = script_.now() + kTick;
         play(200);
     }
@@ -80,8 +80,8 @@ class Game {
     }
 
     /// The server tells something reliably.
-    void tell() {
-        script_.tell(kS2c, message("sv_broadcast").string("something"));
+    void send() {
+        script_.send(kS2c, message("sv_broadcast").string("something"));
         script_.pause(-kDatagram);
     }
 
@@ -116,11 +116,11 @@ class Game {
         }
         const Input input{.intended = tick_ + 1,
                           .acked = trouble == Trouble::client_asks ? kNoBase : received_};
-        script_.tell(kC2s, {plain(message("input")
-                                      .number(input.acked)
-                                      .number(input.intended)
-                                      .number(40)
-                                      .raw(Bytes(40, std::byte{0})))});
+        script_.send(kC2s, {non_vital(message("input")
+                                          .number(input.acked)
+                                          .number(input.intended)
+                                          .number(40)
+                                          .raw(Bytes(40, std::byte{0})))});
         if (trouble != Trouble::inputs_lost) {
             waiting_.push_back(input);
         }
@@ -130,9 +130,9 @@ class Game {
         for (const Input& input : waiting_) {
             if (input.intended > std::exchange(intended_, input.intended)) {
                 const auto left = (begin_ + input.intended * kTick - script_.now()) / kMillisecond;
-                answers_.push_back(plain(message("input_timing")
-                                             .number(input.intended)
-                                             .number(static_cast<std::int32_t>(left))));
+                answers_.push_back(non_vital(message("input_timing")
+                                                 .number(input.intended)
+                                                 .number(static_cast<std::int32_t>(left))));
             }
             acked_ = input.acked;
             rate_ = acked_ > 0 ? 2 : rate_;
@@ -167,10 +167,10 @@ class Game {
 
     void pass(const std::vector<Piece>& answers, const Bytes& snap) {
         if (!answers.empty()) {
-            script_.tell(kS2c, answers);
+            script_.send(kS2c, answers);
             script_.pause(-kDatagram);
         }
-        script_.feed(kS2c, snap);
+        script_.send_datagram(kS2c, snap);
         script_.pause(-kDatagram + kMillisecond / 10);
     }
 
@@ -253,7 +253,7 @@ TEST_CASE("a client that gets other messages meanwhile has not lost the snapshot
     Game game;
     for (int i = 0; i < 20; ++i) {
         game.step(Trouble::client_keeps_ack);
-        game.tell();
+        game.send();
     }
     game.play(50);
     CHECK(game.stalls().told == Told{"unacknowledged"});

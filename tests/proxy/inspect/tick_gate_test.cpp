@@ -86,11 +86,11 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
 TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(10, kNoBase, kItems);
     script.log().clear();
     script.snap(kLastTick - 1, kNoBase, kItems);
-    script.tell(tw::wire::Direction::s2c, {plain(snap_empty(kLastTick, kNoBase))});
+    script.send(tw::wire::Direction::s2c, {non_vital(snap_empty(kLastTick, kNoBase))});
     script.snap(12, 10, kItems);
     script.snap(14, 12, kItems);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
@@ -102,7 +102,7 @@ TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
 TEST_CASE("a forged snapshot that comes first is given up when the server goes on") {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(kLastTick - 1, kNoBase, kItems);
     script.log().clear();
     for (Tick tick = 10; tick <= 18; tick += 2) {
@@ -116,7 +116,7 @@ TEST_CASE("a forged snapshot that comes first is given up when the server goes o
 TEST_CASE("a map change that passed unseen costs two snapshots, not the session") {
     SessionScript script;
     script.join_ddnet();
-    script.enter();
+    script.enter_game();
     script.snap(100'000, kNoBase, kItems);
     script.log().clear();
     script.snap(2, kNoBase, kItems);

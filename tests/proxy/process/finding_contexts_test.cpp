@@ -25,14 +25,14 @@ Items world(std::int32_t x) {
 struct Play {
     Play() {
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
     }
 
     void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
 
     void refused(snapshot::Tick tick, snapshot::Tick base) {
-        script.tell(kS2c,
-                    {plain(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
+        script.send(kS2c,
+                    {non_vital(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
     }
 
     [[nodiscard]] std::vector<web::FindingContext> contexts() const {

@@ -30,7 +30,7 @@ Items world_at(std::int32_t x) {
 struct Play {
     Play() {
         script.join_ddnet();
-        script.enter();
+        script.enter_game();
     }
 
     void right(snapshot::Tick tick, snapshot::Tick base) {
@@ -69,7 +69,8 @@ TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the pa
     play.feed.interest.set(kFirst, false, false);
     play.right(10, kNoBase);
     play.right(12, 10);
-    play.script.tell(kS2c, {plain(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
+    play.script.send(kS2c,
+                     {non_vital(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
     const web::ViewerBatch batch = play.fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);

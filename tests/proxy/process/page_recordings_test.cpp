@@ -35,7 +35,7 @@ struct Stage {
     explicit Stage(bool captures = true, unsigned workers = 1, std::uint64_t most = kPlenty)
         : recordings{{.demos = {.folder = folder.path()}, .captures = captures}, workers, most} {
         script.join_ddnet();
-        script.enter("dm1");
+        script.enter_game("dm1");
     }
 
     void order(RecordingKind kind, bool on) {

@@ -59,7 +59,7 @@ struct Sum {
 Sum rewrite_all(const std::string& capture) {
     const relay::Resync resync = pipeline::game_resync();
     Sum sum;
-    for (const auto& datagram : test::read_traffic(capture)) {
+    for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
             sum.whole += resync.find_answer(datagram.bytes) ? 1U : 0U;
             continue;

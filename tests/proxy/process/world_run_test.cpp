@@ -90,7 +90,7 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     Lines lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldRun worlds{config, {.records = &lines}};
-    const auto tell = [&](world::WorldInput::Kind kind, std::uint32_t session, snapshot::Tick tick,
+    const auto send = [&](world::WorldInput::Kind kind, std::uint32_t session, snapshot::Tick tick,
                           const snapshot::SnapshotView& items) {
         world::WorldInput it{.kind = kind, .time = tick * kTick, .session = session};
         it.server = "127.0.0.1:8303";
@@ -99,7 +99,7 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
         worlds.queue(0).on_input(it);
     };
     for (const std::uint32_t session : {1U, 2U}) {
-        tell(world::WorldInput::Kind::open, session, 100, {});
+        send(world::WorldInput::Kind::open, session, 100, {});
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
@@ -107,11 +107,11 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
             const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
                                                   {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
-            tell(world::WorldInput::Kind::snapshot, session, tick, items.view());
+            send(world::WorldInput::Kind::snapshot, session, tick, items.view());
         }
     }
-    tell(world::WorldInput::Kind::close, 1, 160, {});
-    tell(world::WorldInput::Kind::close, 2, 160, {});
+    send(world::WorldInput::Kind::close, 1, 160, {});
+    send(world::WorldInput::Kind::close, 2, 160, {});
     worlds.finish();
     std::uint64_t told = 0;
     std::uint64_t written = 0;

@@ -9,7 +9,7 @@
 
 using namespace tw;
 using test::message;
-using test::plain;
+using test::non_vital;
 using wire::Direction;
 
 namespace {
@@ -28,8 +28,8 @@ struct Table {
 
     void join() {
         script.join_ddnet();
-        script.tell(Direction::c2s, message("info").string(kVersion).string("sesame"));
-        script.tell(Direction::c2s, message("cl_start_info")
+        script.send(Direction::c2s, message("info").string(kVersion).string("sesame"));
+        script.send(Direction::c2s, message("cl_start_info")
                                         .string("anna")
                                         .string("")
                                         .number(-1)
@@ -37,16 +37,17 @@ struct Table {
                                         .number(0)
                                         .number(0)
                                         .number(0));
-        script.enter();
+        script.enter_game();
     }
 
     void press(std::int32_t acked, std::int32_t intended) {
-        script.tell(Direction::c2s,
-                    {plain(message("input").number(acked).number(intended).number(4).number(1))});
+        script.send(
+            Direction::c2s,
+            {non_vital(message("input").number(acked).number(intended).number(4).number(1))});
     }
 
     void say(std::string_view text) {
-        script.tell(Direction::c2s, message("cl_say").number(0).string(text));
+        script.send(Direction::c2s, message("cl_say").number(0).string(text));
     }
 };
 
@@ -97,9 +98,9 @@ TEST_CASE("a script leaves out codes, passwords and the remote console") {
         table.join();
         table.say("/timeout code");
         table.say("/login sesame");
-        table.script.tell(Direction::c2s,
+        table.script.send(Direction::c2s,
                           message("rcon_auth").string("").string("rcon-pass").number(1));
-        table.script.tell(Direction::c2s, message("rcon_cmd").string("shutdown"));
+        table.script.send(Direction::c2s, message("rcon_cmd").string("shutdown"));
         table.press(-1, 5);
         const auto scripts = table.reader.take_scripts();
         REQUIRE(scripts.size() == 1);
@@ -115,11 +116,11 @@ TEST_CASE("messages that the server does not accept are in no script") {
     table.join();
     table.press(-1, 5);
     const auto packet =
-        table.script.pack_odd(Direction::c2s, {plain(message("cl_say").number(0).string("no"))},
+        table.script.pack_odd(Direction::c2s, {non_vital(message("cl_say").number(0).string("no"))},
                               {.behind = test::Bytes(4, std::byte{9})});
-    table.script.feed(Direction::c2s, packet); // a wrong token
-    table.script.tell(Direction::c2s, {plain(message("cl_say").number(0).string("not vital"))});
-    table.script.tell(Direction::c2s, message("sv_motd").string("not a client's"));
+    table.script.send_datagram(Direction::c2s, packet); // a wrong token
+    table.script.send(Direction::c2s, {non_vital(message("cl_say").number(0).string("not vital"))});
+    table.script.send(Direction::c2s, message("sv_motd").string("not a client's"));
     const auto scripts = table.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     CHECK(scripts.front().steps.size() == 1);

@@ -243,14 +243,14 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     const auto send = [&](std::string_view name, std::vector<wire::FieldValue> of) {
         items.on_message({.head = {.direction = wire::Direction::s2c}, .name = name, .values = of});
     };
-    tell("sv_client_info", values);
+    send("sv_client_info", values);
     for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{64}, std::int64_t{INT64_MAX}}) {
         values[0].integer = id;
-        tell("sv_client_info", values);
-        tell("sv_client_drop", {{.name = "client_id", .integer = id}});
+        send("sv_client_info", values);
+        send("sv_client_drop", {{.name = "client_id", .integer = id}});
     }
-    tell("sv_team", {{.name = "client_id", .integer = 3}, {.name = "team", .integer = -1}});
-    tell("sv_tune_params", {{.name = "laser_damage", .integer = 500}, // not of 0.7
+    send("sv_team", {{.name = "client_id", .integer = 3}, {.name = "team", .integer = -1}});
+    send("sv_tune_params", {{.name = "laser_damage", .integer = 500}, // not of 0.7
                             {.name = "a", .integer = 1000},
                             {.name = "b", .integer = 2000}});
     snapshot::Snapshot from;
@@ -285,7 +285,7 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     CHECK(other[9] == -1); // country
     CHECK(to.view()[3].data[0] == 1000);
     CHECK(to.view()[3].data[1] == 2000);
-    tell("sv_client_drop", {{.name = "client_id", .integer = 3}});
+    send("sv_client_drop", {{.name = "client_id", .integer = 3}});
     items.add({}, nullptr, to);
     CHECK(to.view().size() == 1);
     items.clear();

@@ -83,11 +83,11 @@ sink::demo::Header header_of(const std::filesystem::path& path) {
 
 TEST_CASE("a session becomes a demo of all it was shown") {
     Stage stage;
-    stage.script().enter("dm1");
-    stage.script().tell(kS2c, message("sv_motd").string("welcome"));
+    stage.script().enter_game("dm1");
+    stage.script().send(kS2c, message("sv_motd").string("welcome"));
     stage.script().snap(10, kNoBase, kFirst);
     stage.script().snap(12, 10, kSecond);
-    stage.script().tell(kS2c, message("sv_broadcast").string("go"));
+    stage.script().send(kS2c, message("sv_broadcast").string("go"));
     stage.script().snap(90, 12, kFirst);
     stage.script().close("idle");
     const auto files = stage.end();
@@ -111,7 +111,7 @@ TEST_CASE("a map in reach is in the demo, with its hash") {
     answer.status = inspect::MapStatus::not_found;
     answer.sha256.emplace().fill(9);
     answer.file = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     stage.script().snap(10, kNoBase, kFirst);
     stage.script().snap(12, 10, kSecond);
     const auto files = stage.end();
@@ -127,7 +127,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     stage.script().snap(12, 10, kSecond);
     CHECK(stage.demos().losses().mapless == 1);
     CHECK(stage.demos().losses().snapshots == 0);
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     stage.script().snap(5, kNoBase, kSecond);
     stage.script().snap(7, 5, kFirst);
     const auto files = stage.end();
@@ -138,14 +138,14 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
 
 TEST_CASE("each map has a demo of its own, and none is empty") {
     Stage stage;
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     stage.script().snap(10, kNoBase, kFirst);
     stage.script().snap(12, 10, kSecond);
-    stage.script().enter("../ctf1");
-    stage.script().tell(kS2c, message("sv_motd").string("on ctf1"));
+    stage.script().enter_game("../ctf1");
+    stage.script().send(kS2c, message("sv_motd").string("on ctf1"));
     stage.script().snap(5, kNoBase, kSecond);
     stage.script().snap(7, 5, kFirst);
-    stage.script().enter("dm2");
+    stage.script().enter_game("dm2");
     stage.script().snap(5, kNoBase, kSecond); // no player plays a single tick
     const auto files = stage.end();
     CHECK(stage.demos().losses().single == 1);
@@ -161,12 +161,12 @@ TEST_CASE("each map has a demo of its own, and none is empty") {
 
 TEST_CASE("findings of warning or worse are markers") {
     Stage stage;
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     stage.script().snap(100, kNoBase, kFirst);
     stage.script().snap(102, 100, kSecond);
-    stage.script().tell(kS2c, {test::vital(message("sv_emoticon").number(1).number(99))}); // info
+    stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1).number(99))}); // info
     stage.script().snap(180, 102, kFirst);
-    stage.script().tell(kS2c, {test::vital(message("sv_emoticon").number(1))}); // warning
+    stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1))}); // warning
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).markers == std::vector<std::int32_t>{180});
@@ -178,7 +178,7 @@ TEST_CASE("a recorder that is killed leaves a demo that plays") {
     DemoSink demos{{.folder = folder.path()}, files};
     test::SessionScript script{{}, demos};
     script.join_ddnet();
-    script.enter("dm1");
+    script.enter_game("dm1");
     snapshot::Tick base = kNoBase;
     for (snapshot::Tick tick = 10; tick < 110; tick += 2) {
         script.snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
@@ -198,12 +198,12 @@ TEST_CASE("messages with secrets are only there when they are asked for") {
     for (const bool show : {false, true}) {
         CAPTURE(show);
         Stage stage{{.folder = {}, .show_secrets = show}};
-        stage.script().enter("dm1");
+        stage.script().enter_game("dm1");
         stage.script().snap(10, kNoBase, kFirst);
         stage.script().snap(12, 10, kSecond);
         constexpr std::int32_t kWhisper = 3;
-        stage.script().tell(kS2c, message("sv_chat").number(kWhisper).number(1).string("psst"));
-        stage.script().tell(kS2c, message("sv_chat").number(0).number(1).string("hello"));
+        stage.script().send(kS2c, message("sv_chat").number(kWhisper).number(1).string("psst"));
+        stage.script().send(kS2c, message("sv_chat").number(0).number(1).string("hello"));
         const auto files = stage.end();
         REQUIRE(files.size() == 1);
         std::ifstream file{files[0], std::ios::binary};
@@ -214,7 +214,7 @@ TEST_CASE("messages with secrets are only there when they are asked for") {
 
 TEST_CASE("a demo for vanilla has nothing that it does not know") {
     Stage stage{{.folder = {}, .version = 4}};
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     const std::vector<std::int32_t> info(5, 0);
     const Items items{{{0, 0x7fff}, {1, 2, 3, 4}},
                       {{4, 1}, {10, 20, 0, 0}},
@@ -228,8 +228,8 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
                       {{0x7fff, 1}, {7}}};
     stage.script().snap(10, kNoBase, items);
     stage.script().snap(12, 10, kSecond);
-    stage.script().tell(kS2c, message("sv_emoticon").number(15).number(1));
-    stage.script().tell(kS2c, message("sv_emoticon").number(16).number(1));
+    stage.script().send(kS2c, message("sv_emoticon").number(15).number(1));
+    stage.script().send(kS2c, message("sv_emoticon").number(16).number(1));
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).version == 4);
@@ -269,7 +269,7 @@ TEST_CASE("a demo for vanilla names no client that it has no room for") {
 
 TEST_CASE("a queue that is full ends a demo, and another begins later") {
     Stage stage{{}, 600}; // for a head and little more
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
         stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
@@ -286,7 +286,7 @@ TEST_CASE("a queue that is full ends a demo, and another begins later") {
 
 TEST_CASE("a disk that was full for a while ends a demo whole, and another begins") {
     Stage stage;
-    stage.script().enter("dm1");
+    stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     const auto play_until = [&](snapshot::Tick end) {
         for (snapshot::Tick tick = std::max(10, base + 2); tick < end; tick += 2) {

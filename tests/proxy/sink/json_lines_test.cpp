@@ -279,14 +279,14 @@ TEST_CASE(
     const auto say = [&](std::string_view line) {
         json.flush();
         output.text.clear();
-        script.tell(kC2s, message("cl_say").number(0).string(line));
+        script.send(kC2s, message("cl_say").number(0).string(line));
         json.flush();
         const auto records = test::parse_lines(output.text);
         REQUIRE(records.size() == 1);
         return std::string{records.front().at("fields").at("message").as_string()};
     };
     const auto announce = [&](std::string_view name, std::string_view format) {
-        script.tell(kS2c, message("sv_command_info").string(name).string(format).string("Help"));
+        script.send(kS2c, message("sv_command_info").string(name).string(format).string("Help"));
     };
     CHECK(say("/class medic") == "/class [redacted]");
     announce("class", "s[class name]");
@@ -301,7 +301,7 @@ TEST_CASE(
     announce("class", "s[pass]"); // described anew
     CHECK(say("/class medic") == "/class [redacted]");
     announce("class", "");
-    script.tell(kS2c, message("sv_command_info_remove").string("Class"));
+    script.send(kS2c, message("sv_command_info_remove").string("Class"));
     CHECK(say("/class medic") == "/class [redacted]");
     announce("class", "");
     script.join_ddnet(); // another connection, perhaps to another mod
@@ -317,7 +317,7 @@ TEST_CASE("0.7's commands are redacted as chat is") {
     const auto command = [&](std::string_view name, std::string_view arguments) {
         json.flush();
         output.text.clear();
-        script.tell(kC2s, script.message_of("cl_command").string(name).string(arguments));
+        script.send(kC2s, script.message_of("cl_command").string(name).string(arguments));
         json.flush();
         const auto records = test::parse_lines(output.text);
         REQUIRE(records.size() == 1);
@@ -328,7 +328,7 @@ TEST_CASE("0.7's commands are redacted as chat is") {
     CHECK(command("pin", "4711") == "pin|[redacted]");
     CHECK(command("pin 4711", "") == "pin [redacted]|");
     CHECK(command("class", "medic") == "class|[redacted]");
-    script.tell(wire::Direction::s2c,
+    script.send(wire::Direction::s2c,
                 script.message_of("sv_command_info").string("class").string("s[which]").string(""));
     CHECK(command("class", "medic") == "class|medic");
     CHECK(command("team", "3;pin 4711") == "team|3;pin [redacted]");
