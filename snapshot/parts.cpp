@@ -69,7 +69,7 @@ bool PartAssembler::is_too_old(Tick tick) const {
     return newest_ && std::int64_t{*newest_} - tick > kMaxPartAge;
 }
 
-void PartAssembler::give_up(Slot& slot) {
+void PartAssembler::abandon(Slot& slot) {
     if (slot.state == Slot::State::open) {
         std::size_t missing = 0;
         while (slot.have[missing]) {
@@ -84,10 +84,10 @@ void PartAssembler::give_up(Slot& slot) {
     slot.state = Slot::State::unused;
 }
 
-void PartAssembler::give_up_old() {
+void PartAssembler::abandon_old_slots() {
     for (Slot& slot : slots_) {
         if (slot.state != Slot::State::unused && is_too_old(slot.tick)) {
-            give_up(slot);
+            abandon(slot);
         }
     }
 }
@@ -117,14 +117,14 @@ PartAssembler::Slot* PartAssembler::find_slot_for(Tick tick) {
     if (best->state == Slot::State::open && best->tick > tick) {
         return nullptr;
     }
-    give_up(*best);
+    abandon(*best);
     return best;
 }
 
 PartStatus PartAssembler::add_single(const Part& part) {
     Slot* const slot = find_slot(part.tick);
     if (slot != nullptr) {
-        give_up(*slot);
+        abandon(*slot);
     }
     assembled_ = {.tick = part.tick,
                   .delta_tick = part.delta_tick,
@@ -158,7 +158,7 @@ PartStatus PartAssembler::add(const Part& part) {
     }
     if (!newest_ || part.tick > *newest_) {
         newest_ = part.tick;
-        give_up_old();
+        abandon_old_slots();
     }
     if (part.num_parts == 1) {
         return add_single(part);
@@ -174,7 +174,7 @@ PartStatus PartAssembler::add(const Part& part) {
     } else if (slot->agrees_with(part) && slot->holds(part)) {
         return PartStatus::duplicate;
     } else if (!slot->agrees_with(part) || slot->have[static_cast<std::size_t>(part.part)]) {
-        give_up(*slot);
+        abandon(*slot);
         slot->restart(part);
         status = PartStatus::inconsistent;
     }
@@ -189,7 +189,7 @@ PartStatus PartAssembler::add(const Part& part) {
 std::span<const LostDelta> PartAssembler::reset() {
     num_lost_ = 0;
     for (Slot& slot : slots_) {
-        give_up(slot);
+        abandon(slot);
     }
     newest_.reset();
     assembled_ = {};

@@ -125,8 +125,8 @@ class PartAssembler {
     };
 
     [[nodiscard]] bool is_too_old(Tick tick) const;
-    void give_up(Slot& slot);
-    void give_up_old();
+    void abandon(Slot& slot);
+    void abandon_old_slots();
     [[nodiscard]] Slot* find_slot(Tick tick);
     [[nodiscard]] Slot* find_slot_for(Tick tick);
     [[nodiscard]] PartStatus add_single(const Part& part);

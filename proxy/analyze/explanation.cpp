@@ -28,7 +28,7 @@ constexpr std::size_t kMaxSessions = 4096;
 /// True if the line must be parsed. Of messages, which most lines are, only inputs matter.
 bool is_of_use(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
-    const auto head = filter::read_head(line);
+    const auto head = filter::read_line_head(line);
     if (!head) {
         return false;
     }

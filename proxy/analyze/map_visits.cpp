@@ -146,7 +146,7 @@ void MapVisitReader::forget_items(std::optional<std::int64_t> session) {
 }
 
 std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
-    const auto head = filter::is_record(line) ? filter::read_head(line) : std::nullopt;
+    const auto head = filter::is_record(line) ? filter::read_line_head(line) : std::nullopt;
     if (!head) {
         ++broken_; // the line may have belonged to any session
         forget_items();

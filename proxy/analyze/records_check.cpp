@@ -50,7 +50,8 @@ void RecordsCheck::begin_file(const std::string& path) {
     last->second = segment->number;
 }
 
-void RecordsCheck::on_line(std::string_view line, const std::optional<filter::LineHead>& head) {
+void RecordsCheck::on_line(std::string_view line,
+                           const std::optional<filter::RecordLineHead>& head) {
     ++lines_;
     if (!head || !record::is_json_object(line)) {
         ++counts_.broken_lines;
@@ -76,7 +77,7 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
     }
 }
 
-void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead& head) {
+void RecordsCheck::count_sessions(std::string_view line, const filter::RecordLineHead& head) {
     const bool event = head.type == "session";
     if (event && has(line, "event", R"("open")")) {
         ++sessions_;

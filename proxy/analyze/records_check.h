@@ -21,7 +21,7 @@ namespace tw::analyze {
 class RecordsCheck {
   public:
     void begin_file(const std::string& path);
-    void on_line(std::string_view line, const std::optional<filter::LineHead>& head);
+    void on_line(std::string_view line, const std::optional<filter::RecordLineHead>& head);
     void end_file(const sink::LineReader& reader);
 
     /// True if nothing is damaged or missing.
@@ -57,7 +57,7 @@ class RecordsCheck {
     };
 
     static const std::array<Row, 8>& rows();
-    void count_sessions(std::string_view line, const filter::LineHead& head);
+    void count_sessions(std::string_view line, const filter::RecordLineHead& head);
     void check_counts(const Session& session, std::string_view line);
 
     Counts counts_;

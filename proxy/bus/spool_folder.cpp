@@ -142,7 +142,7 @@ std::uint64_t first_unsettled(const std::filesystem::path& state) {
 
 /// Returns the number of losses that a line reports; 0 for a line of another type.
 std::uint64_t lost_by(std::string_view line) {
-    const auto head = filter::read_head(line);
+    const auto head = filter::read_line_head(line);
     return head && head->type == "records_lost" ? filter::JsonLine{line}.object().find_count("lost")
                                                 : 0;
 }

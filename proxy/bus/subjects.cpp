@@ -56,7 +56,7 @@ bool is_subject_token(std::string_view text) {
 }
 
 std::string_view subject_type(std::string_view line) {
-    const auto head = filter::read_head(line);
+    const auto head = filter::read_line_head(line);
     return head && is_subject_token(head->type) ? head->type : "other";
 }
 

@@ -39,12 +39,12 @@ std::pair<ProcessLink, ProcessLink> ProcessLink::pair() {
     return {ProcessLink{base::UniqueFd{ends[0]}}, ProcessLink{base::UniqueFd{ends[1]}}};
 }
 
-bool ProcessLink::send(ControlMessage word, std::string_view text, int descriptor) const noexcept {
+bool ProcessLink::send(ControlMessage kind, std::string_view text, int descriptor) const noexcept {
     if (text.size() > kMaxText) {
         return false;
     }
     std::array<char, 1 + kMaxText> message{};
-    message[0] = static_cast<char>(word);
+    message[0] = static_cast<char>(kind);
     text.copy(message.data() + 1, text.size());
     iovec part{.iov_base = message.data(), .iov_len = 1 + text.size()};
     DescriptorControl control{};

@@ -36,7 +36,7 @@ enum class ControlMessage : std::uint8_t {
     finish,
     /// To an observer that waits: the previous observer has finished, so start to inspect. If the
     /// message has a descriptor, its file contains the previous observer's session checkpoints.
-    look,
+    start_inspecting,
     // Messages from the observer.
     /// The file of the output that the text names was moved or deleted. Asks for `file`.
     reopen,
@@ -63,7 +63,7 @@ class ProcessLink {
     static constexpr std::size_t kMaxText = 4000;
 
     struct Message {
-        ControlMessage word{};
+        ControlMessage kind{};
         std::string text;
         /// The descriptor that was sent with the message; invalid if there is none.
         base::UniqueFd descriptor{};
@@ -77,7 +77,7 @@ class ProcessLink {
     /// Sends a message. The other process gets a duplicate of the descriptor. Returns false if the other
     /// process is gone, its buffer is full, or the text is too long.
     // NOLINTNEXTLINE(modernize-use-nodiscard): callers learn from closed() that the other end is gone
-    bool send(ControlMessage word, std::string_view text = {}, int descriptor = -1) const noexcept;
+    bool send(ControlMessage kind, std::string_view text = {}, int descriptor = -1) const noexcept;
 
     /// Returns the next message; nullopt if there is none or the other process is gone (see closed()).
     [[nodiscard]] std::optional<Message> receive();

@@ -286,7 +286,7 @@ void LineChecks::check_line(std::string_view line) {
 }
 
 void LineChecks::count(std::string_view line) {
-    const auto head = filter::read_head(line);
+    const auto head = filter::read_line_head(line);
     if (!head) {
         return;
     }
@@ -338,7 +338,7 @@ std::string compress(std::string_view text) {
 } // namespace
 
 std::string collected_file_name(const bus::CollectedRecord& record) {
-    const auto head = filter::read_head(record.line);
+    const auto head = filter::read_line_head(record.line);
     const std::string_view hour = head ? head->time.substr(0, kHour.size()) : std::string_view{};
     return fmt::format("{}/{}.jsonl.zst",
                        bus::is_subject_token(record.server) ? record.server : "other",

@@ -77,7 +77,7 @@ class Selection {
     }
 
     [[nodiscard]] bool wants(std::string_view line) {
-        const auto head = filter::read_head(line);
+        const auto head = filter::read_line_head(line);
         return head && (sessions_.empty() || sessions_.contains(head->session)) &&
                head->time >= from_ && (to_.empty() || head->time < to_) &&
                (!filter_ || filter_->matches(line));
@@ -115,7 +115,7 @@ class RepeatedLines {
         if (!again && !event) {
             return false;
         }
-        const auto head = filter::read_head(line);
+        const auto head = filter::read_line_head(line);
         if (head && head->type == "session") {
             begun_.insert(head->session);
         }
@@ -254,7 +254,7 @@ int verify(RecordsFiles& files) {
     analyze::RecordsCheck check;
     files.read(
         {.begin = [&](const std::string& path) { check.begin_file(path); },
-         .line = [&](std::string_view line) { check.on_line(line, filter::read_head(line)); },
+         .line = [&](std::string_view line) { check.on_line(line, filter::read_line_head(line)); },
          .end = [&](const sink::LineReader& reader) { check.end_file(reader); },
          .pause = [] {}});
     fmt::print("{}", record::terminal_lines(check.report_text()));

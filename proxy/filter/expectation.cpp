@@ -51,10 +51,10 @@ class Collector final : public ValueObserver {
 std::string describe_record(const Record& record) {
     const auto& head = std::visit(
         [](const auto* each) -> const record::RecordHead& { return each->head; }, record);
-    Scratch scratch;
+    FormatBuffer buffer;
     std::string line =
         fmt::format("session {}, {} at {}", head.session, record::kRecordTypes[record.index()],
-                    time_value(head.time, scratch).text);
+                    time_value(head.time, buffer).text);
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         line += fmt::format(", tick {}", (*snapshot)->tick);
     } else if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
@@ -68,7 +68,7 @@ std::string describe_record(const Record& record) {
 }
 
 std::string describe_line(std::string_view line) {
-    const auto head = read_head(line);
+    const auto head = read_line_head(line);
     return head ? fmt::format("session {}, {} at {}", head->session,
                               record::terminal_text(head->type), record::terminal_text(head->time))
                 : "no record";

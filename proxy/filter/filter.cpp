@@ -31,12 +31,13 @@ class RecordValues {
     RecordValues(const Record& record, bool show_secrets)
         : record_{&record}, show_secrets_{show_secrets} {}
 
-    void visit(const Key& key, Scratch& scratch, ValueVisitor& visitor) const {
-        visit_record(key, *record_, show_secrets_, scratch, visitor);
+    void visit(const Key& key, FormatBuffer& buffer, ValueVisitor& visitor) const {
+        visit_record(key, *record_, show_secrets_, buffer, visitor);
     }
 
-    static void visit_item(const Key& key, Item& item, Scratch& scratch, ValueVisitor& visitor) {
-        filter::visit_item(key, item, scratch, visitor);
+    static void visit_item(const Key& key, Item& item, FormatBuffer& buffer,
+                           ValueVisitor& visitor) {
+        filter::visit_item(key, item, buffer, visitor);
     }
 
     [[nodiscard]] bool has_items() const { return snapshot_of(*record_) != nullptr; }
@@ -91,7 +92,7 @@ bool Filter::matches(const Record& record, ValueObserver& observer) const {
 
 bool Filter::has_keys_in(const Record& record) const {
     bool named = false;
-    Scratch scratch;
+    FormatBuffer buffer;
     Presence presence;
     for (const Comparison& comparison : program_.comparisons) {
         const Key& key = comparison.key;
@@ -101,7 +102,7 @@ bool Filter::has_keys_in(const Record& record) const {
         named = true;
         if (key.scope == KeyScope::item
                 ? snapshot_of(record) != nullptr
-                : visit_record(key, record, show_secrets_, scratch, presence)) {
+                : visit_record(key, record, show_secrets_, buffer, presence)) {
             return true;
         }
     }

@@ -171,7 +171,7 @@ class ValueComparer final : public ValueVisitor {
 };
 
 /// Evaluates a filter for one record. `Source` reads the record. It has a type `Item` and the functions
-/// visit(key, scratch, visitor), visit_item(key, item, scratch, visitor), has_items() and each_item(use).
+/// visit(key, buffer, visitor), visit_item(key, item, buffer, visitor), has_items() and each_item(use).
 /// each_item() ends when `use` returns true.
 template <typename Source>
 class Evaluation {
@@ -216,9 +216,9 @@ class Evaluation {
         const Comparison& comparison = program_->comparisons[index];
         ValueComparer comparer{comparison, index, observer_};
         if (comparison.key.scope == KeyScope::item) {
-            source_.visit_item(comparison.key, *item, scratch_, comparer);
+            source_.visit_item(comparison.key, *item, buffer_, comparer);
         } else {
-            source_.visit(comparison.key, scratch_, comparer);
+            source_.visit(comparison.key, buffer_, comparer);
         }
         return comparer.result();
     }
@@ -249,7 +249,7 @@ class Evaluation {
     const FilterProgram* program_;
     Source source_;
     ValueObserver* observer_;
-    Scratch scratch_; // not initialised, because text is always written before it is read
+    FormatBuffer buffer_; // not initialised, because text is always written before it is read
 };
 
 // The record types that a filter can match, whatever their contents.

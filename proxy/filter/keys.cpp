@@ -139,32 +139,32 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 } // namespace
 
-Value hex_value(std::span<const std::byte> bytes, Scratch& scratch) {
+Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer) {
     static constexpr std::string_view kDigits = "0123456789abcdef";
-    const std::size_t count = std::min(bytes.size(), Scratch::kMaxHexBytes);
+    const std::size_t count = std::min(bytes.size(), FormatBuffer::kMaxHexBytes);
     for (std::size_t i = 0; i < count; ++i) {
         const auto byte = std::to_integer<std::size_t>(bytes[i]);
-        scratch.text[2 * i] = kDigits[byte / 16];
-        scratch.text[2 * i + 1] = kDigits[byte % 16];
+        buffer.text[2 * i] = kDigits[byte / 16];
+        buffer.text[2 * i + 1] = kDigits[byte % 16];
     }
-    return Value::of(std::string_view{scratch.text.data(), 2 * count});
+    return Value::of(std::string_view{buffer.text.data(), 2 * count});
 }
 
-Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch) {
+Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer) {
     const auto text = snapshot::format_uuid(uuid);
-    std::copy(text.begin(), text.end(), scratch.text.begin());
-    return Value::of(std::string_view{scratch.text.data(), text.size()});
+    std::copy(text.begin(), text.end(), buffer.text.begin());
+    return Value::of(std::string_view{buffer.text.data(), text.size()});
 }
 
-Value time_value(record::Timestamp time, Scratch& scratch) {
+Value time_value(record::Timestamp time, FormatBuffer& buffer) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     constexpr std::int64_t kLast = 253402300799; // the last second of the year 9999
     const std::int64_t rest = (time % kSecond + kSecond) % kSecond;
     const std::int64_t second = std::clamp<std::int64_t>((time - rest) / kSecond, 0, kLast);
     const auto written =
-        fmt::format_to_n(scratch.text.data(), scratch.text.size(), "{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
+        fmt::format_to_n(buffer.text.data(), buffer.text.size(), "{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
                          fmt::gmtime(static_cast<std::time_t>(second)), rest / 1000);
-    return Value::of(std::string_view{scratch.text.data(), written.size});
+    return Value::of(std::string_view{buffer.text.data(), written.size});
 }
 
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor) {
@@ -243,16 +243,16 @@ std::optional<Key> find_key(KeyScope scope, std::string_view name, KnownTypes mo
     return scope == KeyScope::row ? find_row_key(name, more) : find_own_key(scope, name, more);
 }
 
-bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
-                  ValueVisitor& visitor) {
+bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
+                  FormatBuffer& buffer, ValueVisitor& visitor) {
     OptionalValue found;
     if (key.way == Key::Location::row) {
-        found = read_record(key, record, show_secrets, scratch);
+        found = read_record(key, record, show_secrets, buffer);
     } else if (key.way == Key::Location::place) {
         const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
         if (finding != nullptr && (*finding)->place) {
             found = place_keys()[static_cast<std::size_t>(key.rows[0])].read(
-                *(*finding)->place, {scratch, show_secrets});
+                *(*finding)->place, {buffer, show_secrets});
         }
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
         if ((*message)->name.empty()) {
@@ -260,7 +260,7 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
         }
         return key.way == Key::Location::names
                    ? visit_field_names(key.path, **message, visitor)
-                   : visit_fields(key.path, **message, show_secrets, scratch, visitor);
+                   : visit_fields(key.path, **message, show_secrets, buffer, visitor);
     }
     return found && visitor.take(*found);
 }
@@ -470,20 +470,20 @@ class PathWalk {
 };
 
 /// Returns a partly redacted value, as in the JSON. The buffer is large enough for any message.
-Value redacted_value(const FieldValue& value, Scratch& scratch) {
+Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
     const std::string_view shown =
         value.kind == FieldValue::Kind::string ? wire::shown_part(value) : std::string_view{};
-    const std::size_t room = scratch.text.size() - wire::kRedacted.size();
-    auto* const end = std::ranges::copy(shown.substr(0, room), scratch.text.data()).out;
+    const std::size_t room = buffer.text.size() - wire::kRedacted.size();
+    auto* const end = std::ranges::copy(shown.substr(0, room), buffer.text.data()).out;
     std::ranges::copy(wire::kRedacted, end);
-    return Value::of(std::string_view{scratch.text.data(),
+    return Value::of(std::string_view{buffer.text.data(),
                                       std::min(shown.size(), room) + wire::kRedacted.size()});
 }
 
-Value value_of(const FieldValue& value, bool show_secrets, Scratch& scratch) {
+Value value_of(const FieldValue& value, bool show_secrets, FormatBuffer& buffer) {
     if (value.secrecy == wire::Secrecy::secret && !show_secrets &&
         (value.kind == FieldValue::Kind::string || value.kind == FieldValue::Kind::raw)) {
-        return redacted_value(value, scratch);
+        return redacted_value(value, buffer);
     }
     switch (value.kind) {
     case FieldValue::Kind::boolean:
@@ -492,11 +492,11 @@ Value value_of(const FieldValue& value, bool show_secrets, Scratch& scratch) {
         return Value::of(std::string_view{reinterpret_cast<const char*>(value.bytes.data()),
                                           value.bytes.size()});
     case FieldValue::Kind::raw:
-        return hex_value(value.bytes, scratch);
+        return hex_value(value.bytes, buffer);
     case FieldValue::Kind::uuid: {
         snapshot::Uuid uuid{};
         std::memcpy(uuid.data(), value.bytes.data(), std::min(uuid.size(), value.bytes.size()));
-        return uuid_value(uuid, scratch);
+        return uuid_value(uuid, buffer);
     }
     default:
         return Value::of(value.integer);
@@ -540,10 +540,10 @@ void for_each_message_field(KnownTypes more, const Use& use) {
 } // namespace
 
 bool visit_fields(std::string_view path, const MessageRecord& record, bool show_secrets,
-                  Scratch& scratch, ValueVisitor& visitor) {
+                  FormatBuffer& buffer, ValueVisitor& visitor) {
     PathWalk walk{path};
     for (const FieldValue& value : record.values) {
-        if (walk.step(value) && visitor.take(value_of(value, show_secrets, scratch))) {
+        if (walk.step(value) && visitor.take(value_of(value, show_secrets, buffer))) {
             return true;
         }
     }

@@ -119,26 +119,26 @@ class ItemContext {
 
 /// Passes the key's values to the visitor until the visitor has enough. Returns whether it had enough.
 /// Does not allocate. `show_secrets`: pass passwords and codes as they are; if false, as "[redacted]".
-bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
-                  ValueVisitor& visitor);
-bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor);
+bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
+                  FormatBuffer& buffer, ValueVisitor& visitor);
+bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVisitor& visitor);
 
 // For the files of the key tables only.
 
 using OptionalValue = std::optional<Value>;
 
-// These functions format values of special types in the scratch buffer.
-[[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
-[[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);
-[[nodiscard]] Value int_string(std::span<const std::int32_t> ints, Scratch& scratch);
-[[nodiscard]] Value time_value(record::Timestamp time, Scratch& scratch);
+// These functions format values of special types in the buffer buffer.
+[[nodiscard]] Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer);
+[[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer);
+[[nodiscard]] Value int_string(std::span<const std::int32_t> ints, FormatBuffer& buffer);
+[[nodiscard]] Value time_value(record::Timestamp time, FormatBuffer& buffer);
 
 /// Passes the name of each set flag, or the name of the enum value, to the visitor.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
 
 /// What reading a value needs in addition to its source.
 struct ReadContext {
-    Scratch& scratch;
+    FormatBuffer& buffer;
     bool show_secrets;
 };
 
@@ -182,7 +182,7 @@ OptionalValue number_value(const std::optional<Integer>& value) {
 /// Sets rows and kind of a record key. Returns false if no record type has the key.
 bool find_record_rows(Key& key);
 [[nodiscard]] OptionalValue read_record(const Key& key, const record::Record& record,
-                                        bool show_secrets, Scratch& scratch);
+                                        bool show_secrets, FormatBuffer& buffer);
 void add_record_keys(std::vector<std::string>& names);
 /// Returns the words that a record key can have as value, if they are a closed set; otherwise an
 /// empty list.
@@ -190,7 +190,7 @@ void add_record_keys(std::vector<std::string>& names);
 
 /// Passes the values below `fields` or `names` of a message to the visitor.
 bool visit_fields(std::string_view path, const record::MessageRecord& record, bool show_secrets,
-                  Scratch& scratch, ValueVisitor& visitor);
+                  FormatBuffer& buffer, ValueVisitor& visitor);
 bool visit_field_names(std::string_view path, const record::MessageRecord& record,
                        ValueVisitor& visitor);
 

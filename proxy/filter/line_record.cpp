@@ -156,7 +156,7 @@ std::optional<std::string_view> take_text(std::string_view& rest, std::string_vi
 /// The start of each record that twscope writes.
 constexpr std::string_view kFront = R"({"v":1,"t":")";
 
-std::optional<LineHead> read_usual_head(std::string_view line) {
+std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
     if (!line.starts_with(kFront)) {
         return std::nullopt;
     }
@@ -166,7 +166,7 @@ std::optional<LineHead> read_usual_head(std::string_view line) {
     if (!type) {
         return std::nullopt;
     }
-    LineHead head{.time = *time, .type = *type};
+    RecordLineHead head{.time = *time, .type = *type};
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), head.session);
     const bool ends = end != line.data() + line.size() && (*end == ',' || *end == '}');
     return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
@@ -207,7 +207,7 @@ class LineRecord {
 
     explicit LineRecord(JsonLine& line) : line_{&line} {}
 
-    void visit(const Key& key, Scratch& /*scratch*/, ValueVisitor& visitor) const {
+    void visit(const Key& key, FormatBuffer& /*buffer*/, ValueVisitor& visitor) const {
         if (key.name == "severity") {
             SeverityRanks weighing{visitor};
             line_->object().visit(key.name, weighing);
@@ -216,7 +216,7 @@ class LineRecord {
         }
     }
 
-    static void visit_item(const Key& key, Item& item, Scratch& /*scratch*/,
+    static void visit_item(const Key& key, Item& item, FormatBuffer& /*buffer*/,
                            ValueVisitor& visitor) {
         visit_row(item, key.name, visitor);
     }
@@ -241,8 +241,8 @@ bool fulfils(const FilterProgram& program, JsonLine& line, ValueObserver* observ
 
 } // namespace
 
-std::optional<LineHead> read_head(std::string_view line) {
-    if (auto head = read_usual_head(line)) {
+std::optional<RecordLineHead> read_line_head(std::string_view line) {
+    if (auto head = read_usual_line_head(line)) {
         return head;
     }
     JsonLine json{line};
@@ -252,15 +252,15 @@ std::optional<LineHead> read_head(std::string_view line) {
     if (!time || !type || !session || !is_string(*time) || !is_string(*type)) {
         return std::nullopt;
     }
-    return LineHead{.time = time->substr(1, time->size() - 2),
-                    .type = type->substr(1, type->size() - 2),
-                    .session = *session};
+    return RecordLineHead{.time = time->substr(1, time->size() - 2),
+                          .type = type->substr(1, type->size() - 2),
+                          .session = *session};
 }
 
 bool is_record(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
     // A second kFront means a torn line: inside a string, its quotes would be escaped.
-    return line.ends_with('}') && read_head(line) && !record::has_control_bytes(line) &&
+    return line.ends_with('}') && read_line_head(line) && !record::has_control_bytes(line) &&
            line.find(kFront, 1) == std::string_view::npos;
 }
 
@@ -308,7 +308,7 @@ bool RowFilter::matches(JsonLine& line, JsonObject& item) {
 bool concerns_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
     const LineRecord record{json};
-    Scratch scratch;
+    FormatBuffer buffer;
     bool named = false;
     for (const Comparison& comparison : filter.comparisons()) {
         const Key& key = comparison.key;
@@ -318,7 +318,7 @@ bool concerns_line(const Filter& filter, std::string_view line) {
         named = true;
         AnyValue any;
         if (key.scope == KeyScope::record) {
-            record.visit(key, scratch, any);
+            record.visit(key, buffer, any);
         }
         if (any.found || (key.scope == KeyScope::item && record.has_items())) {
             return true;

@@ -27,7 +27,7 @@ class RequiredTexts {
 };
 
 /// The values at the start of a line of a recording.
-struct LineHead {
+struct RecordLineHead {
     std::string_view time; ///< the record's time, without quotes
     std::string_view type;
     std::int64_t session = 0;
@@ -35,7 +35,7 @@ struct LineHead {
 
 /// Reads the head of a line; nullopt if the line is not a record. In a line written by twscope, only a
 /// few dozen bytes are read; a line with another order of keys takes longer.
-[[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
+[[nodiscard]] std::optional<RecordLineHead> read_line_head(std::string_view line);
 
 /// Checks quickly whether a line is a complete record. After a crash, a torn line may contain zeros or
 /// a part of another line.

@@ -13,7 +13,7 @@
 namespace tw::filter {
 
 /// One value of a key, in the form in which comparisons use it. Its views are valid as long as the
-/// record and the scratch buffer.
+/// record and the buffer buffer.
 struct Value {
     std::string_view text{}; ///< empty if the value is only a number
     /// Monostate: the value is only a text.
@@ -46,7 +46,7 @@ class ValueVisitor : public record::Interface {
 };
 
 /// A buffer for texts that are formatted for a comparison: times, checksums, UUIDs, hex, int strings.
-struct Scratch {
+struct FormatBuffer {
     /// The most bytes formatted as hex; a datagram has at most 1400.
     static constexpr std::size_t kMaxHexBytes = 2048;
     std::array<char, 2 * kMaxHexBytes> text;

@@ -58,11 +58,11 @@ bool find_record_rows(Key& key) {
 }
 
 OptionalValue read_record(const Key& key, const Record& record, bool show_secrets,
-                          Scratch& scratch) {
+                          FormatBuffer& buffer) {
     const std::int16_t row = key.rows[record.index()];
     return row == Key::kNoRow ? std::nullopt
                               : keys_by_type()[record.index()][static_cast<std::size_t>(row)].read(
-                                    record, {scratch, show_secrets});
+                                    record, {buffer, show_secrets});
 }
 
 void add_record_keys(std::vector<std::string>& names) {
@@ -124,19 +124,19 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
     return nullptr;
 }
 
-bool visit_field(const FieldSpec& field, std::span<const std::int32_t> data, Scratch& scratch,
+bool visit_field(const FieldSpec& field, std::span<const std::int32_t> data, FormatBuffer& buffer,
                  ValueVisitor& visitor) {
     const auto ints = data.subspan(field.offset, field.count);
-    return field.kind == FieldKind::int_string ? visitor.take(int_string(ints, scratch))
+    return field.kind == FieldKind::int_string ? visitor.take(int_string(ints, buffer))
                                                : visit_ints(ints, visitor);
 }
 
 } // namespace
 
-Value int_string(std::span<const std::int32_t> ints, Scratch& scratch) {
+Value int_string(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
     const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
     return Value::of(
-        std::string_view{scratch.text.data(), snapshot::decode_int_string(fitting, scratch.text)});
+        std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
 }
 
 const SchemaKeys<WorldPlace>& place_keys() {
@@ -171,8 +171,8 @@ ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index
 }
 
 const std::optional<WorldPlace>& ItemContext::place() {
-    if (!located_ && shown_.record->world != nullptr && object() != nullptr) {
-        place_ = shown_.record->world->place(*object(), item().data);
+    if (!located_ && shown_.record->tile_map != nullptr && object() != nullptr) {
+        place_ = shown_.record->tile_map->place(*object(), item().data);
     }
     located_ = true;
     return place_;
@@ -189,9 +189,9 @@ bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
     return enough;
 }
 
-bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor) {
+bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVisitor& visitor) {
     const auto row = static_cast<std::size_t>(key.rows[0]);
-    const ReadContext reading{scratch, false}; // items contain no secrets
+    const ReadContext reading{buffer, false}; // items contain no secrets
     switch (key.way) {
     case Key::Location::row: {
         const OptionalValue found = item_keys()[row].read(item.shown(), reading);
@@ -204,7 +204,7 @@ bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisito
     }
     case Key::Location::fields: {
         const FieldSpec* field = find_field(item, key.path);
-        return field != nullptr && visit_field(*field, item.item().data, scratch, visitor);
+        return field != nullptr && visit_field(*field, item.item().data, buffer, visitor);
     }
     case Key::Location::names: {
         const FieldSpec* field = find_field(item, key.path);

@@ -109,7 +109,7 @@ struct Readable<record::OrNull> : ReadableAs<KeyKind::number> {
 template <>
 struct Readable<record::Moment> : ReadableAs<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(record::Moment value, ReadContext reading) {
-        return time_value(value.time, reading.scratch);
+        return time_value(value.time, reading.buffer);
     }
 };
 
@@ -117,7 +117,7 @@ template <>
 struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(const record::Hex& value, ReadContext reading) {
         const bool hidden = value.secrecy == wire::Secrecy::secret && !reading.show_secrets;
-        return hidden ? Value::of(wire::kRedacted) : hex_value(value.bytes, reading.scratch);
+        return hidden ? Value::of(wire::kRedacted) : hex_value(value.bytes, reading.buffer);
     }
 };
 
@@ -128,21 +128,21 @@ struct Readable<record::Hex32> : ReadableAs<KeyKind::text> {
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             bytes[i] = static_cast<std::byte>(value.value >> (24U - 8U * i));
         }
-        return hex_value(bytes, reading.scratch);
+        return hex_value(bytes, reading.buffer);
     }
 };
 
 template <>
 struct Readable<snapshot::Uuid> : ReadableAs<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(const snapshot::Uuid& value, ReadContext reading) {
-        return uuid_value(value, reading.scratch);
+        return uuid_value(value, reading.buffer);
     }
 };
 
 template <>
 struct Readable<record::PackedText> : ReadableAs<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(record::PackedText value, ReadContext reading) {
-        return int_string(value.ints, reading.scratch);
+        return int_string(value.ints, reading.buffer);
     }
 };
 

@@ -88,7 +88,7 @@ void Playback::open(record::Timestamp time) {
 }
 
 void Playback::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
-    world_ = maps_.on_demo(announced, std::move(file), reporter_);
+    tile_map_ = maps_.on_demo(announced, std::move(file), reporter_);
 }
 
 record::SnapshotRecord Playback::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
@@ -120,7 +120,7 @@ void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotVi
     }
     record.ordinal = ordinal_++;
     record.types = &types_;
-    record.world = world_.get();
+    record.tile_map = tile_map_.get();
     record.of_demo = true;
     checks_.check_snapshot(record, reporter_);
     reporter_.emit(record);

@@ -77,7 +77,7 @@ void MapDownload::clear() {
     *this = {};
 }
 
-void MapDownload::give_up() {
+void MapDownload::abandon() {
     bytes_ = std::vector<std::byte>{};
     next_chunk_ = kAbandoned;
 }
@@ -142,8 +142,8 @@ void MapTracker::on_details(const wire::MapDetailsBody& details) {
     std::memcpy(details_->sha256->data(), details.sha256.data(), details_->sha256->size());
 }
 
-std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChangeBody& change,
-                                                           bool translated, Reporter& reporter) {
+std::shared_ptr<const record::TileMap> MapTracker::on_change(const wire::MapChangeBody& change,
+                                                             bool translated, Reporter& reporter) {
     MapAnnouncement announced{.name = clean_map_name(change.name),
                               .crc = static_cast<std::uint32_t>(change.crc),
                               .size = change.size,
@@ -159,23 +159,23 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
     return restore(announced, reporter);
 }
 
-std::shared_ptr<const record::World> MapTracker::restore(const MapAnnouncement& announced,
-                                                         Reporter& reporter) {
+std::shared_ptr<const record::TileMap> MapTracker::restore(const MapAnnouncement& announced,
+                                                           Reporter& reporter) {
     announced_ = announced;
     // This is read before the search, so that a map that is stored meanwhile is not missed.
     const std::uint32_t num_kept = maps_->num_kept();
-    auto world = set_current_map(
+    auto tile_map = set_current_map(
         announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
     missing_.reset();
-    if (world == nullptr) {
+    if (tile_map == nullptr) {
         missing_ = MissingMap{announced, num_kept};
     }
     download_.begin(announced,
-                    world == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
-    return world;
+                    tile_map == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
+    return tile_map;
 }
 
-std::optional<std::shared_ptr<const record::World>>
+std::optional<std::shared_ptr<const record::TileMap>>
 MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.on_data(data)) {
@@ -191,12 +191,12 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
         check_download(announced, reporter);
         return std::nullopt;
     }
-    auto world =
+    auto tile_map =
         set_current_map(announced, maps_->keep(announced, download_.take_bytes()), reporter);
-    if (world != nullptr) {
+    if (tile_map != nullptr) {
         missing_.reset();
     }
-    return world;
+    return tile_map;
 }
 
 /// Compares the checksum of a download with that of the known map file.
@@ -209,25 +209,25 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
     }
 }
 
-std::shared_ptr<const record::World> MapTracker::on_demo(const MapAnnouncement& announced,
-                                                         std::vector<std::byte> bytes,
-                                                         Reporter& reporter) {
+std::shared_ptr<const record::TileMap> MapTracker::on_demo(const MapAnnouncement& announced,
+                                                           std::vector<std::byte> bytes,
+                                                           Reporter& reporter) {
     return set_current_map(announced,
                            bytes.empty() ? maps_->find(announced)
                                          : maps_->keep(announced, std::move(bytes)),
                            reporter, "demo");
 }
 
-std::optional<std::shared_ptr<const record::World>>
+std::optional<std::shared_ptr<const record::TileMap>>
 MapTracker::search_missing_map(Reporter& reporter) {
     missing_->num_kept = maps_->num_kept();
     const FoundMap found = maps_->find_kept(missing_->announced);
     if (found.status != MapStatus::found) {
         return std::nullopt;
     }
-    auto world = set_current_map(missing_->announced, found, reporter);
+    auto tile_map = set_current_map(missing_->announced, found, reporter);
     missing_.reset();
-    return world;
+    return tile_map;
 }
 
 std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data) const {
@@ -259,11 +259,11 @@ void MapTracker::report(record::FindingId id, const MapAnnouncement& announced,
     }
 }
 
-std::shared_ptr<const record::World> MapTracker::set_current_map(const MapAnnouncement& announced,
-                                                                 const FoundMap& found,
-                                                                 Reporter& reporter,
-                                                                 std::string_view kept) {
-    std::shared_ptr<const record::World> world;
+std::shared_ptr<const record::TileMap> MapTracker::set_current_map(const MapAnnouncement& announced,
+                                                                   const FoundMap& found,
+                                                                   Reporter& reporter,
+                                                                   std::string_view kept) {
+    std::shared_ptr<const record::TileMap> tile_map;
     record::MapRecord record{.head = reporter.head(),
                              .name = announced.name,
                              .crc = announced.crc,
@@ -275,7 +275,7 @@ std::shared_ptr<const record::World> MapTracker::set_current_map(const MapAnnoun
         record.file = found.file;
         record.width = found.physics->width();
         record.height = found.physics->height();
-        world = std::make_shared<const record::World>(found.physics);
+        tile_map = std::make_shared<const record::TileMap>(found.physics);
     }
     reporter.emit(record);
     if (found.status == MapStatus::found && !found.detail.empty()) {
@@ -293,7 +293,7 @@ std::shared_ptr<const record::World> MapTracker::set_current_map(const MapAnnoun
                                       : std::string_view{found.detail},
                reporter);
     }
-    return world;
+    return tile_map;
 }
 
 } // namespace tw::inspect

@@ -113,13 +113,13 @@ class MapDownload {
     void begin(const MapAnnouncement& announcement, Mode mode = Mode::assemble);
     void clear();
     /// Abandons the current download and frees its memory.
-    void give_up();
+    void abandon();
 
     /// Chunks may have been missed. A 0.7 download is then abandoned: 0.7 chunks have no numbers, so their
     /// positions in the file are unknown.
     void on_gap() {
         if (unnumbered_) {
-            give_up();
+            abandon();
         }
     }
 
@@ -171,21 +171,21 @@ class MapTracker {
     void on_details(const wire::MapDetailsBody& details);
     /// The server announced a map. Returns the map's world; null if the map is missing. `translated`: a
     /// DDNet server announced it to a 0.7 client.
-    [[nodiscard]] std::shared_ptr<const record::World>
+    [[nodiscard]] std::shared_ptr<const record::TileMap>
     on_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
     /// The server sent a chunk of the map. Returns the world of the downloaded map when the
     /// download is complete, else nullopt.
-    [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
+    [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
     on_data(const wire::MapDataBody& data, Reporter& reporter);
 
     /// Returns the world of a demo's map. `bytes`: the map file inside the demo; if empty, the map
     /// source is searched.
-    [[nodiscard]] std::shared_ptr<const record::World>
+    [[nodiscard]] std::shared_ptr<const record::TileMap>
     on_demo(const MapAnnouncement& announced, std::vector<std::byte> bytes, Reporter& reporter);
 
     /// If the map was missing and another session's client has downloaded it since, returns the map's
     /// world; else nullopt. Fast enough to be called for every snapshot.
-    [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
+    [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
     find_missing(Reporter& reporter) {
         return missing_ && missing_->num_kept != maps_->num_kept() ? search_missing_map(reporter)
                                                                    : std::nullopt;
@@ -196,8 +196,8 @@ class MapTracker {
 
     /// Continues with the map in another observer's checkpoint. Returns the map's world; null if the map
     /// is missing.
-    [[nodiscard]] std::shared_ptr<const record::World> restore(const MapAnnouncement& announced,
-                                                               Reporter& reporter);
+    [[nodiscard]] std::shared_ptr<const record::TileMap> restore(const MapAnnouncement& announced,
+                                                                 Reporter& reporter);
 
     /// The chunk's offset in the map file; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
@@ -211,7 +211,7 @@ class MapTracker {
     void on_gap() { download_.on_gap(); }
 
     /// Abandons the current download and frees its memory.
-    void abandon_download() { download_.give_up(); }
+    void abandon_download() { download_.abandon(); }
 
   private:
     /// A map that was announced but not found.
@@ -220,14 +220,14 @@ class MapTracker {
         std::uint32_t num_kept; ///< MapSource::num_kept() at the last search
     };
 
-    [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
+    [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
     search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
     /// Reports a finding about a map once per server: the first session emits it, other sessions
     /// only count it.
     void report(record::FindingId id, const MapAnnouncement& announced, std::string_view detail,
                 Reporter& reporter);
-    [[nodiscard]] std::shared_ptr<const record::World>
+    [[nodiscard]] std::shared_ptr<const record::TileMap>
     set_current_map(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter,
                     std::string_view kept = "wire");
 

@@ -370,8 +370,8 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
     // The record of the message comes first, then the records that the message causes.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
-        if (auto world = maps_.find_missing(reporter_)) {
-            snapshots_.set_world(*std::move(world));
+        if (auto tile_map = maps_.find_missing(reporter_)) {
+            snapshots_.set_tile_map(*std::move(tile_map));
         }
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
         if (acceptance_.server().wants_snapshots()) {
@@ -403,7 +403,8 @@ void Session::act_on_server(const wire::MessageHead& head) {
             ++reporter_.stats.map_changes;
             snapshots_.change_map(reporter_);
             inputs_.restart();
-            snapshots_.set_world(maps_.on_change(*change, acceptance_.is_translated(), reporter_));
+            snapshots_.set_tile_map(
+                maps_.on_change(*change, acceptance_.is_translated(), reporter_));
         }
         break;
     case MessageId::map_details:
@@ -413,8 +414,8 @@ void Session::act_on_server(const wire::MessageHead& head) {
         break;
     case MessageId::map_data:
         if (const auto data = wire::decode_map_data(head.body, head.dialect)) {
-            if (auto world = maps_.on_data(*data, reporter_)) {
-                snapshots_.set_world(*std::move(world));
+            if (auto tile_map = maps_.on_data(*data, reporter_)) {
+                snapshots_.set_tile_map(*std::move(tile_map));
             }
         }
         break;
@@ -488,7 +489,7 @@ void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
         snapshots_.change_map(reporter_);
     }
     if (other_map) {
-        snapshots_.set_world(maps_.restore(*checkpoint.map, reporter_));
+        snapshots_.set_tile_map(maps_.restore(*checkpoint.map, reporter_));
     }
     snapshots_.restore(checkpoint);
     acceptance_.restore(checkpoint);
@@ -504,7 +505,7 @@ void Session::begin_connection(ConnectionChange change) {
     }
     const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
     snapshots_.reset(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
-    snapshots_.set_world(nullptr);
+    snapshots_.set_tile_map(nullptr);
     inputs_.restart();
     maps_.reset();
     messages_.restart();

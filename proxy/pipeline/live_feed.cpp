@@ -329,7 +329,7 @@ void FindingContexts::add_valid_snapshot(const record::SnapshotRecord& record,
                                             .rebuilt = true,
                                             .items = *record.previous,
                                             .types = record.types,
-                                            .world = record.world,
+                                            .tile_map = record.tile_map,
                                             .roster = record.roster};
         append_line(open, open.before, to_json_line(&before));
     }

@@ -413,7 +413,7 @@ std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::Sn
     record::TypeNames types{objects};
     types.learn(items);
     const bool has_map = physics != nullptr;
-    const record::World world{std::move(physics)};
+    const record::TileMap tile_map{std::move(physics)};
     const record::SnapshotRecord record{
         .head = {.time = seen.time, .session = seen.session, .direction = wire::Direction::s2c},
         .tick = seen.tick,
@@ -425,7 +425,7 @@ std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::Sn
         .rebuilt = seen.rebuilt,
         .items = items,
         .types = &types,
-        .world = has_map ? &world : nullptr};
+        .tile_map = has_map ? &tile_map : nullptr};
     Line line;
     sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects}, line};
     lines.on_record(&record);

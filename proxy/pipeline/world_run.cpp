@@ -30,7 +30,7 @@ void WorldQueue::Batch::pass_next(world::WorldInputSink& to) {
     input.items = snapshot::SnapshotView::of_block(
         std::span{ints_}.subspan(entry.begin, 2 * entry.num_items + entry.num_ints),
         entry.num_items, entry.num_ints);
-    input.world = entry.world.get();
+    input.tile_map = entry.tile_map.get();
     input.roster = entry.roster.get();
     if (entry.data) {
         input.server = entry.data->server;
@@ -41,17 +41,18 @@ void WorldQueue::Batch::pass_next(world::WorldInputSink& to) {
 
 void WorldQueue::share_copies(const WorldInput& input, Batch::Entry& entry) {
     SharedCopies& copies = copies_[input.session];
-    if (copies.source != input.world) {
-        copies.source = input.world;
-        copies.world =
-            input.world == nullptr ? nullptr : std::make_shared<const record::World>(*input.world);
+    if (copies.source != input.tile_map) {
+        copies.source = input.tile_map;
+        copies.tile_map = input.tile_map == nullptr
+                              ? nullptr
+                              : std::make_shared<const record::TileMap>(*input.tile_map);
     }
     if (input.roster == nullptr) {
         copies.roster.reset();
     } else if (copies.roster == nullptr || *copies.roster != *input.roster) {
         copies.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    entry.world = copies.world;
+    entry.tile_map = copies.tile_map;
     entry.roster = copies.roster;
 }
 

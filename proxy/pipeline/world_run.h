@@ -58,7 +58,7 @@ class WorldQueue final : public world::WorldInputSink {
             std::size_t num_ints = 0;
             std::size_t num_bytes = 0;
             std::shared_ptr<const InputData> data{};
-            std::shared_ptr<const record::World> world{};
+            std::shared_ptr<const record::TileMap> tile_map{};
             std::shared_ptr<const record::Roster> roster{};
         };
 
@@ -92,8 +92,8 @@ class WorldQueue final : public world::WorldInputSink {
     /// Copies of the objects that a session's snapshots point to, shared by all queued snapshots
     /// until those objects change.
     struct SharedCopies {
-        const record::World* source = nullptr;
-        std::shared_ptr<const record::World> world{};
+        const record::TileMap* source = nullptr;
+        std::shared_ptr<const record::TileMap> tile_map{};
         std::shared_ptr<const record::Roster> roster{};
     };
 

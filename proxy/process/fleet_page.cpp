@@ -84,7 +84,7 @@ bool names_player(std::string_view line) {
            front.find(R"("name":"cl_change_info")") != std::string_view::npos;
 }
 
-bool affects_board(const filter::LineHead& head, std::string_view line) {
+bool affects_board(const filter::RecordLineHead& head, std::string_view line) {
     return head.type == "session" || head.type == "map" || head.type == "finding" ||
            (head.type == "message" && names_player(line));
 }
@@ -118,7 +118,7 @@ record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, con
     return finding;
 }
 
-std::uint32_t number_of(const filter::LineHead& head) {
+std::uint32_t number_of(const filter::RecordLineHead& head) {
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
 }
@@ -129,7 +129,7 @@ std::string short_line(std::string_view server, std::string_view line) {
     constexpr std::string_view kName = R"(,"server_name":")";
     constexpr std::string_view kSession = R"("session":)";
     std::string text{line};
-    const auto head = filter::read_head(line);
+    const auto head = filter::read_line_head(line);
     if (head && (head->type == "snapshot" || head->type == "world")) {
         if (const auto items = text.find(kItems); items != std::string::npos) {
             text.erase(items);
@@ -163,7 +163,7 @@ std::string ServerPages::url_of(std::string_view server) const {
 }
 
 FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
-                                                   const filter::LineHead& head) {
+                                                   const filter::RecordLineHead& head) {
     const auto known = servers_.find(name);
     if (known != servers_.end()) {
         return &known->second;
@@ -180,7 +180,7 @@ FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
 }
 
 FleetBoard::Session* FleetBoard::find_session(Server& server, const Sender& from,
-                                              const filter::LineHead& head) {
+                                              const filter::RecordLineHead& head) {
     const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
     return found == server.sessions.end() ? nullptr : &found->second;
 }
@@ -199,7 +199,7 @@ void FleetBoard::note_run(Server& server, std::string_view run) {
 }
 
 void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now_ms) {
-    const auto head = filter::read_head(line);
+    const auto head = filter::read_line_head(line);
     if (!head) {
         return;
     }
@@ -222,7 +222,7 @@ void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now
     }
 }
 
-void FleetBoard::add_record(const Sender& from, Server& server, const filter::LineHead& head,
+void FleetBoard::add_record(const Sender& from, Server& server, const filter::RecordLineHead& head,
                             std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
@@ -248,8 +248,8 @@ void FleetBoard::add_record(const Sender& from, Server& server, const filter::Li
     }
 }
 
-void FleetBoard::update_session(const Sender& from, Server& server, const filter::LineHead& head,
-                                const Object& record) {
+void FleetBoard::update_session(const Sender& from, Server& server,
+                                const filter::RecordLineHead& head, const Object& record) {
     const SessionKey key{from.run, number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
@@ -271,7 +271,7 @@ void FleetBoard::update_session(const Sender& from, Server& server, const filter
     view.opened_ms = view.opened_ms == 0 ? unix_ms(head.time) : view.opened_ms;
 }
 
-void FleetBoard::add_finding(const Sender& from, Server& server, const filter::LineHead& head,
+void FleetBoard::add_finding(const Sender& from, Server& server, const filter::RecordLineHead& head,
                              const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
@@ -314,7 +314,7 @@ void FleetBoard::add_finding(const Sender& from, Server& server, const filter::L
                                 .text = with_server(record::describe(finding))});
 }
 
-void FleetBoard::update_silence(Server& server, const filter::LineHead& head,
+void FleetBoard::update_silence(Server& server, const filter::RecordLineHead& head,
                                 const Object& record) {
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {

@@ -20,7 +20,7 @@
 #include <boost/json/object.hpp>
 
 namespace tw::filter {
-struct LineHead;
+struct RecordLineHead;
 } // namespace tw::filter
 
 namespace tw::process {
@@ -84,17 +84,19 @@ class FleetBoard {
     static void show(const std::string& name, const Server& server, web::RunState& state);
     static void fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                               web::StatusView& view);
-    [[nodiscard]] Server* find_or_add_server(std::string_view name, const filter::LineHead& head);
+    [[nodiscard]] Server* find_or_add_server(std::string_view name,
+                                             const filter::RecordLineHead& head);
     static void note_run(Server& server, std::string_view run);
-    void add_record(const Sender& from, Server& server, const filter::LineHead& head,
+    void add_record(const Sender& from, Server& server, const filter::RecordLineHead& head,
                     std::string_view line);
-    static void update_session(const Sender& from, Server& server, const filter::LineHead& head,
-                               const Object& record);
-    void add_finding(const Sender& from, Server& server, const filter::LineHead& head,
+    static void update_session(const Sender& from, Server& server,
+                               const filter::RecordLineHead& head, const Object& record);
+    void add_finding(const Sender& from, Server& server, const filter::RecordLineHead& head,
                      const Object& record);
-    static void update_silence(Server& server, const filter::LineHead& head, const Object& record);
+    static void update_silence(Server& server, const filter::RecordLineHead& head,
+                               const Object& record);
     [[nodiscard]] static Session* find_session(Server& server, const Sender& from,
-                                               const filter::LineHead& head);
+                                               const filter::RecordLineHead& head);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};

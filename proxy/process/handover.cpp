@@ -134,7 +134,7 @@ void HandoverGiver::on_message() {
     if (message) {
         handle(*message);
     } else if (link_->closed()) {
-        give_up("it has ended");
+        abort_handover("it has ended");
     }
     if (messages_.is_open()) {
         await_message();
@@ -143,17 +143,17 @@ void HandoverGiver::on_message() {
 
 void HandoverGiver::handle(const TakeoverLink::Message& message) {
     try {
-        if (stage_ == Stage::greeting && message.word == TakeoverMessage::hello) {
+        if (stage_ == Stage::greeting && message.kind == TakeoverMessage::hello) {
             greet(message.body);
-        } else if (stage_ == Stage::preparing && message.word == TakeoverMessage::ready) {
+        } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
             hand_over(read<TakeoverSelection>(message).servers);
-        } else if (stage_ == Stage::given && message.word == TakeoverMessage::going) {
+        } else if (stage_ == Stage::given && message.kind == TakeoverMessage::going) {
             finish();
         } else {
-            give_up("it sent an unexpected message");
+            abort_handover("it sent an unexpected message");
         }
     } catch (const HandoverError& error) {
-        give_up(error.what());
+        abort_handover(error.what());
     }
 }
 
@@ -162,7 +162,7 @@ void HandoverGiver::greet(std::span<const std::byte> greeting) {
     TakeoverHello hello;
     reader.read(hello);
     if (reader.failed() || hello.name != TakeoverHello::kName) { // other versions may append more
-        give_up("the greeting is not that of a twscope");
+        abort_handover("the greeting is not that of a twscope");
     } else if (hello.version != TakeoverHello::kVersion) {
         refuse(fmt::format("the running twscope uses takeover version {}, the new one version {}: "
                            "restart it once",
@@ -193,7 +193,7 @@ void HandoverGiver::offer() {
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
     if (!link_->send(TakeoverMessage::offer, base::archived(offer), sockets, in(kWordTime))) {
-        give_up("it did not accept the offer");
+        abort_handover("it did not accept the offer");
         return;
     }
     spdlog::info("another twscope is starting a takeover");
@@ -236,8 +236,8 @@ void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
     }
     parts_.relay->resume();
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
-    give_up(fmt::format("it did not accept the sessions in time; forwarding paused for {:.1f} ms",
-                        held.count()));
+    abort_handover(fmt::format(
+        "it did not accept the sessions in time; forwarding paused for {:.1f} ms", held.count()));
 }
 
 /// Stops forwarding and sends everything. Returns false if that takes too long.
@@ -247,8 +247,8 @@ bool HandoverGiver::give(const std::vector<ServerIndex>& wanted, TakeoverLink::T
     }
     auto [state, sockets] = parts_.relay->handover(wanted);
     ended_sessions_ = parts_.relay->num_sessions() -
-                      static_cast<std::size_t>(
-                          std::ranges::count_if(state.sessions, &relay::SessionState::has_place));
+                      static_cast<std::size_t>(std::ranges::count_if(
+                          state.sessions, &relay::SessionState::counts_against_limit));
     const auto bytes =
         base::archived(TakeoverState{.held_at = held_at.time_since_epoch().count(),
                                      .numbered_sessions = parts_.now().numbered_sessions,
@@ -276,10 +276,10 @@ void HandoverGiver::finish() {
 void HandoverGiver::refuse(std::string_view why) {
     std::ignore =
         link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
-    give_up(why);
+    abort_handover(why);
 }
 
-void HandoverGiver::give_up(std::string_view why) {
+void HandoverGiver::abort_handover(std::string_view why) {
     if (stage_ == Stage::given) { // the new relay never said that it forwards
         parts_.relay->resume();
         notify_ready(); // the service manager may take the new process for the service by now
@@ -312,7 +312,7 @@ void HandoverGiver::on_deadline() {
     if (late && stage_ == Stage::given) {
         handle(*late);
     } else {
-        give_up("it has stopped responding");
+        abort_handover("it has stopped responding");
     }
 }
 
@@ -402,14 +402,14 @@ TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
     if (!message) {
         throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
     }
-    if (message->word == TakeoverMessage::busy) {
+    if (message->kind == TakeoverMessage::busy) {
         throw NoTakeoverPeer{"another takeover from the running twscope is in progress"};
     }
-    if (message->word == TakeoverMessage::refusal) {
+    if (message->kind == TakeoverMessage::refusal) {
         throw HandoverError{
             {reinterpret_cast<const char*>(message->body.data()), message->body.size()}};
     }
-    if (message->word != wanted) {
+    if (message->kind != wanted) {
         throw HandoverError{"the running twscope sent an unexpected message"};
     }
     return std::move(*message);
@@ -520,7 +520,7 @@ void HandoverTaker::confirm_forwarding() const {
 
 std::optional<HandoverTaker::Left> HandoverTaker::left() {
     auto message = link_.receive(base::Clock::now());
-    if (!message || message->word != TakeoverMessage::left) {
+    if (!message || message->kind != TakeoverMessage::left) {
         return std::nullopt;
     }
     try {

@@ -93,7 +93,7 @@ class HandoverGiver {
                             TakeoverLink::Time held_at);
     void finish();
     void refuse(std::string_view why);
-    void give_up(std::string_view why);
+    void abort_handover(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
     void on_deadline();
 

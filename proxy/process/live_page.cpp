@@ -105,7 +105,7 @@ impaired_totals(const relay::Counters& counters) {
     std::array<record::ImpairmentStats, 2> totals;
     std::uint64_t datagrams = 0;
     for (std::size_t i = 0; i < totals.size(); ++i) {
-        const auto& fates = counters.fates[i];
+        const auto& fates = counters.impairment[i];
         totals[i] = {.datagrams = fates.datagrams,
                      .lost = fates.lost,
                      .rate_dropped = fates.rate_dropped,
@@ -119,9 +119,9 @@ impaired_totals(const relay::Counters& counters) {
 
 void RelayLiveness::update(Time now, const relay::Observation& observation, unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) {
-        const std::uint64_t turns = observation.counters[i].turns.value();
-        if (i >= num_threads_ || turns != threads_[i].turns) {
-            threads_[i] = {.turns = turns, .last_progress = now};
+        const std::uint64_t iterations = observation.counters[i].loop_iterations.value();
+        if (i >= num_threads_ || iterations != threads_[i].loop_iterations) {
+            threads_[i] = {.loop_iterations = iterations, .last_progress = now};
         }
     }
     num_threads_ = threads;

@@ -89,7 +89,7 @@ class RelayLiveness {
 
   private:
     struct Thread {
-        std::uint64_t turns = 0;
+        std::uint64_t loop_iterations = 0;
         Time last_progress{};
     };
 

@@ -272,7 +272,7 @@ void ObserverKeeper::await_message() {
 }
 
 void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) const {
-    switch (message.word) {
+    switch (message.kind) {
     case channel::ControlMessage::ready:
         parts_.shared->block().observation.observer = number_;
         if (failures_ != 0) {
@@ -448,7 +448,7 @@ std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {
         pollfd said{.fd = link.descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&said, 1, -1);
         while (const auto message = link.receive()) {
-            switch (message->word) {
+            switch (message->kind) {
             case channel::ControlMessage::settings:
                 startup.settings += message->text;
                 break;

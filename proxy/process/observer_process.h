@@ -72,7 +72,7 @@ class ObserverKeeper {
         channel::SharedRun* shared;
         std::span<const relay::Ring> rings;
         /// Returns the command that starts the observer with this number. `waits`: whether it
-        /// inspects only after ControlMessage::look.
+        /// inspects only after ControlMessage::start_inspecting.
         std::function<std::vector<std::string>(std::uint32_t number, bool waits)> command;
         /// Sends an observer its start message; returns false on failure.
         std::function<bool(const channel::ProcessLink& link)> send_startup;
@@ -104,7 +104,7 @@ class ObserverKeeper {
     [[nodiscard]] const channel::ProcessLink* link() const { return link_ ? &*link_ : nullptr; }
 
     /// Sends a message to the observer; returns false if there is none.
-    bool send(channel::ControlMessage word) { return link_ && link_->send(word); }
+    bool send(channel::ControlMessage kind) { return link_ && link_->send(kind); }
 
     /// After the relay has ended: waits until the observer has read the rings and ended. Kills an
     /// observer that makes no progress. Returns how it ended.

@@ -151,7 +151,7 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
     relay_.reload_impairment();
     for (sink::OutputFile* const file : {options_.file, options_.capture}) {
         if (file != nullptr) {
-            file->go_behind_last_unit();
+            file->remove_unfinished_unit();
         }
     }
     impairment_.emplace(relay_, lines_.lines(), options_.config.json);
@@ -204,7 +204,7 @@ void ObserverRun::await_message() {
 }
 
 void ObserverRun::handle(channel::ProcessLink::Message& message) {
-    switch (message.word) {
+    switch (message.kind) {
     case channel::ControlMessage::file:
         reopen(message);
         break;
@@ -246,7 +246,7 @@ void ObserverRun::handle(channel::ProcessLink::Message& message) {
     case channel::ControlMessage::checkpoint:
         checkpoint_file_ = std::move(message.descriptor);
         break;
-    case channel::ControlMessage::look:
+    case channel::ControlMessage::start_inspecting:
         start_inspecting(message.descriptor);
         break;
     default:

@@ -73,8 +73,8 @@ struct ObserverOptions {
 
 /// The observer's connection to the relay's process.
 struct ObserverChannel {
-    std::uint32_t number = 1;  ///< this observer's number within the run, from 1
-    bool waits = false;        ///< whether to wait for ControlMessage::look before inspecting
+    std::uint32_t number = 1; ///< this observer's number within the run, from 1
+    bool waits = false; ///< whether to wait for ControlMessage::start_inspecting before inspecting
     channel::ProcessLink link; ///< the start message was already received
     base::UniqueFd memory;     ///< shared memory; see SharedRun
 };
@@ -82,7 +82,7 @@ struct ObserverChannel {
 /// The result of a run.
 struct ObserverResult {
     /// Whether the observer has inspected traffic. False if it still waited for
-    /// ControlMessage::look when the run ended.
+    /// ControlMessage::start_inspecting when the run ended.
     bool inspected = true;
     /// Results of all workers; the checkpoints are already handed over.
     pipeline::WorkerResult seen{};

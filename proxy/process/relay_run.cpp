@@ -316,7 +316,7 @@ void RelayRun::start_observing() {
         numbered = std::max(numbered.load(), left->said.numbered_sessions);
         checkpoint = std::move(left->checkpoint);
     }
-    supervisor_->send(channel::ControlMessage::look, {}, checkpoint.get());
+    supervisor_->send(channel::ControlMessage::start_inspecting, {}, checkpoint.get());
     if (giver_) {
         giver_->start();
     }

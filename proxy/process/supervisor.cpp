@@ -95,9 +95,9 @@ void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
     });
 }
 
-bool Supervisor::send(channel::ControlMessage word, std::string_view text, int descriptor) {
+bool Supervisor::send(channel::ControlMessage kind, std::string_view text, int descriptor) {
     const channel::ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
-    return link != nullptr && link->send(word, text, descriptor);
+    return link != nullptr && link->send(kind, text, descriptor);
 }
 
 void Supervisor::on_signal(int signal) {

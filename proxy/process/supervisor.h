@@ -128,7 +128,7 @@ class Supervisor {
     [[nodiscard]] ObserverKeeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
 
     /// Sends a message to the observer; returns false if there is none.
-    bool send(channel::ControlMessage word, std::string_view text = {}, int descriptor = -1);
+    bool send(channel::ControlMessage kind, std::string_view text = {}, int descriptor = -1);
 
     /// After the traffic has ended: waits until the observer has read the rest. Call it once.
     [[nodiscard]] LiveRunResult finish();

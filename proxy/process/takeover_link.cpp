@@ -21,7 +21,7 @@ constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
 /// The longest message to a running relay, which needs none with descriptors.
 constexpr std::size_t kLongestRequest = 1024;
-/// The flag in a packet's first byte, besides the message's word: more packets follow.
+/// The flag in a packet's first byte, besides the message's kind: more packets follow.
 constexpr std::uint8_t kMore = 0x80;
 
 /// Waits for events until the deadline.
@@ -121,7 +121,7 @@ bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> byt
     return true;
 }
 
-bool TakeoverLink::send(TakeoverMessage word, std::span<const std::byte> body,
+bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
                         std::span<const int> descriptors, Time deadline) const {
     bool sent = true;
     bool more = true;
@@ -131,7 +131,7 @@ bool TakeoverLink::send(TakeoverMessage word, std::span<const std::byte> body,
         body = body.subspan(bytes.size());
         descriptors = descriptors.subspan(some.size());
         more = !body.empty() || !descriptors.empty();
-        const unsigned head = static_cast<unsigned>(word) | (more ? kMore : 0U);
+        const unsigned head = static_cast<unsigned>(kind) | (more ? kMore : 0U);
         sent = send_packet(static_cast<std::uint8_t>(head), bytes, some, deadline);
     }
     return sent;
@@ -162,9 +162,9 @@ TakeoverLink::Arrived TakeoverLink::receive_packet() {
         return Arrived::nothing;
     }
     auto descriptors = received < 0 ? std::vector<base::UniqueFd>{} : descriptors_in(header);
-    const auto word = static_cast<TakeoverMessage>(head & ~unsigned{kMore});
-    const bool continues = arriving_.word == TakeoverMessage{} || arriving_.word == word;
-    arriving_.word = word;
+    const auto kind = static_cast<TakeoverMessage>(head & ~unsigned{kMore});
+    const bool continues = arriving_.kind == TakeoverMessage{} || arriving_.kind == kind;
+    arriving_.kind = kind;
     std::ranges::move(descriptors, std::back_inserter(arriving_.descriptors));
     const std::size_t length = body.size() + arriving_.descriptors.size() * sizeof(int);
     closed_ = received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || !continues ||

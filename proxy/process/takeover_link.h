@@ -48,7 +48,7 @@ class TakeoverLink {
     static constexpr std::size_t kMaxMessage = std::size_t{256} << 20U;
 
     struct Message {
-        TakeoverMessage word{};
+        TakeoverMessage kind{};
         std::vector<std::byte> body;
         std::vector<base::UniqueFd> descriptors;
     };
@@ -58,11 +58,11 @@ class TakeoverLink {
         : socket_{std::move(socket)}, longest_{longest} {}
 
     /// Sends a message. Returns false if the peer is gone or does not read until the deadline.
-    [[nodiscard]] bool send(TakeoverMessage word, std::span<const std::byte> body,
+    [[nodiscard]] bool send(TakeoverMessage kind, std::span<const std::byte> body,
                             std::span<const int> descriptors, Time deadline) const;
 
-    [[nodiscard]] bool send(TakeoverMessage word, Time deadline) const {
-        return send(word, {}, {}, deadline);
+    [[nodiscard]] bool send(TakeoverMessage kind, Time deadline) const {
+        return send(kind, {}, {}, deadline);
     }
 
     /// Returns the next message; nullopt if it is not complete at the deadline, or the connection

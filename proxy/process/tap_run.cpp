@@ -79,7 +79,7 @@ void TapFeed::report_drops(base::Timestamp time) {
 }
 
 void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, bool idle) {
-    counters_->turns.add(1);
+    counters_->loop_iterations.add(1);
     counters_->kernel_dropped.add(kernel_dropped - dropped_);
     dropped_ = kernel_dropped;
     counters_->sessions_refused.add(sessions_.refused_datagrams() - refused_);

@@ -83,8 +83,8 @@ std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
                          static_cast<double>(data[position->y]) / per_unit};
 }
 
-std::optional<WorldPlace> World::place(const snapshot::ObjectSpec& object,
-                                       std::span<const std::int32_t> data) const {
+std::optional<WorldPlace> TileMap::place(const snapshot::ObjectSpec& object,
+                                         std::span<const std::int32_t> data) const {
     const auto position = world_position(object, data);
     if (!position) {
         return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<WorldPlace> World::place(const snapshot::ObjectSpec& object,
     return describe(physics_->locate(position->x, position->y), position->x, position->y);
 }
 
-PositionFault World::check_position(int x, int y) const {
+PositionFault TileMap::check_position(int x, int y) const {
     const map::WorldPos centre{x, y};
     if (physics_->beyond_border(centre)) {
         return PositionFault::outside_map;
@@ -100,7 +100,7 @@ PositionFault World::check_position(int x, int y) const {
     return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::no;
 }
 
-WorldPlace World::misplaced_at(int x, int y) const {
+WorldPlace TileMap::misplaced_at(int x, int y) const {
     const map::WorldPos centre{x, y};
     const auto wall =
         physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);

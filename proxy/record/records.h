@@ -68,9 +68,9 @@ struct WorldPlace {
 enum class PositionFault : std::uint8_t { no, inside_solid, outside_map };
 
 /// The map of a session. Finds the tiles at the positions in snapshots.
-class World {
+class TileMap {
   public:
-    explicit World(std::shared_ptr<const map::Physics> physics) : physics_{std::move(physics)} {}
+    explicit TileMap(std::shared_ptr<const map::Physics> physics) : physics_{std::move(physics)} {}
 
     /// Returns the tiles at an item's position; nullopt if items of this type have no position.
     [[nodiscard]] std::optional<WorldPlace> place(const snapshot::ObjectSpec& object,
@@ -289,9 +289,9 @@ struct SnapshotRecord {
     /// The previous rebuilt snapshot of the session.
     std::optional<snapshot::SnapshotView> previous{};
     std::uint64_t ordinal = 0; ///< number of the connection's rebuilt snapshots before this one
-    const TypeNames* types = nullptr; ///< the UUIDs of the type numbers
-    const World* world = nullptr;     ///< the map; null while it is missing
-    const Roster* roster = nullptr;   ///< the players, for 0.7 only; in 0.6 the items contain them
+    const TypeNames* types = nullptr;  ///< the UUIDs of the type numbers
+    const TileMap* tile_map = nullptr; ///< null while the map is missing
+    const Roster* roster = nullptr;    ///< the players, for 0.7 only; in 0.6 the items contain them
     /// The client's DDNet version. Not written to JSON.
     std::optional<std::int32_t> client_version{};
     /// Which sessions saw each item; null unless this is a world.

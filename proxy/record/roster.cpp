@@ -104,8 +104,8 @@ std::string place_of(const record::SnapshotRecord& record, std::uint16_t client)
         return "not in the game";
     }
     const auto data = record.items[*character].data;
-    if (record.world != nullptr) {
-        if (const auto place = record.world->place(*spec, data)) {
+    if (record.tile_map != nullptr) {
+        if (const auto place = record.tile_map->place(*spec, data)) {
             return fmt::format("({},{}) {}", place->tile_x, place->tile_y, place->game);
         }
     }

@@ -499,7 +499,7 @@ inline constexpr auto kSnapshotTotalsSchema =
     schema(TotalsRow<SnapshotCounters, std::uint64_t, CounterRow>{},
            TotalsRow<SnapshotSpreads, Spread, SpreadRow>{});
 
-inline constexpr auto kFateSchema =
+inline constexpr auto kImpairmentTotalsSchema =
     schema(TotalsRow<ImpairmentCounters, std::uint64_t, CounterRow>{});
 
 inline constexpr auto kWorldTotalsSchema =
@@ -509,10 +509,10 @@ inline constexpr auto kWorldTotalsSchema =
 inline constexpr auto kImpairedSchema =
     schema(object(
                "c2s", [](const std::array<ImpairmentStats, 2>& r) { return r.data(); },
-               "From client to server.", kFateSchema),
+               "From client to server.", kImpairmentTotalsSchema),
            object(
                "s2c", [](const std::array<ImpairmentStats, 2>& r) { return &r[1]; },
-               "From server to client.", kFateSchema));
+               "From server to client.", kImpairmentTotalsSchema));
 
 /// The keys of `SummaryRecord::stats`.
 inline constexpr auto kStatsSchema =

@@ -51,13 +51,13 @@ void for_each_counter(Visit&& visit, To& to, const From& from) {
         visit(to.directions[i].send_errors, from.directions[i].send_errors);
         visit(to.directions[i].copies_lost, from.directions[i].copies_lost);
     }
-    for (std::size_t i = 0; i < to.fates.size(); ++i) {
-        visit(to.fates[i].datagrams, from.fates[i].datagrams);
-        visit(to.fates[i].lost, from.fates[i].lost);
-        visit(to.fates[i].rate_dropped, from.fates[i].rate_dropped);
-        visit(to.fates[i].queue_full, from.fates[i].queue_full);
-        visit(to.fates[i].duplicated, from.fates[i].duplicated);
-        visit(to.fates[i].reordered, from.fates[i].reordered);
+    for (std::size_t i = 0; i < to.impairment.size(); ++i) {
+        visit(to.impairment[i].datagrams, from.impairment[i].datagrams);
+        visit(to.impairment[i].lost, from.impairment[i].lost);
+        visit(to.impairment[i].rate_dropped, from.impairment[i].rate_dropped);
+        visit(to.impairment[i].queue_full, from.impairment[i].queue_full);
+        visit(to.impairment[i].duplicated, from.impairment[i].duplicated);
+        visit(to.impairment[i].reordered, from.impairment[i].reordered);
     }
     for (const AdmissionRow& row : kAdmission) {
         visit(of(row, to.admission), of(row, from.admission));
@@ -73,7 +73,7 @@ void for_each_counter(Visit&& visit, To& to, const From& from) {
     visit(to.kernel_dropped, from.kernel_dropped);
     visit(to.strays, from.strays);
     visit(to.repeated_answers, from.repeated_answers);
-    visit(to.turns, from.turns);
+    visit(to.loop_iterations, from.loop_iterations);
 }
 
 } // namespace

@@ -50,8 +50,8 @@ struct AdmissionTotals {
 /// Totals since the start of the relay.
 template <typename Number>
 struct Totals {
-    std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
-    std::array<ImpairmentTotals<Number>, 2> fates{};     ///< indexed by Direction
+    std::array<DirectionTotals<Number>, 2> directions{};  ///< indexed by Direction
+    std::array<ImpairmentTotals<Number>, 2> impairment{}; ///< indexed by Direction
     AdmissionTotals<Number> admission{};
     Number sessions_opened{}; ///< sessions that were reported to the observer
     Number sessions_closed{}; ///< sessions whose end was reported to the observer
@@ -66,8 +66,8 @@ struct Totals {
     Number kernel_dropped{}; ///< datagrams that did not fit into a socket's receive buffer
     Number strays{};         ///< client datagrams that were forwarded, but servers do not answer
     Number
-        repeated_answers{}; ///< answers that the relay repeated instead of forwarding the request
-    Number turns{};         ///< loop iterations of the relay threads, at least one a second each
+        repeated_answers{};   ///< answers that the relay repeated instead of forwarding the request
+    Number loop_iterations{}; ///< loop iterations of the relay threads, at least one a second each
 };
 
 /// A copy of the totals at one moment.

@@ -63,8 +63,8 @@ void ImpairedPath::set_impairment(const Impairment& impairment) {
     if (active()) {
         static_cast<void>(send_due(Time::max()));
     }
-    impairer_ =
-        impairment.active() ? std::make_unique<Impairer>(impairment, counters_->fates) : nullptr;
+    impairer_ = impairment.active() ? std::make_unique<Impairer>(impairment, counters_->impairment)
+                                    : nullptr;
 }
 
 void ImpairedPath::enqueue(Session& session, Direction direction, std::span<const std::byte> bytes,
@@ -451,7 +451,7 @@ void Forwarder::count_receive_error(int error, LiveCounters& counters) noexcept 
 }
 
 bool Forwarder::check_timeouts(base::Clock::time_point now) {
-    counters_.turns.add(1);
+    counters_.loop_iterations.add(1);
     const bool all =
         timers_.sweep(now, [now](Session& session) { session.table->check_timeout(session, now); });
     if (now - drops_read_ >= kDropsInterval) {

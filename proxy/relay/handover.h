@@ -40,7 +40,7 @@ struct SessionState {
     ReplyControl control{};     ///< as Session::control
     std::uint8_t control_length = 0;
     Standing standing = Standing::player;
-    bool has_place = false;
+    bool counts_against_limit = false;
     bool answered = false;
     bool own_loopback = false; ///< the upstream socket's address is one of LoopbackAddresses
     ProofMemory proof;
@@ -58,7 +58,7 @@ struct SessionState {
 
 auto members(base::Of<SessionState> auto& state) {
     return std::tie(state.client, state.id, state.server, state.number, state.listener,
-                    state.control, state.control_length, state.standing, state.has_place,
+                    state.control, state.control_length, state.standing, state.counts_against_limit,
                     state.answered, state.own_loopback, state.proof, state.opened, state.told,
                     state.begun_ns, state.active_ns, state.heard_ms, state.played_ms, state.repeats,
                     state.kernel_drops, state.held, state.held_lost);

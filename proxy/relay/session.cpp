@@ -45,7 +45,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     all_.emplace_back();
     try {
         by_client_.emplace(key, session.get());
-        if (session->has_place) {
+        if (session->counts_against_limit) {
             add_to_counts(*session);
         }
     } catch (...) {
@@ -61,7 +61,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
 
 std::unique_ptr<Session> Sessions::remove(Session& session) {
     by_client_.erase(key_of(session.tap.client, session.listener));
-    if (std::exchange(session.has_place, false)) {
+    if (std::exchange(session.counts_against_limit, false)) {
         remove_from_counts(session, kAllNetworks);
     }
     of(session.standing).erase(RankList::s_iterator_to(session));
@@ -77,7 +77,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
 
 void Sessions::set_standing(Session& session, Standing standing) noexcept {
     of(session.standing).erase(RankList::s_iterator_to(session));
-    if (session.has_place) {
+    if (session.counts_against_limit) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
                 add_to(found->second.of(session.standing), -1);
@@ -89,9 +89,9 @@ void Sessions::set_standing(Session& session, Standing standing) noexcept {
     of(standing).push_back(session);
 }
 
-void Sessions::give_place(Session& session) {
+void Sessions::count_against_limit(Session& session) {
     add_to_counts(session);
-    session.has_place = true;
+    session.counts_against_limit = true;
 }
 
 std::uint32_t* Sessions::NetworkCounts::of(Standing standing) noexcept {

@@ -91,10 +91,10 @@ struct Session {
     ReplyControl control{};
 
     Standing standing = Standing::player;
-    bool has_place = false; ///< the session counts against max_sessions
-    bool closed = false;    ///< the session is closed; it is freed when nothing refers to it
-    bool active = true;     ///< a datagram was forwarded since the last timer check
-    bool answered = false;  ///< the server has sent something to the client
+    bool counts_against_limit = false; ///< the session counts against max_sessions
+    bool closed = false;   ///< the session is closed; it is freed when nothing refers to it
+    bool active = true;    ///< a datagram was forwarded since the last timer check
+    bool answered = false; ///< the server has sent something to the client
     ProofMemory proof;
     ResyncState resync;
     TokenBucket budget{0, 0};   ///< limits datagrams to the server
@@ -165,9 +165,9 @@ class Sessions {
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
     /// Sets a session's standing and moves the session to the list of that standing.
     void set_standing(Session& session, Standing standing) noexcept;
-    /// Sets has_place and counts the session for its networks. If that throws std::bad_alloc, the
+    /// Sets counts_against_limit and counts the session for its networks. If that throws std::bad_alloc, the
     /// session has no place.
-    void give_place(Session& session);
+    void count_against_limit(Session& session);
 
     /// The sessions of a standing; stray and unproven sessions share a list.
     [[nodiscard]] RankList& of(Standing standing) noexcept { return ranks_[rank_index(standing)]; }

@@ -103,8 +103,8 @@ bool is_possible(const SessionState& state) {
     const bool may_be_told = state.standing >= Standing::verified;
     const bool has_to_be = state.standing >= Standing::weak;
     return state.standing <= Standing::player && (is_announced ? may_be_told : !has_to_be) &&
-           (state.has_place || !may_be_told) && state.number != 0 && state.client.port != 0 &&
-           state.control_length <= state.control.size() &&
+           (state.counts_against_limit || !may_be_told) && state.number != 0 &&
+           state.client.port != 0 && state.control_length <= state.control.size() &&
            std::ranges::all_of(state.held, [](const KeptCopy& copy) {
                return copy.direction <= Direction::s2c && copy.bytes.size() <= HeldCopies::kBytes;
            });
@@ -137,7 +137,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
     made->control = state.control;
     made->control_length = state.control_length;
     made->standing = state.standing;
-    made->has_place = state.has_place;
+    made->counts_against_limit = state.counts_against_limit;
     made->answered = state.answered;
     made->active = state.active_ns == 0;
     made->proof = state.proof;
@@ -150,7 +150,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
     made->played_ms = now.ms - state.played_ms;
     made->repeats = state.repeats;
     made->kernel_drops = state.kernel_drops;
-    if (state.has_place && !made->is_announced()) {
+    if (state.counts_against_limit && !made->is_announced()) {
         made->held = held_copies(state);
     }
     return made;
@@ -166,7 +166,7 @@ SessionState state_of(const Session& session, const BatchTime& now) {
         .control = session.control,
         .control_length = session.control_length,
         .standing = session.standing,
-        .has_place = session.has_place,
+        .counts_against_limit = session.counts_against_limit,
         .answered = session.answered,
         .own_loopback = session.upstream.loopback_of.has_value(),
         .proof = session.proof,

@@ -26,10 +26,10 @@ constexpr std::size_t kFreeParts = 8;
 
 /// Connectionless sessions are numbered separately, so that they do not change the random
 /// impairment of other sessions.
-std::uint32_t next_number(SessionNumbers& numbers, bool has_place) noexcept {
+std::uint32_t next_number(SessionNumbers& numbers, bool counts_against_limit) noexcept {
     constexpr std::uint32_t kOfRequests = 1U << 31U;
-    return has_place ? numbers.last_number.fetch_add(1) + 1
-                     : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
+    return counts_against_limit ? numbers.last_number.fetch_add(1) + 1
+                                : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
 }
 
 } // namespace
@@ -38,7 +38,8 @@ SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& li
                            int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
     : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
       stranger_filter_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
-      answers_{shared.repeating.read_question != nullptr ? std::make_unique<Answers>() : nullptr},
+      answers_{shared.repeating.read_question != nullptr ? std::make_unique<AnswerCache>()
+                                                         : nullptr},
       verified_told_{shared.limits.verified_rate, shared.limits.verified_burst},
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
       server_generation_{shared.upstreams.generation()}, timers_{&timers}, now_{&timers.now()} {}
@@ -46,7 +47,7 @@ SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& li
 SessionTable::~SessionTable() {
     sessions_.for_each([&](Session& session) {
         shared_.upstreams.close(session.upstream);
-        shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
+        shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     });
     timers_->free_closed(true);
 }
@@ -148,7 +149,7 @@ Question SessionTable::question_of(std::span<const std::byte> datagram) const no
 bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& header,
                                        const Question& question, Request request,
                                        ListenerIndex listener) noexcept {
-    const Answers::Answer* const answer =
+    const AnswerCache::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
     switch (stranger_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
     case RequestDecision::server:
@@ -183,13 +184,13 @@ bool SessionTable::may_ask_again(Session& session, msghdr& header,
 
 /// Sends a client an answer that the server gave another client. The sender is the address that the
 /// client asked.
-void SessionTable::send_repeated_answer(const Answers::Answer& answer, const Question& question,
+void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer, const Question& question,
                                         msghdr& header, ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
     ReplyControl control{};
     const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
     for (std::size_t i = 0; i < answer.num_parts; ++i) {
-        std::array<std::byte, Answers::kMaxBytes> bytes; // NOLINT(*-member-init): it is written
+        std::array<std::byte, AnswerCache::kMaxBytes> bytes; // NOLINT(*-member-init): it is written
         const std::size_t size = shared_.repeating.write_answer(answer.part(i), question, bytes);
         iovec vector{bytes.data(), size};
         msghdr message{};
@@ -355,8 +356,8 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
         made = maker_.make_session(client, header, listener, *now_);
         if (made != nullptr) {
             made->standing = standing;
-            made->has_place = standing != Standing::connless;
-            made->number = next_number(*shared_.numbers, made->has_place);
+            made->counts_against_limit = standing != Standing::connless;
+            made->number = next_number(*shared_.numbers, made->counts_against_limit);
             made->proof = proof;
             return insert_session(std::move(made));
         }
@@ -375,7 +376,7 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
 /// every session in the table is complete.
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= Standing::weak;
-    if (made->has_place && !is_announced) {
+    if (made->counts_against_limit && !is_announced) {
         made->held = std::make_unique<HeldCopies>();
     }
     Session& session = sessions_.insert(std::move(made));
@@ -387,7 +388,7 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
         return &session;
     }
     auto& totals = counters_->admission;
-    (session.has_place ? totals.begun : totals.connless).add(1);
+    (session.counts_against_limit ? totals.begun : totals.connless).add(1);
     return &session;
 }
 
@@ -434,13 +435,13 @@ void SessionTable::promote(Session& session, Standing standing) {
     }
 }
 
-bool SessionTable::try_give_place(Session& session, Standing standing) {
+bool SessionTable::try_count_against_limit(Session& session, Standing standing) {
     auto held = std::make_unique<HeldCopies>();
     if (!make_room(session.tap.client, standing)) {
         return false;
     }
     try {
-        sessions_.give_place(session);
+        sessions_.count_against_limit(session);
     } catch (const std::bad_alloc&) {
         shared_.sessions.fetch_sub(1);
         throw;
@@ -455,7 +456,7 @@ bool SessionTable::try_give_place(Session& session, Standing standing) {
 }
 
 void SessionTable::try_promote(Session& session, Standing standing) {
-    if (!session.has_place && !try_give_place(session, standing)) {
+    if (!session.counts_against_limit && !try_count_against_limit(session, standing)) {
         return;
     }
     if (standing == Standing::verified &&
@@ -527,7 +528,7 @@ void SessionTable::close_session(Session& session, CloseReason reason) {
         tap_->close(session.tap, now_->utc, reason);
         counters_->sessions_closed.add(1);
     }
-    shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
+    shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     session.closed = true;
     timers_->add_closed(sessions_.remove(session));
 }
@@ -568,7 +569,8 @@ void SessionTable::check_timeout(Session& session, Time now) {
         over = over || is_forgotten(session); // other threads that need room cannot evict it
     }
     if (over) {
-        const bool proved_nothing = session.has_place && session.standing < Standing::verified;
+        const bool proved_nothing =
+            session.counts_against_limit && session.standing < Standing::verified;
         counters_->admission.expired.add(proved_nothing ? 1 : 0);
         close_session(session, CloseReason::idle);
         return;
@@ -604,7 +606,7 @@ void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
                             " was handed over twice, or belongs to no listening socket"};
     }
     auto made = maker_.continue_session(state, std::move(socket), own[state.listener], *now_);
-    shared_.sessions.fetch_add(state.has_place ? 1 : 0);
+    shared_.sessions.fetch_add(state.counts_against_limit ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);

@@ -109,7 +109,7 @@ class SessionTable {
                                            ListenerIndex listener) noexcept;
     [[nodiscard]] bool may_ask_again(Session& session, msghdr& header,
                                      std::span<const std::byte> datagram) noexcept;
-    void send_repeated_answer(const Answers::Answer& answer, const Question& question,
+    void send_repeated_answer(const AnswerCache::Answer& answer, const Question& question,
                               msghdr& header, ListenerIndex listener) noexcept;
     [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
 
@@ -136,7 +136,7 @@ class SessionTable {
     void apply_verdict(Session& session, Direction direction, std::span<const std::byte> datagram);
     void promote(Session& session, Standing standing);
     void try_promote(Session& session, Standing standing);
-    [[nodiscard]] bool try_give_place(Session& session, Standing standing);
+    [[nodiscard]] bool try_count_against_limit(Session& session, Standing standing);
     void count_promotion(Standing before, Standing standing) noexcept;
     [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
     void announce(Session& session);
@@ -162,7 +162,7 @@ class SessionTable {
     LiveCounters* counters_;
     StrangerFilter stranger_filter_;
     Sessions sessions_;
-    std::unique_ptr<Answers> answers_; ///< null if the relay does not repeat answers
+    std::unique_ptr<AnswerCache> answers_; ///< null if the relay does not repeat answers
     TokenBucket verified_told_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host
     base::Endpoint server_;                  ///< the server's address as of server_generation_

@@ -7,7 +7,7 @@ namespace tw::relay {
 
 /// Replaces the current answer by the answer that is being received, kMaxPartsMs after its first part.
 /// An answer that cannot be stored is discarded.
-void Answers::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
+void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartsMs) {
         if (coming.num_parts <= kMaxParts) {
@@ -17,8 +17,8 @@ void Answers::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     }
 }
 
-void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
-                  std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
+void AnswerCache::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
+                      std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
@@ -38,7 +38,7 @@ void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part
     std::ranges::copy(datagram, kept.bytes.begin());
 }
 
-const Answers::Answer* Answers::find(std::uint8_t kind, std::uint32_t now_ms) noexcept {
+const AnswerCache::Answer* AnswerCache::find(std::uint8_t kind, std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     const Answer& current = pair.answers[pair.current];

@@ -170,7 +170,7 @@ struct AnswerFunctions {
 };
 
 /// The server's last complete answer to each kind of question. Memory use is fixed.
-class Answers {
+class AnswerCache {
   public:
     /// Enough parts for a full server of 128 players.
     static constexpr std::size_t kMaxParts = 8;

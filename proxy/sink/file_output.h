@@ -120,7 +120,7 @@ class OutputFile : public Output {
     void request_cut() { cut_wanted_ = true; }
 
     /// Removes an unfinished unit from the end of the file. No other process may write to the file then.
-    void go_behind_last_unit() { repair_wanted_ = true; }
+    void remove_unfinished_unit() { repair_wanted_ = true; }
 
     /// Makes writes no longer wait for a slow reader.
     void stop_waiting() { hurried_ = true; }

@@ -461,8 +461,8 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
             write_player(record, *client, out);
         }
         write_id_kind(record::id_kind(record, spec, item), out);
-        if (record.world != nullptr && !is_position_untold(*spec, untold)) {
-            if (const auto place = record.world->place(*spec, item.data)) {
+        if (record.tile_map != nullptr && !is_position_untold(*spec, untold)) {
+            if (const auto place = record.tile_map->place(*spec, item.data)) {
                 out.append(record::kItemAt.key.json());
                 write_place(*place, out);
             }

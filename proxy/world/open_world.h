@@ -134,7 +134,7 @@ struct WorldInput {
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};
     /// Maps positions to tiles; null while the map is unknown.
-    const record::World* world = nullptr;
+    const record::TileMap* tile_map = nullptr;
     snapshot::Dialect dialect = snapshot::Dialect::six;
     const record::Roster* roster = nullptr; ///< the players; only for 0.7
     std::int32_t client_version = 0;        ///< DDNet's version number; 0: vanilla or unknown

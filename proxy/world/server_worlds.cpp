@@ -71,17 +71,17 @@ void ServerWorlds::set_map(const record::MapRecord& map) {
     session_maps_[map.head.session] = std::move(place);
 }
 
-void ServerWorlds::set_world(const WorldInput& input) {
+void ServerWorlds::set_tile_map(const WorldInput& input) {
     auto& place = session_maps_[input.session];
     if (!place) {
         place = std::make_shared<SessionMap>();
     }
-    if (place->seen != input.world) {
+    if (place->seen != input.tile_map) {
         // A copy, because worlds that were written before keep their map.
         place = std::make_shared<SessionMap>(*place);
         place->map.name = place->name;
-        place->seen = input.world;
-        place->world = input.world == nullptr ? std::nullopt : std::optional{*input.world};
+        place->seen = input.tile_map;
+        place->tile_map = input.tile_map == nullptr ? std::nullopt : std::optional{*input.tile_map};
     }
 }
 
@@ -103,7 +103,7 @@ void ServerWorlds::on_input(const WorldInput& input) {
         timeline_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case WorldInput::Kind::snapshot:
-        set_world(input);
+        set_tile_map(input);
         timeline_.add_view(input);
         break;
     case WorldInput::Kind::message:
@@ -177,8 +177,9 @@ void ServerWorlds::gather_roster() {
 void ServerWorlds::choose_map() {
     // A map with a name is preferred, because a demo needs the name even without other data.
     const auto rank = [](const std::shared_ptr<const SessionMap>& place) {
-        return place == nullptr ? std::tuple{false, false, false}
-                                : std::tuple{true, !place->name.empty(), place->world.has_value()};
+        return place == nullptr
+                   ? std::tuple{false, false, false}
+                   : std::tuple{true, !place->name.empty(), place->tile_map.has_value()};
     };
     // Skips a session to which the server already announced the next map.
     const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
@@ -194,7 +195,7 @@ void ServerWorlds::choose_map() {
     }
     // Of equally good maps, the newer one is used.
     if (best != nullptr &&
-        (rank(best) > rank(run_map_) || (rank(best) == rank(run_map_) && best->world))) {
+        (rank(best) > rank(run_map_) || (rank(best) == rank(run_map_) && best->tile_map))) {
         run_map_ = std::move(best);
     }
 }
@@ -244,8 +245,8 @@ void ServerWorlds::report_missing_tees(const record::WorldRecord& world) {
                                         .id = gone.client,
                                         .type = "character"},
             .since_tick = gone.since};
-        if (world.shown.world != nullptr) {
-            finding.place = world.shown.world->misplaced_at(gone.x, gone.y);
+        if (world.shown.tile_map != nullptr) {
+            finding.place = world.shown.tile_map->misplaced_at(gone.x, gone.y);
         }
         report(finding);
     }
@@ -292,7 +293,8 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
                    .ordinal = ordinal_,
                    .types = &types_,
-                   .world = run_map_ != nullptr && run_map_->world ? &*run_map_->world : nullptr,
+                   .tile_map =
+                       run_map_ != nullptr && run_map_->tile_map ? &*run_map_->tile_map : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
     report_differences(log_.examine(world, tools_->views, tools_->differences), world.head.time);
@@ -474,7 +476,7 @@ void WorldFeed::on_record(const record::Record& record) {
             WorldInput input = begin(WorldInput::Kind::snapshot, it.head);
             input.tick = it.tick;
             input.items = it.items;
-            input.world = it.world;
+            input.tile_map = it.tile_map;
             input.dialect = record::dialect_of(it);
             input.roster = it.roster;
             input.client_version = it.client_version.value_or(0);

@@ -90,16 +90,17 @@ class ServerWorlds {
     void free_memory();
 
   private:
-    /// A session's map, and the record::World that finds the tiles at positions.
+    /// A session's map, and the record::TileMap that finds the tiles at positions.
     struct SessionMap {
         std::string name{};
         record::MapRecord map{};
-        const record::World* seen = nullptr; ///< the session's World, of which `world` is a copy
-        std::optional<record::World> world{};
+        const record::TileMap* seen =
+            nullptr; ///< the session's object, of which `tile_map` is a copy
+        std::optional<record::TileMap> tile_map{};
     };
 
     void set_map(const record::MapRecord& map);
-    void set_world(const WorldInput& input);
+    void set_tile_map(const WorldInput& input);
     void write_world(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
     /// Sets the dialect of the worlds. Once a world includes a 0.6 view, this world and all later

@@ -248,11 +248,11 @@ class Scene {
         std::size_t places = 0;
         std::set<std::uint32_t> here;
         door_.sessions().for_each([&](const Session& session) {
-            places += session.has_place ? 1 : 0;
+            places += session.counts_against_limit ? 1 : 0;
             here.insert(session.number);
             demand(!session.closed);
             demand(pools.per_address == 0 || is_loopback(session.tap.client) ||
-                   !session.has_place || count_of(session) <= pools.per_address);
+                   !session.counts_against_limit || count_of(session) <= pools.per_address);
         });
         demand(shared_.sessions == places && places <= max_sessions_);
         std::erase_if(players_, [&](const auto& each) {
@@ -271,7 +271,7 @@ class Scene {
         door_.sessions().for_each([&](const Session& other) {
             const bool same =
                 narrowest_network(other.tap.client) == narrowest_network(session.tap.client);
-            count += static_cast<std::size_t>(other.has_place && same);
+            count += static_cast<std::size_t>(other.counts_against_limit && same);
         });
         return count;
     }

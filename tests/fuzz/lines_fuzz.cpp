@@ -32,7 +32,7 @@ void ask(std::string_view line) {
         demand(filter.has_value());
         static_cast<void>(tw::filter::matches_line(*filter, line));
     }
-    if (const auto head = tw::filter::read_head(line)) {
+    if (const auto head = tw::filter::read_line_head(line)) {
         demand(head->time.data() >= line.data() &&
                head->type.data() + head->type.size() <= line.data() + line.size());
     }
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         table.append(line, rows);
         items.append(line, rows);
         chosen.append(line, rows);
-        check.on_line(line, tw::filter::read_head(line));
+        check.on_line(line, tw::filter::read_line_head(line));
     }
     demand(rows.empty() || rows.ends_with("\r\n"));
     demand(!check.report_text().empty());

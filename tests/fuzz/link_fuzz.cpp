@@ -45,7 +45,7 @@ bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> s
     if (!heard) {
         return false;
     }
-    demand(static_cast<std::byte>(heard->word) == said[0]);
+    demand(static_cast<std::byte>(heard->kind) == said[0]);
     const auto text = said.subspan(1, std::min(said.size() - 1, ProcessLink::kMaxText));
     demand(std::equal(heard->text.begin(), heard->text.end(), text.begin(), text.end(),
                       [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }));

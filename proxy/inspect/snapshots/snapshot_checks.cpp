@@ -278,7 +278,7 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
 }
 
 void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter& reporter) {
-    if (record.world == nullptr) {
+    if (record.tile_map == nullptr) {
         return;
     }
     const snapshot::Dialect dialect = record.types->dialect();
@@ -295,14 +295,14 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
         }
         const std::int32_t x = item.data[position->x];
         const std::int32_t y = item.data[position->y];
-        const record::PositionFault where = record.world->check_position(x, y);
+        const record::PositionFault where = record.tile_map->check_position(x, y);
         if (where != record::PositionFault::no && !misplaced_.test(item.key.id)) {
             reporter.finding({.id = where == record::PositionFault::inside_solid
                                         ? record::FindingId::world_inside_solid
                                         : record::FindingId::world_outside_map,
                               .tick = record.tick,
                               .item = name_item(*record.types, item.key),
-                              .place = record.world->misplaced_at(x, y)});
+                              .place = record.tile_map->misplaced_at(x, y)});
         }
         misplaced_.set(item.key.id, where != record::PositionFault::no);
     }

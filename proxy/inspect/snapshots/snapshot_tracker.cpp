@@ -307,7 +307,7 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     types_.learn(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
-    record.world = world_.get();
+    record.tile_map = tile_map_.get();
     record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
     record.client_version = client_.version();
     previous_ = record.tick;

@@ -210,7 +210,9 @@ class SnapshotTracker {
 
     [[nodiscard]] const record::Roster& roster() const { return roster_; }
 
-    void set_world(std::shared_ptr<const record::World> world) { world_ = std::move(world); }
+    void set_tile_map(std::shared_ptr<const record::TileMap> tile_map) {
+        tile_map_ = std::move(tile_map);
+    }
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
@@ -291,7 +293,7 @@ class SnapshotTracker {
     TickPlausibility ticks_;
     record::TypeNames types_;
     record::Roster roster_; ///< the players; used for 0.7 only
-    std::shared_ptr<const record::World> world_;
+    std::shared_ptr<const record::TileMap> tile_map_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
     /// The last tick that the client acknowledged and the history contained.
     std::optional<snapshot::Tick> acked_;

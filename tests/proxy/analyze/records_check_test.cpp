@@ -55,7 +55,7 @@ std::string check(const std::vector<std::pair<std::string, std::string>>& files)
         sink::LineReader reader{folder.file(name)};
         check.begin_file(folder.file(name));
         for (std::string_view each; reader.next(each);) {
-            check.on_line(each, filter::read_head(each));
+            check.on_line(each, filter::read_line_head(each));
         }
         check.end_file(reader);
     }

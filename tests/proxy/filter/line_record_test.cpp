@@ -150,7 +150,7 @@ TEST_CASE("the front of a line is read in any order of its keys, and nothing els
     };
     for (const Row& row : rows) {
         CAPTURE(row.line);
-        const auto head = read_head(row.line);
+        const auto head = read_line_head(row.line);
         CHECK((head ? std::string{head->time} + ' ' + std::string{head->type} + ' ' +
                           std::to_string(head->session)
                     : std::string{}) == row.head);

@@ -85,7 +85,7 @@ TEST_CASE("a known map is checked as it comes, and not kept") {
 TEST_CASE("a download that is given up takes no more") {
     MapDownload download = begun(24);
     CHECK_FALSE(download.on_data(chunk(0, kWhole)));
-    download.give_up();
+    download.abandon();
     CHECK(download.memory_bytes() == 0);
     for (const std::int32_t number : {0, 1, 2}) {
         CHECK_FALSE(download.on_data(chunk(number, kLast, true)));

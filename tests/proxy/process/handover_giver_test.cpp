@@ -31,7 +31,7 @@ void hear_offer(TakeoverLink& link) {
     greet(link);
     const auto offered = link.receive(soon());
     REQUIRE(offered);
-    REQUIRE(offered->word == TakeoverMessage::offer);
+    REQUIRE(offered->kind == TakeoverMessage::offer);
     const auto offer = from_archive<TakeoverOffer>(offered->body);
     REQUIRE(offer);
     std::size_t sockets = 1; // the door
@@ -52,7 +52,7 @@ TakeoverLink::Message hear_all(TakeoverLink& link, const std::vector<ServerIndex
     REQUIRE(say_ready(link, servers));
     auto state = link.receive(soon());
     REQUIRE(state);
-    CHECK(state->word == TakeoverMessage::state);
+    CHECK(state->kind == TakeoverMessage::state);
     return std::move(*state);
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("one of another version is told so, and one that asks while another do
         REQUIRE(other.send(TakeoverMessage::hello, greeting, {}, soon()));
         const auto refusal = other.receive(soon());
         REQUIRE(refusal);
-        CHECK(refusal->word == TakeoverMessage::refusal);
+        CHECK(refusal->kind == TakeoverMessage::refusal);
         const std::string why{reinterpret_cast<const char*>(refusal->body.data()),
                               refusal->body.size()};
         CHECK_MESSAGE(why.find("restart it once") != why.npos, why);
@@ -202,7 +202,7 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     TakeoverLink second = running.ask();
     const auto busy = second.receive(soon());
     REQUIRE(busy);
-    CHECK(busy->word == TakeoverMessage::busy);
+    CHECK(busy->kind == TakeoverMessage::busy);
     CHECK_THROWS_AS(HandoverTaker{running.file}, NoTakeoverPeer);
     CHECK(running.echoes(client));
 }

@@ -201,7 +201,7 @@ TEST_CASE("an old one that lies is not believed") {
     const int own = running.relay->listening_sockets()[0];
 
     struct Said {
-        TakeoverMessage word = TakeoverMessage::offer;
+        TakeoverMessage kind = TakeoverMessage::offer;
         TakeoverOffer offer;
         std::size_t sockets = 2;
         std::optional<TakeoverState> state{};
@@ -225,8 +225,8 @@ TEST_CASE("an old one that lies is not believed") {
     };
 
     const Row rows[]{
-        {"a refusal", [](Said& said) { said.word = TakeoverMessage::refusal; }},
-        {"another word", [](Said& said) { said.word = TakeoverMessage::state; }},
+        {"a refusal", [](Said& said) { said.kind = TakeoverMessage::refusal; }},
+        {"another word", [](Said& said) { said.kind = TakeoverMessage::state; }},
         {"a damaged offer", [](Said& said) { said.cut = 1; }},
         {"no server", [](Said& said) { said.offer.servers.clear(); }},
         {"no listening sockets", [](Said& said) { said.sockets = 1; }},
@@ -282,7 +282,7 @@ TEST_CASE("an old one that lies is not believed") {
             std::ignore = link->receive(soon());
             Bytes offer = tw::base::archived(said.offer);
             offer.resize(offer.size() - (said.state ? 0 : said.cut));
-            std::ignore = link->send(said.word, offer, std::vector<int>(said.sockets, own), soon());
+            std::ignore = link->send(said.kind, offer, std::vector<int>(said.sockets, own), soon());
             if (said.state) {
                 std::ignore = link->receive(soon());
                 Bytes state = tw::base::archived(*said.state);

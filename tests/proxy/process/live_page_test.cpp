@@ -44,7 +44,7 @@ struct Late {
     /// Whether the observer has sent another request.
     [[nodiscard]] bool asked() {
         const auto message = ends.first.receive();
-        return message && message->word == ControlMessage::page;
+        return message && message->kind == ControlMessage::page;
     }
 
     void hear() {
@@ -135,18 +135,18 @@ TEST_CASE("a relay is alive while all its threads make progress and the counters
     CHECK(liveness.is_alive(start));
     // Both threads make progress.
     for (auto time = start; time <= start + 20s; time += 1s) {
-        observation->counters[0].turns.add(10);
-        observation->counters[1].turns.add(1);
+        observation->counters[0].loop_iterations.add(10);
+        observation->counters[1].loop_iterations.add(1);
         liveness.update(time, *observation, 2);
         CHECK(liveness.is_alive(time));
     }
     // One thread hangs from now on.
     for (auto time = start + 21s; time <= start + 40s; time += 1s) {
-        observation->counters[0].turns.add(10);
+        observation->counters[0].loop_iterations.add(10);
         liveness.update(time, *observation, 2);
         CHECK(liveness.is_alive(time) == (time - (start + 20s) <= RelayLiveness::kHangTime));
     }
-    observation->counters[1].turns.add(1);
+    observation->counters[1].loop_iterations.add(1);
     liveness.update(start + 41s, *observation, 2);
     CHECK(liveness.is_alive(start + 41s));
     // The counters are not read any more.
@@ -309,12 +309,12 @@ TEST_CASE("totals of impaired datagrams exist only if a datagram was impaired") 
     relay::Counters counters;
     counters.directions[0].datagrams = 5;
     CHECK_FALSE(process::impaired_totals(counters));
-    counters.fates[1] = {.datagrams = 9,
-                         .lost = 1,
-                         .rate_dropped = 2,
-                         .queue_full = 3,
-                         .duplicated = 4,
-                         .reordered = 5};
+    counters.impairment[1] = {.datagrams = 9,
+                              .lost = 1,
+                              .rate_dropped = 2,
+                              .queue_full = 3,
+                              .duplicated = 4,
+                              .reordered = 5};
     const auto totals = process::impaired_totals(counters);
     REQUIRE(totals);
     CHECK((*totals)[0].datagrams == 0);

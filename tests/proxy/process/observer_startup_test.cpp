@@ -19,7 +19,7 @@ TEST_CASE("an observer reads the whole start message, and later messages stay qu
     CHECK(await_startup(observer) == said);
     const auto later = observer.receive();
     REQUIRE(later);
-    CHECK(later->word == ControlMessage::report);
+    CHECK(later->kind == ControlMessage::report);
 }
 
 TEST_CASE("if the relay ends during the start message, there is no start message") {
@@ -40,7 +40,7 @@ TEST_CASE("a token is received as it was sent") {
         CHECK(send_token(relay, token));
         const auto heard = observer.receive();
         REQUIRE(heard);
-        CHECK(heard->word == ControlMessage::token);
+        CHECK(heard->kind == ControlMessage::token);
         CHECK(token_from(heard->text) == token);
     }
     CHECK(token_from("no line's end") == PageToken{.value = "no line's end", .file = ""});

@@ -20,11 +20,11 @@ TEST_CASE("messages arrive whole and in order, in both directions") {
     CHECK(relay.send(ControlMessage::finish));
     const auto first = relay.receive();
     REQUIRE(first);
-    CHECK(first->word == ControlMessage::ready);
+    CHECK(first->kind == ControlMessage::ready);
     CHECK(first->text.empty());
     const auto second = relay.receive();
     REQUIRE(second);
-    CHECK(second->word == ControlMessage::impair);
+    CHECK(second->kind == ControlMessage::impair);
     CHECK(second->text == "loss=2%");
     CHECK_FALSE(relay.receive());
     CHECK_FALSE(relay.closed());

@@ -71,7 +71,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
             other.join();
             CHECK(sent);
             REQUIRE(whole);
-            CHECK(whole->word == TakeoverMessage::state);
+            CHECK(whole->kind == TakeoverMessage::state);
             CHECK(std::ranges::equal(whole->body, bytes));
             CHECK(whole->descriptors.size() == number);
         }

@@ -101,7 +101,7 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
     CHECK(counters.directions[0].datagrams == 3);
     CHECK(counters.directions[1].datagrams == 1);
     CHECK(counters.directions[1].bytes == kAccepted.size());
-    CHECK(counters.turns == 1);
+    CHECK(counters.loop_iterations == 1);
 }
 
 TEST_CASE("an idle session is closed even if no frames arrive") {

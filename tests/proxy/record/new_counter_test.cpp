@@ -54,9 +54,9 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     const auto key = filter::find_key(filter::KeyScope::record, "snapshots.scratched");
     REQUIRE(key);
     CHECK(key->kind == filter::KeyKind::number);
-    filter::Scratch scratch;
+    filter::FormatBuffer buffer;
     TakenNumber taken;
-    REQUIRE(filter::visit_record(*key, &summary, false, scratch, taken));
+    REQUIRE(filter::visit_record(*key, &summary, false, buffer, taken));
     CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
 
     const record::Ledger ledger;

@@ -12,16 +12,16 @@ using namespace tw::relay;
 constexpr std::uint8_t kKind = 1;
 constexpr AnswerPart kFirst{.is_first = true};
 constexpr AnswerPart kMore{.is_first = false};
-constexpr std::uint32_t kWhole = Answers::kMaxPartsMs;
+constexpr std::uint32_t kWhole = AnswerCache::kMaxPartsMs;
 
 std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
     return std::vector<std::byte>(size, std::byte{what});
 }
 
 /// Returns the first byte of each part of the answer that would be repeated.
-std::vector<int> found(Answers& answers, std::uint32_t now, std::uint8_t kind = kKind) {
+std::vector<int> found(AnswerCache& answers, std::uint32_t now, std::uint8_t kind = kKind) {
     std::vector<int> parts;
-    if (const Answers::Answer* const answer = answers.find(kind, now)) {
+    if (const AnswerCache::Answer* const answer = answers.find(kind, now)) {
         for (std::size_t i = 0; i < answer->num_parts; ++i) {
             parts.push_back(std::to_integer<int>(answer->part(i)[0]));
         }
@@ -30,19 +30,19 @@ std::vector<int> found(Answers& answers, std::uint32_t now, std::uint8_t kind = 
 }
 
 TEST_CASE("an answer is repeated once all of its parts must have come, for a second") {
-    Answers answers;
+    AnswerCache answers;
     CHECK(found(answers, 0).empty());
     answers.add(kKind, 7, kFirst, part(1), 100);
     answers.add(kKind, 7, kMore, part(2), 110);
     CHECK(found(answers, 100 + kWhole - 1).empty());
     CHECK(found(answers, 100 + kWhole) == std::vector{1, 2});
-    CHECK(found(answers, 100 + Answers::kMaxAgeMs - 1) == std::vector{1, 2});
-    CHECK(found(answers, 100 + Answers::kMaxAgeMs).empty());
+    CHECK(found(answers, 100 + AnswerCache::kMaxAgeMs - 1) == std::vector{1, 2});
+    CHECK(found(answers, 100 + AnswerCache::kMaxAgeMs).empty());
     CHECK(found(answers, 200, 2).empty());
 }
 
 TEST_CASE("a newer answer takes its place, and none is mixed with another") {
-    Answers answers;
+    AnswerCache answers;
     answers.add(kKind, 7, kFirst, part(1), 100);
     answers.add(kKind, 8, kFirst, part(2), 101); // another session's answer at the same time
     answers.add(kKind, 8, kMore, part(3), 102);
@@ -56,14 +56,14 @@ TEST_CASE("a newer answer takes its place, and none is mixed with another") {
 
 TEST_CASE("an answer that is too long is not repeated") {
     SUBCASE("in one part") {
-        Answers answers;
-        answers.add(kKind, 7, kFirst, part(1, Answers::kMaxBytes + 1), 100);
+        AnswerCache answers;
+        answers.add(kKind, 7, kFirst, part(1, AnswerCache::kMaxBytes + 1), 100);
         CHECK(found(answers, 200).empty());
     }
     SUBCASE("in all") {
-        Answers answers;
+        AnswerCache answers;
         answers.add(kKind, 7, kFirst, part(1), 100);
-        for (std::size_t i = 0; i < Answers::kMaxParts; ++i) {
+        for (std::size_t i = 0; i < AnswerCache::kMaxParts; ++i) {
             answers.add(kKind, 7, kMore, part(2), 100);
         }
         CHECK(found(answers, 200).empty());

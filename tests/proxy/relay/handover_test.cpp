@@ -43,7 +43,7 @@ RelayState sample() {
     session.listener = 1;
     session.control.fill(std::byte{5});
     session.control_length = 32;
-    session.has_place = true;
+    session.counts_against_limit = true;
     session.proof.bytes[3] = std::byte{1};
     session.opened = 1000;
     session.played_ms = 11;
@@ -385,7 +385,7 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
         running.relay->resume();
         CHECK(client.receive());
         CHECK(echoes(client, *running.relay, 2));
-        CHECK(running.relay->counters().fates[0].datagrams >= 2);
+        CHECK(running.relay->counters().impairment[0].datagrams >= 2);
         REQUIRE(running.relay->pause(kHold)); // a paused relay can be destroyed
         running.relay->stop();
         running.relay->join();
@@ -470,7 +470,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
         {.name = "unproven, and known to the observer",
          .change = session([](SessionState& state) { state.standing = Standing::unproven; })},
         {.name = "a player, without a place",
-         .change = session([](SessionState& state) { state.has_place = false; })},
+         .change = session([](SessionState& state) { state.counts_against_limit = false; })},
         {.name = "no number", .change = session([](SessionState& state) { state.number = 0; })},
         {.name = "a client without a port",
          .change = session([](SessionState& state) { state.client.port = 0; })},

@@ -19,7 +19,7 @@ std::unique_ptr<Session> session_at(std::uint16_t port, Standing standing) {
     made->tap.client.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
     made->tap.client.port = port;
     made->standing = standing;
-    made->has_place = standing != Standing::connless;
+    made->counts_against_limit = standing != Standing::connless;
     return made;
 }
 
@@ -33,12 +33,12 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     CHECK(sessions.count_of(source) == 1);
     std::ignore = sessions.remove(leaving);
     CHECK(sessions.count_of(source) == 1);
-    sessions.give_place(asking); // the client has begun a connection
+    sessions.count_against_limit(asking); // the client has begun a connection
     sessions.set_standing(asking, Standing::unproven);
-    CHECK(asking.has_place);
+    CHECK(asking.counts_against_limit);
     CHECK(sessions.count_of(source) == 2);
     const auto left = sessions.remove(asking);
-    CHECK_FALSE(left->has_place);
+    CHECK_FALSE(left->counts_against_limit);
     CHECK(sessions.count_of(source) == 1);
     std::ignore = sessions.remove(player);
     CHECK(sessions.count_of(source) == 0);

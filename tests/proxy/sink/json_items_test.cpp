@@ -174,7 +174,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
     struct Row {
         std::string_view name;
         std::uint32_t untold;
-        bool has_place;
+        bool counts_against_limit;
     };
 
     using record::SeenBy;
@@ -188,7 +188,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
     game = map::Block{4};
     std::fill(game.writable().begin(), game.writable().end(), std::byte{0});
-    const record::World world{std::make_shared<const map::Physics>(std::move(planes))};
+    const record::TileMap world{std::make_shared<const map::Physics>(std::move(planes))};
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SnapshotRow snapshots;
@@ -196,10 +196,10 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
         const std::vector<std::uint32_t> untold{row.untold};
         const SeenBy sightings{.untold = untold};
         record.sightings = &sightings;
-        record.world = &world;
+        record.tile_map = &world;
         const auto line = only(&record);
         const auto& item = line.at("items").at(0).as_object();
-        CHECK((item.if_contains("at") != nullptr) == row.has_place);
+        CHECK((item.if_contains("at") != nullptr) == row.counts_against_limit);
     }
 }
 

@@ -170,7 +170,7 @@ TEST_CASE("a process that takes a recording over has its lock once the other one
         successor.on_time(now);
         other.reset();
         CHECK(refusal_of(options) == "");
-        successor.go_behind_last_unit();
+        successor.remove_unfinished_unit();
         successor.on_time(now += 2s);
         CHECK(refusal_of(options) != "");
         if (in_segments) { // one of the other process, one that the check made, and its own

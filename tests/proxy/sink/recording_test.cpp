@@ -419,7 +419,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
         Recording second{{.path = path}, Begin::shared};
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
-        second.go_behind_last_unit();
+        second.remove_unfinished_unit();
         second.on_time(OutputFile::Clock::now());
         second.write("3\n");
     }
@@ -554,7 +554,7 @@ TEST_CASE("a recording that waits for another process makes no segment until tha
     const TemporaryFolder folder;
     Recording recording{in_segments(folder), Begin::shared};
     CHECK(segments_in(folder.path()).empty());
-    recording.go_behind_last_unit();
+    recording.remove_unfinished_unit();
     recording.on_time(OutputFile::Clock::now());
     CHECK(segments_in(folder.path()).size() == 1);
     recording.write("one\n");

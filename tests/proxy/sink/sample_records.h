@@ -64,7 +64,7 @@ class SampleRecords {
     SampleRecords() {
         fill_items();
         snapshot.items = items_.view();
-        snapshot.world = &world_;
+        snapshot.tile_map = &world_;
         snapshot.types = &types_;
         stats_.directions[0].bytes = 1000;
         stats_.directions[1].bytes = 5000;
@@ -172,7 +172,7 @@ class SampleRecords {
     }
 
     snapshot::Snapshot items_;
-    record::World world_{sample_map()};
+    record::TileMap world_{sample_map()};
     record::TypeNames types_;
     record::SessionStats stats_;
     std::optional<record::WorldPlace> place_;

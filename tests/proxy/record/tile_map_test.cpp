@@ -16,7 +16,7 @@ namespace tw::record {
 namespace {
 
 /// A map of 20 by 20 tiles, solid in the rightmost column.
-World small_world() {
+TileMap small_map() {
     constexpr int kSize = 20;
     constexpr std::size_t kTileBytes = 4;
     map::Physics::Planes planes;
@@ -28,7 +28,7 @@ World small_world() {
     for (std::size_t row = 0; row < kSize; ++row) {
         game.writable()[(row * kSize + kSize - 1) * kTileBytes] = std::byte{1};
     }
-    return World{std::make_shared<const map::Physics>(std::move(planes))};
+    return TileMap{std::make_shared<const map::Physics>(std::move(planes))};
 }
 
 } // namespace
@@ -49,11 +49,11 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
         {kWall - 15, 100, PositionFault::no, 18, 3, "air"},
         {-100'000, 100, PositionFault::outside_map, 0, 3, "air"},
     };
-    const World world = small_world();
+    const TileMap map = small_map();
     for (const Row& row : rows) {
         CAPTURE(row.x);
-        CHECK(world.check_position(row.x, row.y) == row.where);
-        const WorldPlace place = world.misplaced_at(row.x, row.y);
+        CHECK(map.check_position(row.x, row.y) == row.where);
+        const WorldPlace place = map.misplaced_at(row.x, row.y);
         CHECK(place.x == row.x);
         CHECK(place.y == row.y);
         CHECK(place.tile_x == row.tile_x);
