@@ -31,8 +31,8 @@ ItemView Datafile::item(std::size_t index) const {
 }
 
 std::optional<ItemType> Datafile::find_type(std::uint16_t type) const {
-    const auto found = std::find_if(types_.begin(), types_.end(),
-                                    [type](const ItemType& entry) { return entry.type == type; });
+    const auto found =
+        std::ranges::find_if(types_, [type](const ItemType& entry) { return entry.type == type; });
     return found == types_.end() ? std::nullopt : std::optional{*found};
 }
 
@@ -372,7 +372,7 @@ bool DatafileParser::check_item_types() {
             }
             ids.push_back(item.id);
         }
-        std::sort(ids.begin(), ids.end());
+        std::ranges::sort(ids);
         if (type.type != kUuidIndexType &&
             std::adjacent_find(ids.begin(), ids.end()) != ids.end()) {
             out_.warnings_.add(WarningId::duplicate_item_id, type.type);

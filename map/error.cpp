@@ -155,8 +155,8 @@ const WarningInfo& warning_info(WarningId id) {
 }
 
 void Warnings::add(WarningId id, std::uint64_t where) {
-    const auto known = std::find_if(list_.begin(), list_.end(),
-                                    [id](const Warning& warning) { return warning.id == id; });
+    const auto known =
+        std::ranges::find_if(list_, [id](const Warning& warning) { return warning.id == id; });
     if (known != list_.end()) {
         known->count += known->count < std::numeric_limits<std::uint32_t>::max() ? 1U : 0U;
         return;
@@ -165,8 +165,7 @@ void Warnings::add(WarningId id, std::uint64_t where) {
 }
 
 bool Warnings::contains(WarningId id) const {
-    return std::any_of(list_.begin(), list_.end(),
-                       [id](const Warning& warning) { return warning.id == id; });
+    return std::ranges::any_of(list_, [id](const Warning& warning) { return warning.id == id; });
 }
 
 std::optional<WarningId> Warnings::first_strict() const {

@@ -37,7 +37,7 @@ constexpr std::array<CodePoints, 9> kWideSpaces{{{0x85, 0x85},
                                                  {0xfeff, 0xfeff}}};
 
 bool is_wide_space(char32_t c) {
-    return std::any_of(kWideSpaces.begin(), kWideSpaces.end(), [c](const CodePoints& spaces) {
+    return std::ranges::any_of(kWideSpaces, [c](const CodePoints& spaces) {
         return spaces.first <= c && c <= spaces.last;
     });
 }
@@ -45,8 +45,8 @@ bool is_wide_space(char32_t c) {
 /// Whether Windows reserves the name: it treats some names, up to the first dot, as devices.
 bool is_reserved(std::string_view name) {
     std::string stem{name.substr(0, name.find('.'))};
-    std::transform(stem.begin(), stem.end(), stem.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(stem, stem.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return std::find(std::begin(kReservedNames), std::end(kReservedNames), stem) !=
            std::end(kReservedNames);
 }

@@ -358,8 +358,8 @@ std::vector<UuidType> uuid_types(const Datafile& file) {
 
 std::optional<std::uint16_t> find_uuid_type(const Datafile& file, const Uuid& uuid) {
     const auto types = uuid_types(file);
-    const auto found = std::find_if(types.begin(), types.end(),
-                                    [&uuid](const UuidType& type) { return type.uuid == uuid; });
+    const auto found =
+        std::ranges::find_if(types, [&uuid](const UuidType& type) { return type.uuid == uuid; });
     return found == types.end() ? std::nullopt : std::optional{found->type};
 }
 

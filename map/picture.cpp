@@ -315,7 +315,7 @@ std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
 std::vector<std::size_t> Painter::used_swatches() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < kSwatchCount; ++i) {
-        const bool told = std::any_of(found.begin(), found.end(), [i](std::size_t before) {
+        const bool told = std::ranges::any_of(found, [i](std::size_t before) {
             return kSwatches[before].label == kSwatches[i].label;
         });
         if (used_.at(i) && !told) {

@@ -33,14 +33,14 @@ bool is_of_use(std::string_view line) {
         return false;
     }
     const std::string_view type = head->type;
-    return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end() ||
+    return std::ranges::find(kTypes, type) != kTypes.end() ||
            (type == "message" && line.find(R"("input")") != std::string_view::npos);
 }
 
 /// Returns the severity as a number from 0 to 2; −1 if the record has none.
 int severity_of(const json::object& finding) {
     constexpr std::array<std::string_view, 3> kNames{"info", "warning", "error"};
-    const auto name = std::find(kNames.begin(), kNames.end(), text_of(finding, "severity"));
+    const auto name = std::ranges::find(kNames, text_of(finding, "severity"));
     return name == kNames.end() ? -1 : static_cast<int>(name - kNames.begin());
 }
 

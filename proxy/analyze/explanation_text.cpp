@@ -70,7 +70,7 @@ constexpr auto kLeads = std::to_array<Lead>({
 });
 
 std::string_view lead_of(std::string_view id, std::string_view name) {
-    const auto* const lead = std::find_if(kLeads.begin(), kLeads.end(), [&](const Lead& each) {
+    const auto* const lead = std::ranges::find_if(kLeads, [&](const Lead& each) {
         const bool family = each.id.ends_with('.');
         return (family ? id.starts_with(each.id) : id == each.id) &&
                (each.name.empty() || each.name == name);

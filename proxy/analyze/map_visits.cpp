@@ -392,7 +392,7 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
         }
         at = end;
     }
-    std::sort(found.pairs.begin(), found.pairs.end());
+    std::ranges::sort(found.pairs);
     for (std::size_t view = 0; view < wanted.size(); ++view) {
         for (const std::uint32_t visit : wanted[view]) {
             if (partners[view][visit] != kPaired) {

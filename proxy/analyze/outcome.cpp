@@ -104,8 +104,7 @@ std::uint64_t count_of(const record::SessionStats& totals, record::Severity seve
 } // namespace
 
 bool Outcome::passed() const {
-    return std::all_of(checks.begin(), checks.end(),
-                       [](const OutcomeCheck& check) { return check.passed; });
+    return std::ranges::all_of(checks, [](const OutcomeCheck& check) { return check.passed; });
 }
 
 void add_checks(std::vector<OutcomeCheck>& checks,
@@ -140,8 +139,8 @@ std::string outcome_text(const Outcome& outcome) {
 }
 
 std::string outcome_junit(const Outcome& outcome) {
-    const auto failures = std::count_if(outcome.checks.begin(), outcome.checks.end(),
-                                        [](const OutcomeCheck& check) { return !check.passed; });
+    const auto failures = std::ranges::count_if(
+        outcome.checks, [](const OutcomeCheck& check) { return !check.passed; });
     std::string out = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                                   "<testsuite name=\"twscope\" tests=\"{}\" failures=\"{}\" "
                                   "errors=\"0\" skipped=\"0\" time=\"{:.3f}\">\n",
@@ -179,8 +178,7 @@ tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& 
 std::array<bool, record::kFindingCount> FailOn::findings() const {
     std::array<bool, record::kFindingCount> all{};
     for (const SelectedFindings& word : words_) {
-        std::transform(all.begin(), all.end(), word.fails.begin(), all.begin(),
-                       std::logical_or<>{});
+        std::ranges::transform(all, word.fails, all.begin(), std::logical_or<>{});
     }
     return all;
 }

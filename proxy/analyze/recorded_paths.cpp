@@ -575,7 +575,7 @@ bool may_be_wanted(std::string_view line) {
     constexpr std::array<std::string_view, 6> kWanted{
         R"("type":"snapshot")", R"("type":"world")",      R"("type":"session")",
         R"("type":"map")",      R"("name":"sv_kill_msg)", R"("type":"records_lost")"};
-    return std::any_of(kWanted.begin(), kWanted.end(), [line](std::string_view each) {
+    return std::ranges::any_of(kWanted, [line](std::string_view each) {
         return line.find(each) != std::string_view::npos;
     });
 }

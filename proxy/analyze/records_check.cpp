@@ -141,8 +141,7 @@ void RecordsCheck::end_file(const sink::LineReader& reader) {
 }
 
 bool RecordsCheck::is_whole() const {
-    return std::all_of(rows().begin(), rows().end(),
-                       [this](const Row& row) { return counts_.*row.count == 0; });
+    return std::ranges::all_of(rows(), [this](const Row& row) { return counts_.*row.count == 0; });
 }
 
 std::string RecordsCheck::report_text() const {
@@ -162,9 +161,8 @@ std::string RecordsCheck::report_text() const {
                             record::counted(absent_messages_, "message[s]"));
     }
     // Unknown for sessions whose events were filtered out.
-    const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
-        return open.second.has_events && !open.second.closed;
-    });
+    const auto going_on = std::ranges::count_if(
+        open_, [](const auto& open) { return open.second.has_events && !open.second.closed; });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
         text += fmt::format("{} without an end: the run was cut off, or is still going\n",
                             record::counted(open, "session[s]"));
@@ -179,9 +177,8 @@ constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "
 
 /// Appends a cell; quotes it if it contains separators.
 void append_cell(std::string_view text, std::string& out) {
-    const bool separates = std::any_of(text.begin(), text.end(), [](char each) {
-        return each == ',' || each == '"' || each == '\r' || each == '\n';
-    });
+    const bool separates = std::ranges::any_of(
+        text, [](char each) { return each == ',' || each == '"' || each == '\r' || each == '\n'; });
     if (!separates) {
         out.append(text);
         return;
@@ -290,16 +287,14 @@ RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
       removed_{items_ && options_.where->uses_key(filter::kRowRemoved)} {
     for (const std::string& name : columns) {
         const bool item = name.starts_with(filter::kItemsPrefix);
-        columns_.push_back(
-            {.name = name,
-             .key = item ? name.substr(filter::kItemsPrefix.size()) : name,
-             .item = item,
-             .common = std::find(kCommon.begin(), kCommon.end(), name) != kCommon.end()});
+        columns_.push_back({.name = name,
+                            .key = item ? name.substr(filter::kItemsPrefix.size()) : name,
+                            .item = item,
+                            .common = std::ranges::find(kCommon, name) != kCommon.end()});
         items_ = items_ || item;
         removed_ = removed_ || (item && columns_.back().key == filter::kRowRemoved);
     }
-    common_ = std::all_of(columns_.begin(), columns_.end(),
-                          [](const Column& column) { return column.common; });
+    common_ = std::ranges::all_of(columns_, [](const Column& column) { return column.common; });
 }
 
 std::string RecordsCsv::header() const {

@@ -111,7 +111,7 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
             continue;
         }
         std::string what{row->key};
-        std::replace(what.begin(), what.end(), '_', ' ');
+        std::ranges::replace(what, '_', ' ');
         table.line(what, row->share ? fmt::format("{} ({:.1f} %)", grouped(count),
                                                   100 * share(count, totals.snapshots))
                                     : grouped(count));
@@ -155,8 +155,8 @@ std::vector<Merged> merge_parts(const std::vector<record::LedgerRow>& rows) {
     for (const auto& [what, total] : things) {
         merged.push_back({what, total});
     }
-    std::stable_sort(merged.begin(), merged.end(),
-                     [](const Merged& a, const Merged& b) { return a.total.bits > b.total.bits; });
+    std::ranges::stable_sort(
+        merged, [](const Merged& a, const Merged& b) { return a.total.bits > b.total.bits; });
     return merged;
 }
 

@@ -58,7 +58,7 @@ std::string field_json(const FieldSpec& field) {
 
 std::string position_json(const ObjectSpec& object, const std::vector<const FieldSpec*>& fields) {
     const auto field_at = [&](std::size_t offset) {
-        return std::find_if(fields.begin(), fields.end(), [offset](const FieldSpec* field) {
+        return std::ranges::find_if(fields, [offset](const FieldSpec* field) {
             return field->offset == offset && field->count == 1;
         });
     };

@@ -339,9 +339,8 @@ bool Spool::seek_line(std::uint64_t from) {
 /// Reads the lines from the current position to the end of the segment. Returns false if there are
 /// no lines.
 bool Spool::read_segment(RecordLines& lines) {
-    const auto segment =
-        std::find_if(segments_.begin(), segments_.end(),
-                     [this](const SpoolSegment& each) { return each.first == read_segment_; });
+    const auto segment = std::ranges::find_if(
+        segments_, [this](const SpoolSegment& each) { return each.first == read_segment_; });
     if (segment == segments_.end()) {
         return false;
     }
@@ -395,9 +394,8 @@ bool Spool::read_lines(std::uint64_t from, RecordLines& lines) {
             }
             continue;
         }
-        const auto next =
-            std::find_if(segments_.begin(), segments_.end(),
-                         [this](const auto& each) { return each.first > read_segment_; });
+        const auto next = std::ranges::find_if(
+            segments_, [this](const auto& each) { return each.first > read_segment_; });
         if (next == segments_.end() || !seek_line(next->first)) {
             return false;
         }

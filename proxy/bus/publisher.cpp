@@ -343,8 +343,8 @@ constexpr unsigned kMiB = 20;
 
 std::string shown(const std::vector<std::string>& urls) {
     std::vector<std::string> names;
-    std::transform(urls.begin(), urls.end(), std::back_inserter(names),
-                   [](const std::string& url) { return url_without_password(url); });
+    std::ranges::transform(urls, std::back_inserter(names),
+                           [](const std::string& url) { return url_without_password(url); });
     return fmt::format("{}", fmt::join(names, ","));
 }
 

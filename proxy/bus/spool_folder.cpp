@@ -174,7 +174,7 @@ std::vector<std::string> SpoolFolder::run_ids() const {
             runs.push_back(*std::move(run));
         }
     }
-    std::sort(runs.begin(), runs.end());
+    std::ranges::sort(runs);
     return runs;
 }
 
@@ -188,7 +188,7 @@ std::vector<SpoolFolder::FoundFile> SpoolFolder::files() const {
             files.push_back({.file = *std::move(file), .bytes = gone ? 0 : bytes});
         }
     }
-    std::sort(files.begin(), files.end(), [](const FoundFile& a, const FoundFile& b) {
+    std::ranges::sort(files, [](const FoundFile& a, const FoundFile& b) {
         return std::tie(a.file.run, a.file.first) < std::tie(b.file.run, b.file.first);
     });
     return files;

@@ -45,14 +45,13 @@ bool may_stay(char character) {
 
 std::string subject_token(std::string_view text) {
     std::string token{text.substr(0, kMaxToken)};
-    std::replace_if(
-        token.begin(), token.end(), [](char character) { return !may_stay(character); }, '_');
+    std::ranges::replace_if(
+        token, [](char character) { return !may_stay(character); }, '_');
     return token.empty() ? "server" : token;
 }
 
 bool is_subject_token(std::string_view text) {
-    return !text.empty() && text.size() <= kMaxToken &&
-           std::all_of(text.begin(), text.end(), may_stay);
+    return !text.empty() && text.size() <= kMaxToken && std::ranges::all_of(text, may_stay);
 }
 
 std::string_view subject_type(std::string_view line) {

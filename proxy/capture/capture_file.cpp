@@ -420,8 +420,8 @@ bool looks_like_capture(std::span<const std::byte> begin) {
         big = big << 8U | std::to_integer<std::uint32_t>(begin[i]);
         little |= std::to_integer<std::uint32_t>(begin[i]) << 8U * i;
     }
-    return std::any_of(kMagics.begin(), kMagics.end(),
-                       [&](std::uint32_t magic) { return magic == big || magic == little; });
+    return std::ranges::any_of(
+        kMagics, [&](std::uint32_t magic) { return magic == big || magic == little; });
 }
 
 void CaptureFile::PcapCloser::operator()(pcap* handle) const {

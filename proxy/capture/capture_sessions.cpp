@@ -136,7 +136,7 @@ void ServerGuess::add_server(std::uint16_t port, std::optional<boost::asio::ip::
 }
 
 bool ServerGuess::is_requested(const CaptureEndpoint& endpoint) const {
-    return std::any_of(wanted_.begin(), wanted_.end(), [&](const RequestedServer& wanted) {
+    return std::ranges::any_of(wanted_, [&](const RequestedServer& wanted) {
         return endpoint.port == wanted.port &&
                (!wanted.address || endpoint.address == *wanted.address);
     });

@@ -67,7 +67,7 @@ std::uint32_t big_endian_at(Bytes bytes, std::size_t at) {
 
 std::string text(Bytes bytes, std::size_t at, std::size_t size) {
     const Bytes field = bytes.subspan(at, size);
-    const auto end = std::find(field.begin(), field.end(), std::byte{0});
+    const auto end = std::ranges::find(field, std::byte{0});
     return {reinterpret_cast<const char*>(field.data()),
             static_cast<std::size_t>(end - field.begin())};
 }
@@ -367,8 +367,8 @@ DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
         }
         items.push_back({static_cast<std::uint32_t>(item[0]), item.subspan(1)});
     }
-    std::stable_sort(items.begin(), items.end(),
-                     [](const Item& left, const Item& right) { return left.key < right.key; });
+    std::ranges::stable_sort(
+        items, [](const Item& left, const Item& right) { return left.key < right.key; });
     DemoSnapshotResult read;
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (i != 0 && items[i].key == items[i - 1].key) {

@@ -102,8 +102,8 @@ FragmentReassembly::add(const Fragment& fragment) {
     if (partial.bytes.size() < end) {
         partial.bytes.resize(end);
     }
-    std::copy(fragment.bytes.begin(), fragment.bytes.end(),
-              partial.bytes.begin() + static_cast<std::ptrdiff_t>(fragment.offset));
+    std::ranges::copy(fragment.bytes,
+                      partial.bytes.begin() + static_cast<std::ptrdiff_t>(fragment.offset));
     partial.pieces[partial.num_pieces++] = {.begin = fragment.offset, .end = end};
     partial.have += fragment.bytes.size();
     if (!fragment.more) {
@@ -388,8 +388,7 @@ constexpr auto kLinks = std::to_array<LinkForm>({
 });
 
 const LinkForm* form_of(int link) {
-    return std::find_if(kLinks.begin(), kLinks.end(),
-                        [&](const LinkForm& form) { return form.link == link; });
+    return std::ranges::find_if(kLinks, [&](const LinkForm& form) { return form.link == link; });
 }
 
 } // namespace

@@ -34,9 +34,8 @@ std::string interfaces() {
     std::vector<std::string> names;
     for (const pcap_if_t* each = all; each != nullptr; each = each->next) {
         const std::string name{each->name};
-        const bool is_network =
-            std::none_of(kNoNetworks.begin(), kNoNetworks.end(),
-                         [&](std::string_view begin) { return name.starts_with(begin); });
+        const bool is_network = std::ranges::none_of(
+            kNoNetworks, [&](std::string_view begin) { return name.starts_with(begin); });
         if (is_network) {
             names.push_back(name);
         }

@@ -96,7 +96,7 @@ void ObservedValues::widen(const Bound& least, const Bound& most) {
 
 void ObservedValues::add_text(std::string_view text) {
     const std::string_view cut = text.substr(0, kMaxTextBytes);
-    if (std::find(texts_.begin(), texts_.end(), cut) != texts_.end()) {
+    if (std::ranges::find(texts_, cut) != texts_.end()) {
         return;
     }
     if (texts_.size() < kMaxTexts) {

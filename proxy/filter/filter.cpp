@@ -200,11 +200,11 @@ namespace {
 constexpr std::array<std::string_view, 3> kKeywords{"and", "or", "not"};
 
 bool is_keyword(std::string_view word) {
-    return std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
+    return std::ranges::find(kKeywords, word) != kKeywords.end();
 }
 
 bool has(const std::vector<std::string_view>& words, std::string_view word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return std::ranges::find(words, word) != words.end();
 }
 
 /// Returns a key as shown in error messages. An item's key gets "items.", which users may leave out

@@ -277,7 +277,7 @@ JsonLine& JsonLine::operator=(JsonLine&& other) noexcept = default;
 void JsonLine::begin(std::string_view line) {
     std::vector<char>& text = parts_->text;
     text.resize(std::max(text.size(), line.size() + kPadding));
-    const auto end = std::copy(line.begin(), line.end(), text.begin());
+    const auto end = std::ranges::copy(line, text.begin()).out;
     // If a line lacks closing brackets, a comma after it would be read as a part of it.
     std::fill_n(end, simdjson::SIMDJSON_PADDING, ' ');
     for (JsonReading* const reading : {&parts_->first, &parts_->second}) {

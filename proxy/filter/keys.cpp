@@ -42,7 +42,7 @@ KeyKind kind_of(const FieldSpec& field) {
 }
 
 bool has_word(std::span<const std::string_view> words, std::string_view word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+    return std::ranges::find(words, word) != words.end();
 }
 
 /// Returns whether all names of a dotted path exist in some message.
@@ -152,7 +152,7 @@ Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer) {
 
 Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer) {
     const auto text = snapshot::format_uuid(uuid);
-    std::copy(text.begin(), text.end(), buffer.text.begin());
+    std::ranges::copy(text, buffer.text.begin());
     return Value::of(std::string_view{buffer.text.data(), text.size()});
 }
 
@@ -293,7 +293,7 @@ std::vector<std::string> all_keys(KeyScope scope, KnownTypes more) {
             }
         });
     }
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
     return names;
 }

@@ -158,7 +158,7 @@ using SchemaKeys = std::vector<SchemaKey<Source>>;
 template <typename Table>
 std::int16_t row_of(const Table& table, std::string_view name) {
     const auto found =
-        std::find_if(table.begin(), table.end(), [&](const auto& row) { return row.name == name; });
+        std::ranges::find_if(table, [&](const auto& row) { return row.name == name; });
     return found == table.end() ? Key::kNoRow : static_cast<std::int16_t>(found - table.begin());
 }
 

@@ -28,7 +28,7 @@ std::string in_quotes(std::string_view text) {
 /// Returns whether a line contains the text without escapes.
 bool is_plain(std::string_view text) {
     constexpr unsigned char kFirstPlain = 0x20;
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char each) {
+    return !text.empty() && std::ranges::all_of(text, [](char each) {
         return static_cast<unsigned char>(each) >= kFirstPlain && each != '"' && each != '\\';
     });
 }
@@ -128,9 +128,9 @@ RequiredTexts::RequiredTexts(const FilterProgram& program) {
 }
 
 bool RequiredTexts::are_all_in(std::string_view line) const {
-    return std::all_of(keys_.begin(), keys_.end(),
-                       [line](const std::string& key) { return contains_text(line, key); }) &&
-           std::all_of(texts_.begin(), texts_.end(), [line](const std::string& text) {
+    return std::ranges::all_of(
+               keys_, [line](const std::string& key) { return contains_text(line, key); }) &&
+           std::ranges::all_of(texts_, [line](const std::string& text) {
                return contains_text(line, text) || line.find('\\') != std::string_view::npos;
            });
 }

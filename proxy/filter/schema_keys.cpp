@@ -2,6 +2,8 @@
 
 #include "map/tiles.h"
 
+#include <algorithm>
+
 namespace tw::filter {
 
 // The keys of whole records, made from their schemas.
@@ -102,9 +104,8 @@ SchemaKeys<From> keys_of(const Schema& schema) {
 }
 
 bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
-    return std::any_of(ints.begin(), ints.end(), [&](std::int32_t value) {
-        return visitor.take(Value::of(std::int64_t{value}));
-    });
+    return std::ranges::any_of(
+        ints, [&](std::int32_t value) { return visitor.take(Value::of(std::int64_t{value})); });
 }
 
 /// Returns the field with this name; null if the item is too short for it, because old servers send

@@ -57,8 +57,8 @@ inspect::FoundMap MapFolders::find_kept(const inspect::MapAnnouncement& announce
 
 const inspect::FoundMap*
 MapFolders::find_known(const inspect::MapAnnouncement& announcement) const {
-    const auto known = std::find_if(kept_.begin(), kept_.end(),
-                                    [&](const auto& entry) { return entry.first == announcement; });
+    const auto known =
+        std::ranges::find_if(kept_, [&](const auto& entry) { return entry.first == announcement; });
     return known == kept_.end() ? nullptr : &known->second;
 }
 

@@ -32,7 +32,7 @@ bool is_recording(std::string_view name) {
     };
     return name.size() <= kLongest && !name.starts_with('.') &&
            (name.ends_with(".pcapng") || name.ends_with(".demo")) &&
-           std::all_of(name.begin(), name.end(), is_safe);
+           std::ranges::all_of(name, is_safe);
 }
 
 base::UniqueFd open_folder(const std::filesystem::path& folder) {

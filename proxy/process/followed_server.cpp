@@ -53,8 +53,7 @@ std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time n
         }
         const NameLookup search = *std::exchange(lookup_in_progress_, std::nullopt);
         const auto& addresses = search.addresses();
-        if (addresses.empty() ||
-            std::find(addresses.begin(), addresses.end(), current_) != addresses.end()) {
+        if (addresses.empty() || std::ranges::find(addresses, current_) != addresses.end()) {
             return std::nullopt;
         }
         return addresses.front();

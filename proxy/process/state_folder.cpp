@@ -140,7 +140,7 @@ std::string to_hex_text(std::string_view bytes) {
 
 /// Whether the text needs no quotes in a shell.
 bool is_plain_shell_text(std::string_view path) {
-    return std::all_of(path.begin(), path.end(), [](unsigned char c) {
+    return std::ranges::all_of(path, [](unsigned char c) {
         return std::isalnum(c) != 0 ||
                std::string_view{"/._-"}.find(static_cast<char>(c)) != std::string_view::npos;
     });
@@ -158,7 +158,7 @@ std::string PageToken::shown_text(bool to_people_only) const {
 
 bool is_token(std::string_view text) noexcept {
     return text.size() >= kMinTokenSize && text.size() <= kMaxTokenSize &&
-           std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           std::ranges::all_of(text, [](unsigned char c) {
                return std::isalnum(c) != 0 || std::string_view{"-._~+/="}.find(
                                                   static_cast<char>(c)) != std::string_view::npos;
            });

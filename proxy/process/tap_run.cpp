@@ -108,7 +108,7 @@ bool TapFeed::finish(base::Timestamp now) {
     for (const auto& [key, unused] : open_) {
         keys.push_back(key);
     }
-    std::sort(keys.begin(), keys.end());
+    std::ranges::sort(keys);
     for (const std::uint64_t key : keys) {
         close(key, now, relay::CloseReason::shutdown);
     }

@@ -301,8 +301,8 @@ const FindingInfo& finding_info(FindingId id) {
 }
 
 std::optional<FindingId> find_finding(std::string_view name) {
-    const auto* row = std::find_if(kTable.begin(), kTable.end(),
-                                   [&](const FindingInfo& info) { return info.name == name; });
+    const auto* row =
+        std::ranges::find_if(kTable, [&](const FindingInfo& info) { return info.name == name; });
     return row == kTable.end() ? std::nullopt : std::optional{row->id};
 }
 
@@ -321,7 +321,7 @@ std::string_view severity_name(Severity severity) {
 }
 
 std::optional<Severity> find_severity(std::string_view name) {
-    const auto* found = std::find(kSeverityNames.begin(), kSeverityNames.end(), name);
+    const auto* found = std::ranges::find(kSeverityNames, name);
     if (found == kSeverityNames.end()) {
         return std::nullopt;
     }

@@ -121,9 +121,8 @@ std::vector<LedgerRow> Ledger::rows(wire::Direction direction) const {
             rows.push_back({key.direction, key.group, key.part, key.name, count});
         }
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const LedgerRow& a, const LedgerRow& b) {
-        return a.total.bits > b.total.bits;
-    });
+    std::ranges::stable_sort(
+        rows, [](const LedgerRow& a, const LedgerRow& b) { return a.total.bits > b.total.bits; });
     return rows;
 }
 

@@ -119,9 +119,8 @@ template <template <typename> class Totals>
     for (std::size_t i = 0; i < cells.size(); ++i) {
         counts.push_back({&counters_of<Totals>()[i], cells[i]});
     }
-    std::stable_sort(counts.begin(), counts.end(), [](const Counted& a, const Counted& b) {
-        return a.row->topic < b.row->topic;
-    });
+    std::ranges::stable_sort(
+        counts, [](const Counted& a, const Counted& b) { return a.row->topic < b.row->topic; });
     return counts;
 }
 

@@ -25,7 +25,7 @@ std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest
 
 /// Returns the first string of a body, with its NUL.
 std::span<const std::byte> first_string(std::span<const std::byte> body) {
-    const auto end = std::find(body.begin(), body.end(), std::byte{0});
+    const auto end = std::ranges::find(body, std::byte{0});
     return end == body.end()
                ? std::span<const std::byte>{}
                : body.first(static_cast<std::size_t>(std::distance(body.begin(), end)) + 1);
@@ -150,9 +150,9 @@ void ScriptReader::on_game(const wire::Chunk& chunk, const wire::MessageHead& he
 
 bool ScriptReader::is_secret(const wire::MessageHead& head) {
     wire::decode_fields(*head.spec, head.body, fields_, {.asked = options_.shown_commands});
-    return std::any_of(
-        fields_.values.begin(), fields_.values.end(),
-        [](const wire::FieldValue& value) { return value.secrecy == wire::Secrecy::secret; });
+    return std::ranges::any_of(fields_.values, [](const wire::FieldValue& value) {
+        return value.secrecy == wire::Secrecy::secret;
+    });
 }
 
 void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
@@ -241,7 +241,7 @@ void append_skin(Bytes& out, Dialect dialect) {
 
 Bytes begin_message(wire::MessageId id, Dialect dialect) {
     const auto table = wire::message_table();
-    const auto found = std::find_if(table.begin(), table.end(), [&](const wire::MessageSpec& spec) {
+    const auto found = std::ranges::find_if(table, [&](const wire::MessageSpec& spec) {
         return spec.id == id && spec.dialect == dialect;
     });
     Bytes bytes;

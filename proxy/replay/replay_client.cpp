@@ -82,9 +82,8 @@ void PacketSender::add_control(wire::ControlKind kind, record::Timestamp now,
 }
 
 void PacketSender::on_ack(std::uint16_t ack) {
-    const auto acked =
-        std::find_if(unacked_.begin(), unacked_.end(),
-                     [ack](const UnackedChunk& chunk) { return chunk.sequence == ack; });
+    const auto acked = std::ranges::find_if(
+        unacked_, [ack](const UnackedChunk& chunk) { return chunk.sequence == ack; });
     if (acked != unacked_.end()) {
         unacked_.erase(unacked_.begin(), acked + 1);
     }
@@ -289,8 +288,7 @@ void ReplayClient::send_info() {
     phase_ = Phase::joining;
     if (script_->version.size() >= 1 + 2 * kUuid) {
         Bytes version = script_->version;
-        std::copy(options_.connection_id.begin(), options_.connection_id.end(),
-                  version.begin() + 1 + kUuid);
+        std::ranges::copy(options_.connection_id, version.begin() + 1 + kUuid);
         sender_.add_vital(version, now_);
     }
     sender_.add_vital(info_message(*script_, options_.password), now_);

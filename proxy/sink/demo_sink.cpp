@@ -70,8 +70,7 @@ bool is_vanilla_message(const record::MessageRecord& message) {
     const auto names_too_high = [](const wire::FieldValue& value) {
         return value.integer >= kVanillaClients && record::names_client(value.name);
     };
-    return !message.uuid &&
-           std::none_of(message.values.begin(), message.values.end(), names_too_high);
+    return !message.uuid && std::ranges::none_of(message.values, names_too_high);
 }
 
 namespace {
@@ -334,8 +333,9 @@ bool is_recorded(const record::MessageRecord& record) {
 
 bool has_secret(const record::MessageRecord& record) {
     return record.secrecy == wire::Secrecy::secret ||
-           std::any_of(record.values.begin(), record.values.end(),
-                       [](const auto& value) { return value.secrecy == wire::Secrecy::secret; });
+           std::ranges::any_of(record.values, [](const auto& value) {
+               return value.secrecy == wire::Secrecy::secret;
+           });
 }
 
 } // namespace

@@ -65,7 +65,7 @@ bool FlightRing::push(std::uint32_t session, record::Timestamp time,
     }
     make_room(end_ + need);
     put(end_, {.size = static_cast<std::uint32_t>(block.size()), .session = session, .time = time});
-    std::copy(block.begin(), block.end(), bytes_.get() + end_ % capacity_ + sizeof(Head));
+    std::ranges::copy(block, bytes_.get() + end_ % capacity_ + sizeof(Head));
     end_ += need;
     ++pushed_;
     return true;

@@ -118,8 +118,8 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
         }
         // If a value has two names, the first one is used.
         auto& sorted = names.values;
-        std::stable_sort(sorted.begin(), sorted.end(),
-                         [](const Name& a, const Name& b) { return a.value < b.value; });
+        std::ranges::stable_sort(sorted,
+                                 [](const Name& a, const Name& b) { return a.value < b.value; });
         sorted.erase(std::unique(sorted.begin(), sorted.end(),
                                  [](const Name& a, const Name& b) { return a.value == b.value; }),
                      sorted.end());

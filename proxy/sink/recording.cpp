@@ -289,7 +289,7 @@ bool Recording::has_other_writer() const {
     }
     const std::string& folder = options_.segments->folder;
     const auto there = segments_in(folder, &*options_.segments);
-    return std::any_of(there.begin(), there.end(), [&folder](const Segment& segment) {
+    return std::ranges::any_of(there, [&folder](const Segment& segment) {
         return base::is_locked(folder + "/" + segment.file);
     });
 }

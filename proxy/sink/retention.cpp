@@ -92,7 +92,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
         }
     }
     // Sorted by number and not by time, because the clock may have been set back.
-    std::sort(segments.begin(), segments.end(), [](const Segment& left, const Segment& right) {
+    std::ranges::sort(segments, [](const Segment& left, const Segment& right) {
         return std::tie(left.name, left.number, left.file) <
                std::tie(right.name, right.number, right.file);
     });

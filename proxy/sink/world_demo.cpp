@@ -77,7 +77,7 @@ std::optional<std::uint16_t> DemoPlayers::id_of(std::int32_t client) const {
         return static_cast<std::uint16_t>(client);
     }
     const std::optional holder{static_cast<std::uint16_t>(client)};
-    const auto found = std::find(slots_.begin(), slots_.end(), holder);
+    const auto found = std::ranges::find(slots_, holder);
     return found == slots_.end()
                ? std::nullopt
                : std::optional{static_cast<std::uint16_t>(found - slots_.begin())};

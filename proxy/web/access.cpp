@@ -112,9 +112,9 @@ bool is_allowed_host(const Request& request, const OriginOptions& options) {
         name.find('.') == std::string_view::npos) {
         return true;
     }
-    return std::any_of(
-        options.hosts.begin(), options.hosts.end(),
-        [name](const std::string& known) { return equals_ignoring_case(name, known); });
+    return std::ranges::any_of(options.hosts, [name](const std::string& known) {
+        return equals_ignoring_case(name, known);
+    });
 }
 
 /// True if our own page caused the request, or no page.

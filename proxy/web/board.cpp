@@ -45,9 +45,8 @@ void StatusView::merge_with(const StatusView& other) {
     limit_sessions_per_server();
     maps.insert(other.maps.begin(), other.maps.end());
     findings.insert(findings.end(), other.findings.begin(), other.findings.end());
-    std::stable_sort(
-        findings.begin(), findings.end(),
-        [](const FindingLine& a, const FindingLine& b) { return a.time_ms < b.time_ms; });
+    std::ranges::stable_sort(
+        findings, [](const FindingLine& a, const FindingLine& b) { return a.time_ms < b.time_ms; });
     while (findings.size() > kMaxFindings) {
         findings.pop_front();
     }

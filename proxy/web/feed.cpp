@@ -9,8 +9,7 @@
 namespace tw::web {
 
 bool ViewerInterest::wants_session(std::uint32_t number) const noexcept {
-    return wants_any() &&
-           std::any_of(sessions_.begin(), sessions_.end(), [number](const auto& watched) {
+    return wants_any() && std::ranges::any_of(sessions_, [number](const auto& watched) {
                return watched.load(std::memory_order_relaxed) == number;
            });
 }
@@ -30,7 +29,7 @@ void ViewerInterest::stop_waiting() {
 
 void ViewerInterest::set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
                          bool world_line) {
-    const bool world = std::find(sessions.begin(), sessions.end(), 0U) != sessions.end();
+    const bool world = std::ranges::find(sessions, 0U) != sessions.end();
     std::size_t i = 0;
     for (const std::uint32_t number : sessions) {
         if (number != 0 && i < sessions_.size()) {
@@ -235,9 +234,8 @@ bool ObjectIndices::read_uuid_types(const snapshot::SnapshotView& items) {
         const std::int32_t place = object == nullptr
                                        ? -1 - item.key.id
                                        : static_cast<std::int32_t>(objects_->index_of(*object));
-        const auto known = std::find_if(uuids_.begin(), uuids_.end(), [&](const UuidType& entry) {
-            return entry.type == item.key.id;
-        });
+        const auto known = std::ranges::find_if(
+            uuids_, [&](const UuidType& entry) { return entry.type == item.key.id; });
         if (known != uuids_.end()) {
             other = std::exchange(known->place, place) != place || other;
         } else if (uuids_.size() < kMaxTypes) {
@@ -249,9 +247,8 @@ bool ObjectIndices::read_uuid_types(const snapshot::SnapshotView& items) {
 
 std::int32_t ObjectIndices::index_of(std::uint16_t type) const {
     if (type >= snapshot::kFirstUuidType) {
-        const auto found =
-            std::find_if(uuids_.begin(), uuids_.end(),
-                         [type](const UuidType& entry) { return entry.type == type; });
+        const auto found = std::ranges::find_if(
+            uuids_, [type](const UuidType& entry) { return entry.type == type; });
         return found == uuids_.end() ? -1 - type : found->place;
     }
     // The page gets 0.7 objects translated to 0.6.
@@ -315,11 +312,11 @@ TimelineBar bar_of(const InspectedSnapshot& seen, const snapshot::SnapshotView& 
 
 void Scene::set_paces(const std::vector<int>& paces) {
     std::erase_if(channels_, [&](const PaceChannel& channel) {
-        return std::find(paces.begin(), paces.end(), channel.pace) == paces.end();
+        return std::ranges::find(paces, channel.pace) == paces.end();
     });
     for (const int pace : paces) {
-        const bool known = std::any_of(channels_.begin(), channels_.end(),
-                                       [&](const PaceChannel& each) { return each.pace == pace; });
+        const bool known = std::ranges::any_of(
+            channels_, [&](const PaceChannel& each) { return each.pace == pace; });
         if (!known) {
             channels_.push_back({.pace = pace});
         }

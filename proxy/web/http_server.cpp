@@ -156,8 +156,7 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
 ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
                                                       const base::Network& peer) {
     const auto count = [this](auto&& rule) {
-        return static_cast<std::size_t>(
-            std::count_if(connections_.begin(), connections_.end(), rule));
+        return static_cast<std::size_t>(std::ranges::count_if(connections_, rule));
     };
     const auto usual = [](const Connection& connection) { return !connection.is_reserved; };
     const auto spare = [](const Connection& connection) { return connection.is_reserved; };
@@ -173,11 +172,10 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
                            }) >= kReservedOfPeer;
     std::optional<ConnectionNumber> evicted;
     if (peer_full || count(spare) >= kReserved) {
-        const auto waiting = std::find_if(connections_.begin(), connections_.end(),
-                                          [&](const Connection& connection) {
-                                              return connection.is_reserved && !connection.asked &&
-                                                     (!peer_full || of_peer(connection));
-                                          });
+        const auto waiting = std::ranges::find_if(connections_, [&](const Connection& connection) {
+            return connection.is_reserved && !connection.asked &&
+                   (!peer_full || of_peer(connection));
+        });
         if (waiting == connections_.end()) {
             return {};
         }

@@ -143,10 +143,9 @@ json::array findings_json(const StatusView& view) {
 }
 
 bool has_explanation(const StatusView& view, const FindingLine& line) {
-    return std::any_of(view.finding_contexts.begin(), view.finding_contexts.end(),
-                       [&](const FindingContext& context) {
-                           return context.session == line.session && context.tick == line.tick;
-                       });
+    return std::ranges::any_of(view.finding_contexts, [&](const FindingContext& context) {
+        return context.session == line.session && context.tick == line.tick;
+    });
 }
 
 json::array recent_json(const StatusView& view) {

@@ -286,8 +286,8 @@ void Viewers::send_state() {
 }
 
 void Viewers::send_traffic_totals() {
-    const bool wanted = std::any_of(viewers_.begin(), viewers_.end(),
-                                    [](const auto& viewer) { return viewer->bytes; });
+    const bool wanted =
+        std::ranges::any_of(viewers_, [](const auto& viewer) { return viewer->bytes; });
     if (!wanted) {
         return;
     }

@@ -41,10 +41,10 @@ MapBuilder& MapBuilder::settings(std::string_view nul_terminated_lines) {
 
 MapBuilder::Plane& MapBuilder::plane(Layer kind) {
     const auto of_kind = [kind](const Plane& plane) { return plane.kind == kind; };
-    if (std::none_of(planes_.begin(), planes_.end(), of_kind)) {
+    if (std::ranges::none_of(planes_, of_kind)) {
         add_layer(kind, width_, height_);
     }
-    return *std::find_if(planes_.begin(), planes_.end(), of_kind);
+    return *std::ranges::find_if(planes_, of_kind);
 }
 
 std::vector<std::int32_t> MapBuilder::layer_ints(DatafileWriter& writer, const Plane& plane) const {

@@ -152,9 +152,8 @@ std::string_view tuning_name(Tuning tuning) {
 }
 
 std::optional<Tuning> find_tuning(std::string_view name) {
-    const auto* const row =
-        std::find_if(kTuningTable.begin(), kTuningTable.end(),
-                     [name](const TuningRow& candidate) { return candidate.name == name; });
+    const auto* const row = std::ranges::find_if(
+        kTuningTable, [name](const TuningRow& candidate) { return candidate.name == name; });
     return row == kTuningTable.end()
                ? std::nullopt
                : std::optional{static_cast<Tuning>(row - kTuningTable.begin())};

@@ -61,8 +61,7 @@ std::vector<std::byte> DatafileWriter::finish() const {
         ++types[item.type];
         item_bytes += 8 + item.ints.size() * 4;
     }
-    std::stable_sort(items.begin(), items.end(),
-                     [](const Item* a, const Item* b) { return a->type < b->type; });
+    std::ranges::stable_sort(items, [](const Item* a, const Item* b) { return a->type < b->type; });
     std::size_t data_bytes = 0;
     for (const StoredBlock& block : blocks_) {
         data_bytes += block.bytes.size();

@@ -340,7 +340,7 @@ Snapshot apply_plainly(const SnapshotView& base, const Delta& delta) {
     for (std::size_t i = 0; i < base.size(); ++i) {
         const auto key = base[i].key;
         const auto packed = static_cast<std::int32_t>(key.packed());
-        if (std::find(delta.deleted.begin(), delta.deleted.end(), packed) == delta.deleted.end()) {
+        if (std::ranges::find(delta.deleted, packed) == delta.deleted.end()) {
             items[key].assign(base[i].data.begin(), base[i].data.end());
         }
     }

@@ -321,9 +321,8 @@ TEST_CASE("what belongs to a client says to which, by its id or by an int") {
     for (const Row& row : rows) {
         CAPTURE(row.object);
         const auto table = object_table();
-        const auto spec =
-            std::find_if(table.begin(), table.end(),
-                         [&](const ObjectSpec& candidate) { return candidate.name == row.object; });
+        const auto spec = std::ranges::find_if(
+            table, [&](const ObjectSpec& candidate) { return candidate.name == row.object; });
         REQUIRE(spec != table.end());
         CHECK(client_of(*spec, {9, 5}, row.data) == row.client);
     }

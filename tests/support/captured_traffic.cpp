@@ -17,7 +17,7 @@ std::vector<TrafficDatagram> read_traffic(const std::string& name) {
         ++ports[datagram.destination_port];
     }
     const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const auto server = std::max_element(ports.begin(), ports.end(), by_count);
+    const auto server = std::ranges::max_element(ports, by_count);
     std::vector<TrafficDatagram> traffic;
     traffic.reserve(captured.size());
     for (CapturedDatagram& datagram : captured) {

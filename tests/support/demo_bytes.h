@@ -76,7 +76,7 @@ class FilledFolder {
         for (const auto& entry : std::filesystem::directory_iterator{path_}) {
             files.push_back(entry.path());
         }
-        std::sort(files.begin(), files.end());
+        std::ranges::sort(files);
         return files;
     }
 

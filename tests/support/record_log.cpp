@@ -83,8 +83,8 @@ std::string line_of(const record::ImpairmentRecord& record) {
 
 void show(std::span<const std::byte> bytes, wire::Secrecy secrecy, std::string& shown) {
     if (secrecy == wire::Secrecy::open) {
-        std::transform(bytes.begin(), bytes.end(), std::back_inserter(shown),
-                       [](std::byte byte) { return static_cast<char>(byte); });
+        std::ranges::transform(bytes, std::back_inserter(shown),
+                               [](std::byte byte) { return static_cast<char>(byte); });
     }
 }
 
@@ -107,17 +107,16 @@ void RecordLog::on_record(const record::Record& record) {
 std::vector<std::string> RecordLog::lines(std::initializer_list<std::string_view> types) const {
     std::vector<std::string> found;
     std::copy_if(lines_.begin(), lines_.end(), std::back_inserter(found), [&](const auto& line) {
-        return std::find(types.begin(), types.end(), line.substr(0, line.find(' '))) != types.end();
+        return std::ranges::find(types, line.substr(0, line.find(' '))) != types.end();
     });
     return found;
 }
 
 std::size_t RecordLog::count_of(std::string_view finding) const {
-    return static_cast<std::size_t>(
-        std::count_if(lines_.begin(), lines_.end(), [&](const std::string& line) {
-            const std::string start = "finding " + std::string{finding};
-            return line == start || line.starts_with(start + ' ');
-        }));
+    return static_cast<std::size_t>(std::ranges::count_if(lines_, [&](const std::string& line) {
+        const std::string start = "finding " + std::string{finding};
+        return line == start || line.starts_with(start + ' ');
+    }));
 }
 
 } // namespace tw::test

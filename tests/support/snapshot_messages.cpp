@@ -22,7 +22,7 @@ std::int32_t distance(snapshot::Tick tick, snapshot::Tick base) {
 
 MessageBuilder message(std::string_view name, snapshot::Dialect dialect) {
     const auto table = wire::message_table();
-    const auto found = std::find_if(table.begin(), table.end(), [&](const auto& spec) {
+    const auto found = std::ranges::find_if(table, [&](const auto& spec) {
         return spec.name == name && (spec.number == 0 || spec.dialect == dialect);
     });
     if (found == table.end()) {

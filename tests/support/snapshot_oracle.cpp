@@ -90,10 +90,9 @@ class Expected {
     }
 
     [[nodiscard]] std::size_t incomplete() const {
-        return static_cast<std::size_t>(
-            std::count_if(had_.begin(), had_.end(), [this](const auto& each) {
-                return each.second.size() < num_parts_.at(each.first);
-            }));
+        return static_cast<std::size_t>(std::ranges::count_if(had_, [this](const auto& each) {
+            return each.second.size() < num_parts_.at(each.first);
+        }));
     }
 
     std::set<Tick> rebuilt;

@@ -51,8 +51,7 @@ bool same(const json::value& a, const json::value& b) {
     if (a.is_object() && b.is_object()) {
         const auto& left = a.as_object();
         const auto& right = b.as_object();
-        return left.size() == right.size() &&
-               std::all_of(left.begin(), left.end(), [&right](const auto& pair) {
+        return left.size() == right.size() && std::ranges::all_of(left, [&right](const auto& pair) {
                    const auto* const other = right.if_contains(pair.key());
                    return other != nullptr && same(pair.value(), *other);
                });

@@ -357,8 +357,9 @@ TEST_CASE("a capture cut at any byte gives the datagrams before the cut, or is r
             if (content) {
                 CHECK(content->datagrams.size() >= most);
                 most = content->datagrams.size();
-                CHECK(std::all_of(content->datagrams.begin(), content->datagrams.end(),
-                                  [](const auto& datagram) { return datagram == kOverFour; }));
+                CHECK(std::ranges::all_of(content->datagrams, [](const auto& datagram) {
+                    return datagram == kOverFour;
+                }));
             }
         }
         CHECK(most == 3);

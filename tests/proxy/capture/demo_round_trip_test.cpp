@@ -65,7 +65,7 @@ class Films final : public record::RecordSink {
                 }
             }
         }
-        std::sort(all.begin(), all.end());
+        std::ranges::sort(all);
         return all;
     }
 
@@ -124,7 +124,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
                 REQUIRE(film.all().size() == 1);
                 read_back.push_back(film.all().front());
             }
-            std::sort(read_back.begin(), read_back.end());
+            std::ranges::sort(read_back);
             CHECK_FALSE(read_back.empty());
             const bool same = read_back == shown.all();
             CHECK(same);

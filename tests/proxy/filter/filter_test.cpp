@@ -8,6 +8,7 @@
 #include "tests/support/allocation_count.h"
 #include "tests/support/test_data.h"
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 #include <span>
@@ -106,8 +107,8 @@ TEST_CASE("every key there is is read from some record") {
         const Filter filter = filter_of(key + " != null");
         auto records = samples.all();
         records.emplace_back(&ambiguous);
-        CHECK(std::any_of(records.begin(), records.end(),
-                          [&](const Record& record) { return filter.matches(record); }));
+        CHECK(std::ranges::any_of(records,
+                                  [&](const Record& record) { return filter.matches(record); }));
     }
     for (const std::string& key : tw::filter::all_keys(KeyScope::item)) {
         if (key.starts_with("fields.") || key.starts_with("names.") || key == "uuid") {

@@ -144,7 +144,7 @@ void feed_capture(Run& run, const std::string& name, F&& change) {
         ++ports[datagram.destination_port];
     }
     // The server is who takes part in everything.
-    const auto server = std::max_element(ports.begin(), ports.end(), [](auto& a, auto& b) {
+    const auto server = std::ranges::max_element(ports, [](auto& a, auto& b) {
                             return a.second < b.second;
                         })->first;
     for (const auto& datagram : datagrams) {
@@ -157,8 +157,8 @@ void feed_capture(Run& run, const std::string& name, F&& change) {
 
 inline const wire::MessageSpec& spec_of(std::string_view name) {
     const auto table = wire::message_table();
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [name](const auto& spec) { return spec.name == name; });
+    const auto found =
+        std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
     REQUIRE(found != table.end());
     return *found;
 }

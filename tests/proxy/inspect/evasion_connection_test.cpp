@@ -46,7 +46,7 @@ TEST_CASE("after joining midway the resend bit on every chunk hides none") {
                                  script.pack_odd(kS2c, {non_vital(line())}, {.ack = sequence}));
         }
         const Lines names = taken(script);
-        const auto said = std::count(names.begin(), names.end(), "cl_say");
+        const auto said = std::ranges::count(names, "cl_say");
         CHECK(said >= (server_first ? 3 : 2));
     }
 }
@@ -185,9 +185,8 @@ TEST_CASE("0.6 and 0.7 by turns on one pair of addresses") {
 
 TEST_CASE("a message of the other side, or with the other system bit, is unexpected") {
     const auto table = tw::wire::message_table();
-    const auto team_kill = std::find_if(table.begin(), table.end(), [](const auto& spec) {
-        return spec.name == "sv_kill_msg_team";
-    });
+    const auto team_kill = std::ranges::find_if(
+        table, [](const auto& spec) { return spec.name == "sv_kill_msg_team"; });
     REQUIRE(team_kill != table.end());
 
     struct Message {

@@ -83,10 +83,9 @@ inline Lines taken(SessionScript& script) {
 /// How many findings say that a packet was not accepted, whatever the reason.
 inline std::size_t refused(SessionScript& script) {
     const auto findings = script.log().findings();
-    return static_cast<std::size_t>(
-        std::count_if(findings.begin(), findings.end(), [](const std::string& finding) {
-            return finding.starts_with("finding packet.") || finding.starts_with("finding chunk.");
-        }));
+    return static_cast<std::size_t>(std::ranges::count_if(findings, [](const std::string& finding) {
+        return finding.starts_with("finding packet.") || finding.starts_with("finding chunk.");
+    }));
 }
 
 /// A forged client message in a packet built wrong, then the real one under its sequence.

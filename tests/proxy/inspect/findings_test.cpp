@@ -58,7 +58,7 @@ std::shared_ptr<const tw::map::Physics> small_map() {
     planes.height = kSize;
     auto& game = planes.records[static_cast<std::size_t>(tw::map::Layer::game)];
     game = tw::map::Block{kSize * kSize * kTileBytes};
-    std::fill(game.writable().begin(), game.writable().end(), std::byte{0});
+    std::ranges::fill(game.writable(), std::byte{0});
     for (std::size_t row = 0; row < kSize; ++row) {
         game.writable()[(row * kSize + kSize - 1) * kTileBytes] = kSolid;
     }

@@ -40,9 +40,8 @@ struct PastSession {
     std::vector<PastSnapshot> snapshots;
 
     [[nodiscard]] const PastSnapshot* at(snapshot::Tick tick) const {
-        const auto found =
-            std::find_if(snapshots.begin(), snapshots.end(),
-                         [tick](const PastSnapshot& shown) { return shown.tick == tick; });
+        const auto found = std::ranges::find_if(
+            snapshots, [tick](const PastSnapshot& shown) { return shown.tick == tick; });
         return found == snapshots.end() ? nullptr : &*found;
     }
 };
@@ -114,12 +113,11 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
         return std::nullopt;
     }
     std::size_t chosen = random_below(random, count);
-    const auto update = std::find_if(delta.updates.begin(), delta.updates.end(),
-                                     [&](const snapshot::DeltaUpdate& each) {
-                                         const bool here = chosen < each.size;
-                                         chosen -= here ? 0 : each.size;
-                                         return here;
-                                     });
+    const auto update = std::ranges::find_if(delta.updates, [&](const snapshot::DeltaUpdate& each) {
+        const bool here = chosen < each.size;
+        chosen -= here ? 0 : each.size;
+        return here;
+    });
     const auto at = update->begin + static_cast<std::uint32_t>(chosen);
     Flip flip{.key = update->key, .index = static_cast<std::uint32_t>(chosen), .body = body};
     const std::size_t begin = snapshot::byte_offset_of_int(body, at);

@@ -336,7 +336,7 @@ TEST_CASE(
             const auto& listed = sink.all.front().candidates;
             for (const std::string_view each :
                  {"pickup 1 x 15 instead of 14", "pickup 2 x 15 instead of 14"}) {
-                CHECK(std::find(listed.begin(), listed.end(), each) != listed.end());
+                CHECK(std::ranges::find(listed, each) != listed.end());
             }
         }
     }

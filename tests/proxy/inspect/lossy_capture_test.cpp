@@ -247,7 +247,7 @@ TEST_CASE("with loss alone, a snapshot is missing if it or what it builds on was
     test::TrafficInspector run{{.messages = false}, sink};
     std::vector<std::uint64_t> order;
     for (const TrafficDatagram& datagram : traffic) {
-        if (std::find(order.begin(), order.end(), datagram.session) == order.end()) {
+        if (std::ranges::find(order, datagram.session) == order.end()) {
             order.push_back(datagram.session);
         }
         run.on_datagram(datagram);

@@ -35,8 +35,7 @@ SessionScript playing() {
 
 const tw::snapshot::ObjectSpec& object(std::string_view name) {
     const auto table = tw::snapshot::object_table();
-    return *std::find_if(table.begin(), table.end(),
-                         [name](const auto& spec) { return spec.name == name; });
+    return *std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
 }
 
 /// The item that says which UUID a number stands for.
@@ -237,8 +236,8 @@ TEST_CASE("DDNet's old sign of being DDNet is no attack") {
 TEST_CASE("a game message's UUID with the system bit is not that message") {
     auto script = playing();
     const auto table = tw::wire::message_table();
-    const auto spec = std::find_if(table.begin(), table.end(),
-                                   [](const auto& each) { return each.name == "sv_teams_state"; });
+    const auto spec =
+        std::ranges::find_if(table, [](const auto& each) { return each.name == "sv_teams_state"; });
     REQUIRE(spec != table.end());
     script.send(kC2s, {non_vital(MessageBuilder{}.number(1).uuid(spec->uuid))});
     CHECK(script.log().lines({"message", "finding"}) ==

@@ -29,8 +29,8 @@ void extended(ServerProgram& server, std::string_view name) {
 /// A snapshot with one object of so many ints, and what says which type number it has.
 void object(ServerProgram& server, std::string_view name, std::size_t ints) {
     const auto table = snapshot::object_table();
-    const auto spec = std::find_if(table.begin(), table.end(),
-                                   [name](const auto& each) { return each.name == name; });
+    const auto spec =
+        std::ranges::find_if(table, [name](const auto& each) { return each.name == name; });
     REQUIRE(spec != table.end());
     constexpr std::uint16_t kType = 0x7fff;
     std::array<std::int32_t, 4> words{};

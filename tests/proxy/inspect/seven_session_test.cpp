@@ -2,6 +2,7 @@
 // Sessions of 0.7: the same receiver, over other packets.
 #include "tests/support/session_script.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -259,8 +260,8 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
               text_of({"snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4"}));
         const auto messages = script.log().lines({"message"});
         const auto count = [&](std::string_view line) {
-            return std::count_if(messages.begin(), messages.end(),
-                                 [&](const std::string& each) { return each.starts_with(line); });
+            return std::ranges::count_if(
+                messages, [&](const std::string& each) { return each.starts_with(line); });
         };
         CHECK(count("message c2s cl_ready_change") == 1);
         CHECK(count("message c2s cl_kill") == 0);

@@ -102,8 +102,8 @@ class ModServer {
         Items items = real_snapshots()[random_below(*random_, real_snapshots().size())];
         for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
             if (sizes[type] != kAgreedSizes[type] &&
-                std::none_of(items.begin(), items.end(),
-                             [&](const auto& item) { return item.first.type == type; })) {
+                std::ranges::none_of(items,
+                                     [&](const auto& item) { return item.first.type == type; })) {
                 std::vector<std::int32_t> data(kAgreedSizes[type]);
                 for (std::size_t i = 0; i < 1 + random_below(*random_, 3); ++i) {
                     std::generate(data.begin(), data.end(), [&] { return any_value(*random_); });
@@ -288,9 +288,8 @@ TEST_CASE("what was learned reads every snapshot that follows") {
         CAPTURE(round);
         const auto lines = script.log().lines({"snapshot"});
         CHECK(lines.size() == (kTicks - 6) / 2);
-        CHECK(std::all_of(lines.begin(), lines.end(), [](const std::string& line) {
-            return line.find(" ok ") != std::string::npos;
-        }));
+        CHECK(std::ranges::all_of(
+            lines, [](const std::string& line) { return line.find(" ok ") != std::string::npos; }));
     }
 }
 

@@ -129,10 +129,9 @@ TEST_CASE("bytes are counted from when a viewer opens their view") {
     play.feed.interest.set({}, false, true);
     play.right(12, 10);
     const web::ViewerBatch batch = play.fetch();
-    const bool has_pickup =
-        std::any_of(batch.ledger.begin(), batch.ledger.end(), [](const record::LedgerRow& row) {
-            return row.name == "pickup" && row.group == record::ByteGroup::item;
-        });
+    const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::LedgerRow& row) {
+        return row.name == "pickup" && row.group == record::ByteGroup::item;
+    });
     CHECK(has_pickup);
 }
 
@@ -156,7 +155,7 @@ TEST_CASE("completion has the keys and their enumerated values") {
     CHECK(keys.at("keys").as_array().size() > 100);
     CHECK(keys.at("item_types").as_array().size() > 20);
     const auto& types = keys.at("words").at("type").as_array();
-    CHECK(std::find(types.begin(), types.end(), boost::json::value("finding")) != types.end());
+    CHECK(std::ranges::find(types, boost::json::value("finding")) != types.end());
 }
 
 TEST_CASE("a snapshot for scripts is a record line with all its items") {

@@ -128,12 +128,12 @@ std::vector<std::string> page_complaints(std::string_view page) {
     for (const PageTable& table : page_tables()) {
         const std::vector<std::string> rows = rows_below(page, table.heading);
         for (const std::string& line : table.lines) {
-            if (std::find(rows.begin(), rows.end(), line) == rows.end()) {
+            if (std::ranges::find(rows, line) == rows.end()) {
                 complaints.push_back(fmt::format("missing below \"{}\": {}", table.heading, line));
             }
         }
         for (const std::string& row : rows) {
-            if (std::find(table.lines.begin(), table.lines.end(), row) == table.lines.end()) {
+            if (std::ranges::find(table.lines, row) == table.lines.end()) {
                 complaints.push_back(fmt::format("too much below \"{}\": {}", table.heading, row));
             }
         }

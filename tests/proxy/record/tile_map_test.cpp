@@ -24,7 +24,7 @@ TileMap small_map() {
     planes.height = kSize;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
     game = map::Block{kSize * kSize * kTileBytes};
-    std::fill(game.writable().begin(), game.writable().end(), std::byte{0});
+    std::ranges::fill(game.writable(), std::byte{0});
     for (std::size_t row = 0; row < kSize; ++row) {
         game.writable()[(row * kSize + kSize - 1) * kTileBytes] = std::byte{1};
     }

@@ -107,7 +107,7 @@ std::vector<Clock::duration> round_trips(Relay& relay, std::uint32_t count) {
         REQUIRE(client.receive());
         times.push_back(Clock::now() - sent);
     }
-    std::sort(times.begin(), times.end());
+    std::ranges::sort(times);
     return times;
 }
 

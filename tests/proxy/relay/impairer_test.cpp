@@ -196,7 +196,7 @@ TEST_CASE(
         REQUIRE(arrivals[i].number == i);
         delays.push_back(arrivals[i].time - i * 25ms);
     }
-    std::sort(delays.begin(), delays.end());
+    std::ranges::sort(delays);
     CHECK(delays.front() >= 30ms);
     CHECK(delays.front() < 31ms);
     CHECK(delays.back() <= 50ms);

@@ -3,6 +3,7 @@
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -22,9 +23,8 @@ constexpr std::size_t kC2s = 0;
 constexpr std::size_t kS2c = 1;
 
 std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
-    return static_cast<std::size_t>(
-        std::count_if(events.begin(), events.end(),
-                      [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        events, [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
 }
 
 TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
@@ -192,9 +192,8 @@ TEST_CASE("an idle session is closed and its place is free again") {
     const auto events = take_all(ring);
     CHECK(count_of(events, EventKind::open) == 2);
     CHECK(count_of(events, EventKind::close) == 2);
-    const auto close = std::find_if(events.begin(), events.end(), [](const KeptEvent& kept) {
-        return kept.event.kind == EventKind::close;
-    });
+    const auto close = std::ranges::find_if(
+        events, [](const KeptEvent& kept) { return kept.event.kind == EventKind::close; });
     CHECK(close->event.session == 1);
     CHECK(close->event.reason == CloseReason::idle);
 }

@@ -95,9 +95,8 @@ struct Setup {
 constexpr std::chrono::milliseconds kNoPatience{50};
 
 std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
-    return static_cast<std::size_t>(
-        std::count_if(events.begin(), events.end(),
-                      [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        events, [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
 }
 
 TEST_CASE("the observer hears of a session when it is verified, from its first datagram on") {

@@ -100,12 +100,12 @@ TEST_CASE("servers come and go while others are played on") {
     relay.stop();
     relay.join();
     const auto events = take_all(ring);
-    CHECK(std::count_if(events.begin(), events.end(), [](const KeptEvent& kept) {
+    CHECK(std::ranges::count_if(events, [](const KeptEvent& kept) {
               return kept.event.kind == EventKind::close &&
                      kept.event.reason == CloseReason::removed;
           }) == 10);
-    CHECK(std::none_of(events.begin(), events.end(),
-                       [](const KeptEvent& kept) { return kept.event.kind == EventKind::gap; }));
+    CHECK(std::ranges::none_of(
+        events, [](const KeptEvent& kept) { return kept.event.kind == EventKind::gap; }));
 }
 
 TEST_CASE("a server with many sessions is taken out in steps, all of it") {

@@ -155,7 +155,7 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
 
     std::vector<Event> events;
     ring.consume([&](const Event& event) { events.push_back(event); });
-    const auto hello = std::find_if(events.begin(), events.end(), [](const Event& event) {
+    const auto hello = std::ranges::find_if(events, [](const Event& event) {
         return event.kind == EventKind::observer && event.session == 2;
     });
     REQUIRE(hello != events.end());

@@ -155,7 +155,7 @@ TEST_CASE(
     CHECK(table.input->ack_tick == 4000);
     CHECK(table.input->intended_tick == 4007);
     const Strings said = table.at(2 * kSecond);
-    CHECK(std::count(said.begin(), said.end(), "cl_say") == 1);
+    CHECK(std::ranges::count(said, "cl_say") == 1);
     table.client.on_snapshot(4050);
     const Strings last = table.at(5 * kSecond / 2);
     CHECK(table.input->ack_tick == 4050);
@@ -302,7 +302,7 @@ TEST_CASE("pings are answered and measured") {
     CHECK(answered == Strings{"ping_reply"});
     table.client.on_snapshot(10);
     const Strings asked = table.at(kSecond + 1);
-    CHECK(std::count(asked.begin(), asked.end(), "ping") == 1);
+    CHECK(std::ranges::count(asked, "ping") == 1);
     table.client.on_time(kSecond + 5'000'001);
     table.tell(message("ping_reply"), false);
     table.tell(message("ping_reply"), false); // the client did not send a ping

@@ -29,7 +29,7 @@ constexpr std::size_t kPadded = 520;
 
 MessageBuilder seven_message(std::string_view name) {
     const auto table = wire::message_table();
-    const auto found = std::find_if(table.begin(), table.end(), [&](const auto& spec) {
+    const auto found = std::ranges::find_if(table, [&](const auto& spec) {
         return spec.name == name && spec.dialect == Dialect::seven;
     });
     REQUIRE(found != table.end());
@@ -133,7 +133,7 @@ TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and
     CHECK(table.sent() == Strings{"ping_reply"});
     table.client.on_snapshot(4000);
     const Strings idle = table.at(3 * kSecond + kSecond / 2);
-    CHECK(std::count(idle.begin(), idle.end(), "input") == 1);
+    CHECK(std::ranges::count(idle, "input") == 1);
     CHECK(table.at(5 * kSecond).back() == "close 8");
     CHECK(table.client.ending() == Ending::finished);
 }

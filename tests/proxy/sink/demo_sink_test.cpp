@@ -154,7 +154,7 @@ TEST_CASE("each map has a demo of its own, and none is empty") {
     const auto& other = files[first ? 1 : 0];
     CHECK(other.filename().string().ends_with("_._ctf1.demo"));
     const auto lines = lines_of(other);
-    CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_motd #0") == 1);
+    CHECK(std::ranges::count(lines, "message s2c sv_motd #0") == 1);
     CHECK(lines.back() == "snapshot 7<-5 ok 2");
     CHECK(header_of(other).map_name == "_._ctf1");
 }
@@ -189,8 +189,8 @@ TEST_CASE("a recorder that is killed leaves a demo that plays") {
     REQUIRE(made.size() == 1);
     const auto lines = lines_of(made[0]);
     CHECK(lines.size() > 2 + 30); // what came half a second before is not there yet
-    CHECK(std::none_of(lines.begin(), lines.end(),
-                       [](const std::string& line) { return line.starts_with("finding demo"); }));
+    CHECK(std::ranges::none_of(
+        lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
     CHECK(header_of(made[0]).length == 0);
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("messages with secrets are only there when they are asked for") {
         REQUIRE(files.size() == 1);
         std::ifstream file{files[0], std::ios::binary};
         const auto lines = lines_of(files[0]);
-        CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_chat #0") == (show ? 2 : 1));
+        CHECK(std::ranges::count(lines, "message s2c sv_chat #0") == (show ? 2 : 1));
     }
 }
 
@@ -234,8 +234,8 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).version == 4);
     const auto lines = lines_of(files[0]);
-    CHECK(std::count(lines.begin(), lines.end(), "snapshot 10<--1 ok 4") == 1);
-    CHECK(std::count(lines.begin(), lines.end(), "message s2c sv_emoticon #0") == 1);
+    CHECK(std::ranges::count(lines, "snapshot 10<--1 ok 4") == 1);
+    CHECK(std::ranges::count(lines, "message s2c sv_emoticon #0") == 1);
 }
 
 TEST_CASE("a demo for vanilla names no client that it has no room for") {
@@ -278,9 +278,8 @@ TEST_CASE("a queue that is full ends a demo, and another begins later") {
     const auto files = stage.end();
     for (const auto& file : files) {
         const auto lines = lines_of(file);
-        CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& line) {
-            return line.starts_with("finding demo");
-        }));
+        CHECK(std::ranges::none_of(
+            lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
     }
 }
 
@@ -313,12 +312,11 @@ TEST_CASE("a disk that was full for a while ends a demo whole, and another begin
     std::vector<std::string> last;
     for (const auto& file : files) {
         const auto lines = lines_of(file);
-        CHECK(std::none_of(lines.begin(), lines.end(), [](const std::string& line) {
-            return line.starts_with("finding demo");
-        }));
+        CHECK(std::ranges::none_of(
+            lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
         last.push_back(lines.back().substr(0, lines.back().find('<')));
     }
-    std::sort(last.begin(), last.end());
+    std::ranges::sort(last);
     CHECK(last[0] <= "snapshot 200");
     CHECK(last[1] == "snapshot 998");
 }

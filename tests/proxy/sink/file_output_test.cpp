@@ -151,7 +151,7 @@ TEST_CASE(
     CHECK(file.error() == ETIMEDOUT);
     std::string taken(1U << 20U, '\0');
     taken.resize(static_cast<std::size_t>(::read(ends[0], taken.data(), taken.size())));
-    const auto whole = static_cast<std::uint64_t>(std::count(taken.begin(), taken.end(), '\n'));
+    const auto whole = static_cast<std::uint64_t>(std::ranges::count(taken, '\n'));
     CHECK(whole > 0);
     CHECK(file.lost() + whole == kLines);
     ::close(ends[0]);

@@ -41,7 +41,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
     for (const auto& entry : std::filesystem::directory_iterator{folder}) {
         files.push_back(entry.path());
     }
-    std::sort(files.begin(), files.end());
+    std::ranges::sort(files);
     return files;
 }
 

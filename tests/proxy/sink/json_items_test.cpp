@@ -187,7 +187,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
     planes.height = 1;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
     game = map::Block{4};
-    std::fill(game.writable().begin(), game.writable().end(), std::byte{0});
+    std::ranges::fill(game.writable(), std::byte{0});
     const record::TileMap world{std::make_shared<const map::Physics>(std::move(planes))};
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -140,7 +140,7 @@ struct Plan {
 std::vector<std::uint64_t> clients_of(const Traffic& traffic) {
     std::vector<std::uint64_t> clients;
     for (const TrafficDatagram& datagram : traffic) {
-        if (std::find(clients.begin(), clients.end(), datagram.session) == clients.end()) {
+        if (std::ranges::find(clients, datagram.session) == clients.end()) {
             clients.push_back(datagram.session);
         }
     }
@@ -162,7 +162,7 @@ std::size_t run_mutated(const Traffic& traffic, const Plan& plan, std::uint32_t 
     }
     test::TextOutput expected;
     decode(traffic, untouched, expected);
-    REQUIRE(std::count(expected.text.begin(), expected.text.end(), '\n') > 10'000);
+    REQUIRE(std::ranges::count(expected.text, '\n') > 10'000);
 
     std::mt19937 random{seed};
     Traffic mutated = traffic;

@@ -5,6 +5,7 @@
 #include "snapshot/names.h"
 #include "snapshot/objects.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -33,7 +34,7 @@ inline std::shared_ptr<const map::Physics> sample_map() {
     for (std::size_t layer = 0; layer < records.size(); ++layer) {
         map::Block block{kTiles * kRecordBytes[layer]};
         const auto bytes = block.writable();
-        std::fill(bytes.begin(), bytes.end(), std::byte{0});
+        std::ranges::fill(bytes, std::byte{0});
         for (std::size_t i = 0; i < records[layer].size(); ++i) {
             bytes[kTile * kRecordBytes[layer] + i] = static_cast<std::byte>(records[layer][i]);
         }

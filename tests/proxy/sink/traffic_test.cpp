@@ -42,8 +42,8 @@ std::string decode(const std::vector<test::TrafficDatagram>& traffic,
 bool all_valid(const std::string& text) {
     const auto lines = test::parse_lines(text);
     constexpr std::size_t kFewest = 1000; // were there fewer, little was decoded
-    return lines.size() > kFewest && std::none_of(lines.begin(), lines.end(),
-                                                  [](const auto& line) { return line.is_null(); });
+    return lines.size() > kFewest &&
+           std::ranges::none_of(lines, [](const auto& line) { return line.is_null(); });
 }
 
 } // namespace
@@ -53,7 +53,7 @@ TEST_CASE("the same datagrams give the same records, byte for byte") {
     const std::string first = decode(traffic, {});
     const bool same = first == decode(traffic, {});
     CHECK(same);
-    CHECK(std::count(first.begin(), first.end(), '\n') > 10'000);
+    CHECK(std::ranges::count(first, '\n') > 10'000);
     CHECK(all_valid(first));
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are w
     joiner.finish(use);
     CHECK(longest <= kLimit);
     CHECK(longest > kLimit / 2);
-    CHECK(lines > static_cast<std::size_t>(std::count(whole.begin(), whole.end(), '\n')));
+    CHECK(lines > static_cast<std::size_t>(std::ranges::count(whole, '\n')));
     const bool same = joined == whole;
     CHECK(same);
 }

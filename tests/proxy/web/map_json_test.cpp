@@ -28,8 +28,8 @@ map::Physics small_map() {
     planes.height = 2;
     const auto fill = [](map::Block& block, std::initializer_list<unsigned> bytes) {
         block = map::Block{bytes.size()};
-        std::transform(bytes.begin(), bytes.end(), block.writable().begin(),
-                       [](unsigned byte) { return static_cast<std::byte>(byte); });
+        std::ranges::transform(bytes, block.writable().begin(),
+                               [](unsigned byte) { return static_cast<std::byte>(byte); });
     };
     // A game tile has four bytes, a tele tile two: number and index.
     fill(planes.records[0], {1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 192, 0, 0, 0});

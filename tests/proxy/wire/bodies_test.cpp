@@ -87,8 +87,7 @@ constexpr MessageId kTyped[] = {
 
 const wire::MessageSpec& spec_of(MessageId id) {
     const auto table = wire::message_table();
-    return *std::find_if(table.begin(), table.end(),
-                         [id](const auto& spec) { return spec.id == id; });
+    return *std::ranges::find_if(table, [id](const auto& spec) { return spec.id == id; });
 }
 
 /// Returns a body with the layout of the message table and random values.

@@ -117,9 +117,8 @@ void check_field(const MessageSpec& spec, const MessageField& field, const json:
 /// Returns the messages of 0.6 and those with a UUID. seven_messages_test.cpp tests those of 0.7.
 std::span<const MessageSpec> of_six() {
     const auto table = message_table();
-    const auto end = std::find_if(table.begin(), table.end(), [](const MessageSpec& spec) {
-        return spec.dialect == snapshot::Dialect::seven;
-    });
+    const auto end = std::ranges::find_if(
+        table, [](const MessageSpec& spec) { return spec.dialect == snapshot::Dialect::seven; });
     return {table.begin(), end};
 }
 
@@ -313,8 +312,8 @@ TEST_CASE("every message decodes what its table row says, up to its bounds") {
             CHECK_FALSE(fields.error);
             CHECK(fields.trailing.empty());
             CHECK(is_balanced(fields));
-            CHECK(std::none_of(fields.values.begin(), fields.values.end(),
-                               [](const FieldValue& value) { return value.out_of_range; }));
+            CHECK(std::ranges::none_of(fields.values,
+                                       [](const FieldValue& value) { return value.out_of_range; }));
         }
     }
 }
@@ -342,9 +341,8 @@ TEST_CASE("one past a bound is marked and kept") {
                 }
                 decode_fields(spec, body.bytes(), fields);
                 CHECK_FALSE(fields.error);
-                const auto marked =
-                    std::count_if(fields.values.begin(), fields.values.end(),
-                                  [](const FieldValue& v) { return v.out_of_range; });
+                const auto marked = std::ranges::count_if(
+                    fields.values, [](const FieldValue& v) { return v.out_of_range; });
                 CHECK(marked == 1);
                 ++bounds;
             }

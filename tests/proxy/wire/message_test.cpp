@@ -21,8 +21,8 @@ using tw::test::MessageBuilder;
 
 const MessageSpec& message_named(std::string_view name) {
     const auto table = message_table();
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [name](const auto& spec) { return spec.name == name; });
+    const auto found =
+        std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
     REQUIRE(found != table.end());
     return *found;
 }

@@ -369,7 +369,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
     Bytes datagram = test::from_hex("10000001");
     datagram.resize(kHeaderSize + 1 + 512);
     const Bytes client = test::from_hex("0a0b0c0d");
-    std::copy(client.begin(), client.end(), datagram.begin() + kHeaderSize + 1 + 4);
+    std::ranges::copy(client, datagram.begin() + kHeaderSize + 1 + 4);
     const Control request = decode_control(decode(datagram, scratch), std::nullopt);
     CHECK(request.kind == ControlKind::connect);
     CHECK(request.vanilla_token);

@@ -40,7 +40,7 @@ std::string text_at(const json::object& object, std::string_view key) {
 
 const MessageSpec& message_named(std::string_view name) {
     const auto table = message_table();
-    const auto found = std::find_if(table.begin(), table.end(), [name](const MessageSpec& spec) {
+    const auto found = std::ranges::find_if(table, [name](const MessageSpec& spec) {
         return spec.dialect == Dialect::seven && spec.name == name;
     });
     REQUIRE(found != table.end());
@@ -235,7 +235,7 @@ TEST_CASE("messages of 0.7 decode to the reference's values") {
             got.erase(key);
         }
         if (name == "input") {
-            CHECK(std::count_if(fields.values.begin(), fields.values.end(), [](const auto& each) {
+            CHECK(std::ranges::count_if(fields.values, [](const auto& each) {
                       return each.kind == FieldValue::Kind::integer;
                   }) >= 13);
         } else {
@@ -479,8 +479,8 @@ TEST_CASE("server info of 0.7 lists its players, and tells its version") {
         CHECK(fields.values.front().name == "token");
         if (spec->name == "info") {
             CHECK(find_server_version(packet->payload, Dialect::seven) == "0.7.5");
-            CHECK(std::any_of(fields.values.begin(), fields.values.end(),
-                              [](const FieldValue& value) { return value.name == "kind"; }));
+            CHECK(std::ranges::any_of(
+                fields.values, [](const FieldValue& value) { return value.name == "kind"; }));
             ++seen;
         }
         for (std::size_t size = 8; size < packet->payload.size(); ++size) {
