@@ -134,7 +134,6 @@ class Datafile {
 
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
-    /// The bytes of the file.
     [[nodiscard]] std::span<const std::byte> bytes() const { return file_; }
 
     /// The number of bytes after the last block.

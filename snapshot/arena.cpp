@@ -26,7 +26,6 @@ struct PageBits {
                               : ((std::uint64_t{1} << count) - 1) << first % kBits} {}
 };
 
-/// Finds the first run of `count` unused pages.
 std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::size_t count) {
     for (std::size_t first = 0; first < used.size() * kBits; first += count) {
         const PageBits bits{first, count};

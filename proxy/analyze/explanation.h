@@ -106,7 +106,6 @@ class Explanation {
 
     [[nodiscard]] std::int64_t tick() const;
 
-    /// The record of the finding.
     [[nodiscard]] const boost::json::object& finding() const { return finding_; }
 
     /// The record of a later finding that explains finding(); empty if there is none.

@@ -50,7 +50,6 @@ struct OutcomeCheck {
     std::string actual; ///< what occurred, if the check failed; safe for a terminal
 };
 
-/// The result of a run.
 struct Outcome {
     std::vector<OutcomeCheck> checks;
     std::string totals; ///< the totals in one line
@@ -59,7 +58,6 @@ struct Outcome {
     [[nodiscard]] bool passed() const;
 };
 
-/// Adds a check for each expectation.
 void add_checks(std::vector<OutcomeCheck>& checks,
                 std::vector<filter::ExpectationResult> expectations, std::string_view flag);
 

@@ -204,7 +204,6 @@ class PathReader::Collector {
         }
     };
 
-    /// All paths of a player.
     struct PlayerPath {
         const View* view = nullptr;         ///< the view that shows the player; null if none does
         std::int64_t id = 0;                ///< the player's client id in `view`

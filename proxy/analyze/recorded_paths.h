@@ -17,7 +17,6 @@ inline constexpr std::size_t kMaxPathPoints = 4'000'000;
 /// The most names of other maps that are kept.
 inline constexpr std::size_t kMaxOtherMaps = 8;
 
-/// A position of a tee.
 struct PathPoint {
     map::WorldPos at{0, 0};
     std::int32_t tick = 0;    ///< tick of the position, which may be older than its snapshot

@@ -120,7 +120,6 @@ class RecordsCsv {
     /// Fills the cells of a line's columns, or of one item's columns. Returns true if the line or item
     /// gets a row because of these cells.
     [[nodiscard]] bool make_cells(filter::JsonObject& json, bool item);
-    /// Appends a row for this item of the line, if it is selected.
     void append_item(filter::JsonObject& item, std::string& out);
     /// Appends rows for the items that the line lists as removed.
     void append_removed(std::string& out);

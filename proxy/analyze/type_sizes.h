@@ -26,7 +26,6 @@ class TypeSizes final : public record::RecordSink {
 
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string table() const;
-    /// Returns the table as one JSON object.
     [[nodiscard]] boost::json::object table_json() const;
     /// Returns the types with differing sizes as a file of objects (snapshot/OBJECTS.md). Ints without a
     /// name are called `int_4` and so on.

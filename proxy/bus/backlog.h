@@ -52,7 +52,6 @@ class Backlog : public record::Interface {
     [[nodiscard]] virtual std::uint64_t last_line() const = 0;
 };
 
-/// A backlog to which lines can be appended.
 class LineStore : public Backlog {
   public:
     /// Appends whole lines. Returns false, and appends nothing, if there is no room now.

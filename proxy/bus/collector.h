@@ -94,7 +94,6 @@ class Collector {
     /// fails, it retries for ever.
     void run(const std::function<bool()>& stopped);
 
-    /// True if the stream was ever reached.
     [[nodiscard]] bool ever_connected() const { return ever_connected_; }
 
     /// True if the bus was reached but has no such stream.

@@ -75,7 +75,6 @@ struct PublishOptions {
     std::uint64_t spool_bytes = 0;
 };
 
-/// Destroys an object of the NATS library.
 template <auto Destroy>
 struct NatsDeleter {
     template <typename Object>

@@ -52,7 +52,6 @@ class SendWindow {
     /// The number of lines that were sent and not acknowledged.
     [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
 
-    /// Notes that the next line was sent.
     void note_line_sent();
     /// Skips the next line, because the stream already has it at `sequence`, or because it is lost
     /// (`sequence` is 0).

@@ -54,7 +54,6 @@ struct SpoolFile {
 
 [[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
 
-/// Returns the name of a run's state file.
 [[nodiscard]] std::string spool_state_name(std::string_view run);
 /// Returns the run in the name of a state file; nullopt if the name is another one.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
@@ -129,7 +128,6 @@ class SpoolFolder {
     [[nodiscard]] static FileLoss loss_of(const std::string& path, std::uint64_t first,
                                           std::uint64_t unsettled);
 
-    /// The ids of the runs that have a state file.
     [[nodiscard]] std::vector<std::string> run_ids() const;
 
     struct FileContents {
@@ -137,7 +135,6 @@ class SpoolFolder {
         std::uint64_t incomplete_bytes = 0; ///< bytes after the last whole line
     };
 
-    /// Counts the lines in a file.
     [[nodiscard]] static FileContents count_contents(const std::string& path);
 
     /// Returns the files with lines, the oldest first.

@@ -83,7 +83,6 @@ struct DemoHead {
 /// timestamp is invalid.
 [[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
 
-/// One chunk of a demo.
 struct DemoChunk {
     enum class Kind : std::uint8_t {
         tick,     ///< the chunks that follow belong to `tick`

@@ -16,7 +16,6 @@
 
 namespace tw::capture {
 
-/// An address and port in a capture.
 struct CaptureEndpoint {
     boost::asio::ip::address address;
     std::uint16_t port = 0;
@@ -51,7 +50,6 @@ struct CapturedDatagram {
     bool cut = false; ///< the recorder truncated the datagram, so there is no payload
 };
 
-/// Counts of a capture's frames.
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
@@ -101,7 +99,6 @@ class FragmentReassembly {
     /// The most bytes of a datagram, because a UDP length has 16 bits.
     static constexpr std::size_t kMaxBytes = 65535;
 
-    /// A reassembled datagram.
     struct ReassembledDatagram {
         std::span<const std::byte> bytes; ///< valid until the next call
         std::size_t pieces = 0;           ///< number of fragments of the datagram

@@ -114,7 +114,6 @@ class RelayWindow {
         return block_->facts.servers[server].shown_name();
     }
 
-    /// Whether the server was removed.
     [[nodiscard]] bool is_removed(relay::ServerIndex server) const noexcept {
         return block_->facts.servers[server].removed;
     }

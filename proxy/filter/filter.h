@@ -58,7 +58,6 @@ struct FilterProgram {
     friend bool operator==(const FilterProgram&, const FilterProgram&) = default;
 };
 
-/// An error in a filter's text.
 struct FilterError {
     std::string message;    ///< one line: what is wrong, where, and a suggestion
     std::size_t offset = 0; ///< position of the error in the text, in bytes

@@ -20,7 +20,6 @@
 /// proxy/record, so a key has the same value as in the JSON.
 namespace tw::filter {
 
-/// Whether a key belongs to a record or to an item.
 enum class KeyScope : std::uint8_t {
     record,
     item, ///< the key belongs to an element of a snapshot's `items`

@@ -228,7 +228,6 @@ class Session {
     }
 
   private:
-    /// Reads one datagram.
     void read(record::Timestamp time, wire::Direction direction, std::span<const std::byte> bytes,
               Workspace& workspace);
     /// Whether too little of the datagram's connection was seen to read it yet.

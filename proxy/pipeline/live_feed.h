@@ -220,7 +220,6 @@ class FindingContexts final : public record::RecordSink {
     void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);
     void finish_context(std::uint32_t session, SessionState& state);
     static void append_line(OpenContext& open, std::string& to, const std::string& line);
-    /// The JSON line of a record.
     [[nodiscard]] std::string to_json_line(const record::Record& record);
     [[nodiscard]] static web::FindingContext make_context(std::uint32_t session,
                                                           const SessionState& state);

@@ -195,7 +195,6 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     }
 }
 
-/// Adds a sink of datagrams and records.
 template <typename Sink>
 void Pipeline::add_datagram_sink(Sink& sink) {
     sink.repeat_states([this] { return inspector_.encode_current_checkpoint(); });

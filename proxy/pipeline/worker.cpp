@@ -20,7 +20,6 @@ constexpr std::chrono::milliseconds kCollectTime{2};
 /// The longest sleep without copies, since other workers wait for this one at a segment change.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
-/// Converts the relay's direction to the wire's.
 wire::Direction direction_of(const relay::Event& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }

@@ -85,7 +85,6 @@ scmp_arg_cmp equals_int(unsigned argument, std::uint64_t value) {
     return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
 }
 
-/// Returns true if all rules were added.
 bool add_rules(scmp_filter_ctx filter) {
     bool added = true;
     const auto allow = [&](int call) {

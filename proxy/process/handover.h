@@ -146,7 +146,6 @@ class HandoverTaker {
     /// Errors: relay::HandoverError if the running relay listens elsewhere for this server.
     [[nodiscard]] Begun begin(const ServedServer& served, relay::ServerIndex number);
 
-    /// A server that continues in the new relay.
     struct Taken {
         const TakeoverServer* from;
         relay::ServerIndex number; ///< its number in the new relay

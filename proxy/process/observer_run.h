@@ -79,7 +79,6 @@ struct ObserverChannel {
     base::UniqueFd memory;     ///< shared memory; see SharedRun
 };
 
-/// The result of a run.
 struct ObserverResult {
     /// Whether the observer has inspected traffic. False if it still waited for
     /// ControlMessage::start_inspecting when the run ended.

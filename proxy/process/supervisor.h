@@ -40,7 +40,6 @@ class Terminal {
     bool existed_ = false;
 };
 
-/// The time after which a run ends.
 struct TimeLimit {
     std::chrono::duration<double> after{};
     std::string reason; ///< the text to log when the limit ends the run
@@ -81,7 +80,6 @@ struct SupervisorOptions {
     Terminal terminal{};
 };
 
-/// The result of a run.
 struct LiveRunResult {
     std::optional<ProcessExit> observer{}; ///< how the last one ended; nullopt: there was none
     std::uint32_t observer_failures = 0;   ///< number of observers that ended too early

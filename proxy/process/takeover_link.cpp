@@ -24,7 +24,6 @@ constexpr std::size_t kLongestRequest = 1024;
 /// The flag in a packet's first byte, besides the message's kind: more packets follow.
 constexpr std::uint8_t kMore = 0x80;
 
-/// Waits for events until the deadline.
 void wait_for(int socket, short events, TakeoverLink::Time deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::Clock::now());
     pollfd ready{.fd = socket, .events = events, .revents = 0};

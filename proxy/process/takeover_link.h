@@ -148,7 +148,6 @@ auto members(base::Of<TakeoverHello> auto& hello) {
     return std::tie(hello.name, hello.version);
 }
 
-/// The description of one server of the running relay.
 struct TakeoverServer {
     relay::ServerIndex number = 0; ///< its number in the running relay
     std::string name{};            ///< its name in the configuration; empty for a single server

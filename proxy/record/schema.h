@@ -140,7 +140,6 @@ constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visi
 // The keys of all record types, except those of totals (below). JSON lines, filters, and the tables in
 // RECORDS.md are made from them.
 
-/// The head of a record and the record's type.
 struct TypedHead {
     const RecordHead* head;
     std::size_t type; ///< index in Record

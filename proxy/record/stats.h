@@ -75,7 +75,6 @@ constexpr Cell counter(std::string_view key, Topic topic, std::string_view sente
     return cell<Cell>(CounterRow{key, topic, sentence, metric});
 }
 
-/// Returns a cell that counts snapshots.
 template <typename Cell>
 constexpr Cell snapshot_counter(std::string_view key, Topic topic, std::string_view sentence,
                                 std::string_view metric = {}) {
@@ -269,7 +268,6 @@ struct WorldCounters {
 using WorldStats = WorldCounters<std::uint64_t>;
 using ImpairmentStats = ImpairmentCounters<std::uint64_t>;
 
-/// Totals of one direction.
 struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Spread> {
     void merge(const DirectionStats& other);
 };

@@ -9,7 +9,6 @@
 
 namespace tw::relay {
 
-/// Totals of one direction.
 template <typename Number>
 struct DirectionTotals {
     Number datagrams{}; ///< datagrams forwarded

@@ -47,7 +47,6 @@ class ImpairedPath {
     /// restart_random_decisions() for all sessions.
     void set_impairment(const Impairment& impairment);
 
-    /// Restarts the random decisions of all sessions.
     static void restart_random_decisions(Sessions& sessions) {
         sessions.for_each([](Session& session) { session.lines.reset(); });
     }
@@ -126,7 +125,6 @@ class Forwarder {
     /// The interval of sweeps while there are no sessions and no event waits for the observer.
     static constexpr std::chrono::milliseconds kRestInterval{1000};
 
-    /// The interval at which to call check_timeouts().
     [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
         return timers_.empty() && tap_.nothing_pending() ? std::max(kRestInterval, timers_.tick())
                                                          : timers_.tick();

@@ -96,7 +96,6 @@ using ListenerIndex = std::uint16_t;
 /// Requests socket buffers of this size; the system may grant less.
 void set_socket_buffers(int socket, int bytes) noexcept;
 
-/// Whether a descriptor is a UDP socket.
 [[nodiscard]] bool is_udp_socket(int descriptor) noexcept;
 
 /// Returns how many datagrams the kernel dropped at a socket since its drop counter was `seen`. Sets

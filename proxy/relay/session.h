@@ -246,7 +246,6 @@ class Sessions {
     [[nodiscard]] static ClientKey key_of(const base::Endpoint& client,
                                           ListenerIndex listener) noexcept;
 
-    /// The index in ranks_.
     [[nodiscard]] static std::size_t rank_index(Standing standing) noexcept {
         return static_cast<std::size_t>(standing == Standing::stray ? Standing::unproven
                                                                     : standing);

@@ -76,7 +76,6 @@ class SessionTable {
     /// Closes a session whose timer is due if it has timed out, else schedules its next check.
     void check_timeout(Session& session, Time now);
 
-    /// Closes all sessions.
     void close_all(CloseReason reason);
     /// Closes a bounded number of sessions. Returns whether no session is left.
     [[nodiscard]] bool close_some(CloseReason reason);

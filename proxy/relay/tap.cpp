@@ -205,7 +205,6 @@ bool Tap::report_pending(base::Timestamp time) {
     return true;
 }
 
-/// Announces a running session to a new observer.
 bool Tap::announce_running(TapSession& session, base::Timestamp time) {
     // `open` and `gap` are pushed together: without the gap, the running session would look like a
     // new one.

@@ -49,7 +49,6 @@ class LoopbackAddresses {
     std::unordered_set<std::uint32_t> taken_;
 };
 
-/// A session's socket to the server.
 struct Upstream {
     base::UniqueFd socket;
     base::Endpoint local;         ///< the sender address that the server sees

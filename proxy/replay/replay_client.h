@@ -153,7 +153,6 @@ class ReplayClient {
     /// Called for a snapshot whose base is missing. Requests a full snapshot from the server.
     void on_unknown_base();
 
-    /// Closes the connection.
     void close_connection(Ending ending);
 
     /// Returns the datagrams to send now.

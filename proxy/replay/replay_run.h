@@ -25,7 +25,6 @@ struct ReplayOptions {
     inspect::Options inspect{};
 };
 
-/// The result of a replay.
 struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;

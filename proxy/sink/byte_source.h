@@ -130,7 +130,6 @@ class LineReader {
         return std::string_view{room_.data(), held_}.substr(at_);
     }
 
-    /// The number of lines that next() returned.
     [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
     /// The number of bytes in lines that were skipped because they are too long.

@@ -26,7 +26,6 @@ namespace {
 /// The first bytes of every record (RECORDS.md).
 constexpr std::string_view kRecordStart = "{\"v\":";
 
-/// Appends all output to a text.
 class Text final : public Output {
   public:
     void write(std::string_view block) override { text.append(block); }

@@ -123,7 +123,6 @@ class FileQueue {
     /// once.
     [[nodiscard]] std::optional<std::string> take_complaint();
 
-    /// The number of bytes that wait to be written.
     [[nodiscard]] std::size_t queued_bytes() const;
     /// The number of blocks that were rejected or could not be written.
     [[nodiscard]] std::uint64_t lost() const;

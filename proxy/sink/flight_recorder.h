@@ -48,7 +48,6 @@ class FlightRing {
     /// Returns the block at a place, or the oldest block after that place; nullopt at the end.
     [[nodiscard]] std::optional<Block> at(Place place) const;
 
-    /// True if there is a block of this session.
     [[nodiscard]] bool holds(std::uint32_t session) const;
 
     /// True if the oldest blocks will be replaced soon.

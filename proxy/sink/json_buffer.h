@@ -133,7 +133,6 @@ class JsonBuffer {
     /// Shortens the text to an earlier size().
     void truncate(std::size_t size) { size_ = size; }
 
-    /// Replaces one character.
     void replace(std::size_t at, char character) { text_[at] = character; }
 
     [[nodiscard]] std::size_t size() const { return size_; }

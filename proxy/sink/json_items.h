@@ -151,7 +151,6 @@ class ItemWriter {
                                               const snapshot::ItemView& item, std::uint32_t untold,
                                               JsonBuffer& out);
     void write_player(const record::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
-    /// Updates the name in `player` from this snapshot.
     void look_up_player(const record::SnapshotRecord& record, std::uint16_t client,
                         PlayerName& player) const;
     static void set_name(PlayerName& player, std::optional<record::PackedText> packed);

@@ -19,7 +19,6 @@ namespace tw::web {
 /// The kinds of recording that the page can start.
 enum class RecordingKind : std::uint8_t { capture, demos };
 
-/// A recorded file.
 struct RecordedFile {
     std::string name{};
     std::uint64_t bytes = 0;

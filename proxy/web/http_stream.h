@@ -47,7 +47,6 @@ enum class ConnectionOrigin : std::uint8_t {
     owner,    ///< a unix socket to which only our own user and root may connect
 };
 
-/// A listening socket.
 class ListeningSocket {
   public:
     /// Listens on the address. A unix socket gets mode 0600. It replaces a socket file that no process

@@ -120,7 +120,6 @@ class RecordRequests {
 
     [[nodiscard]] std::size_t count_of_peer(const base::Network& peer) const;
 
-    /// Filters the new lines for all requests.
     void filter_lines(const LogRing& log);
     /// Answers the requests whose time has come, once all their lines are filtered. If filtering takes
     /// too long, the response says so.

@@ -82,7 +82,6 @@ struct PageRecordingState {
     std::string stopped{};  ///< the reason if the recording ended by itself; empty otherwise
 };
 
-/// Where records are written.
 struct RecordingState {
     std::string output{}; ///< where records are written, as text; empty if they are not written
     bool failed = false;

@@ -169,7 +169,6 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
     return token;
 }
 
-/// A text view of bytes.
 [[nodiscard]] inline std::string_view text_of(std::span<const std::byte> bytes) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -280,7 +279,6 @@ enum class Compression : std::uint8_t {
     always,     ///< compress even if the payload grows, which is valid, but no real sender does so
 };
 
-/// A packet of chunks.
 struct PacketSpec {
     std::uint16_t ack = 0;
     bool resend = false; ///< ask the receiver to resend its unacknowledged vital chunks

@@ -24,7 +24,6 @@ constexpr std::int32_t kMaxInputBytes = 512;
 /// clock is late.
 constexpr std::int32_t kMaxTickDistance = 500;
 
-/// The position of an input in a payload.
 struct InputPosition {
     Chunk chunk;
     std::size_t body = 0; ///< offset of the acknowledged tick in the chunk's payload

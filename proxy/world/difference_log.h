@@ -112,7 +112,6 @@ class DifferenceLog {
         State state = State::pending;
     };
 
-    /// The differences of all items in one field of an object type.
     struct FieldHistory {
         std::uint16_t type = 0;  ///< type id of the last item on which views differed
         snapshot::Tick last = 0; ///< tick of that difference

@@ -119,7 +119,6 @@ class ServerWorlds {
     record::RecordSink* sink_;
     record::TypeNames types_;
     Timeline timeline_;
-    /// The maps of open sessions, by session.
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
     std::shared_ptr<const SessionMap> run_map_; ///< map of the current run
     DraggerBeams beams_;

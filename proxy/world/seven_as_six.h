@@ -43,13 +43,11 @@ class SevenAsSix {
         std::uint32_t told = 0; ///< bit mask of the 0.6 ints whose value 0.7 provides
     };
 
-    /// A translated item.
     struct TranslatedItem {
         std::vector<std::int32_t> ints;
         std::uint32_t untold = 0;
     };
 
-    /// A translated view.
     struct TranslatedView {
         snapshot::Snapshot items;
         std::vector<std::uint32_t> untold;

@@ -184,7 +184,6 @@ class Translation {
 
     /// Which client numbers a session's view uses for which players.
     struct ClientNumbering {
-        /// The ints of the view from which the numbering was read.
         std::vector<std::int32_t> read{};
         bool translated = false;
         std::optional<std::uint16_t> own{}; ///< number of the viewer's player

@@ -204,7 +204,6 @@ class Diagnosis {
     [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                             Reporter& reporter);
 
-    /// A snapshot was verified.
     void on_verified(const record::SnapshotRecord& record, Reporter& reporter) {
         if (look_back_) [[unlikely]] {
             look_back_->on_verified(record.tick, record.items,

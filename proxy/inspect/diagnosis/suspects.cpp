@@ -18,7 +18,6 @@ using Points = std::span<const ValueHistory::Point>;
 
 namespace {
 
-/// Whether the field can have the value.
 bool is_legal(const FieldSpec* field, std::int32_t value) {
     if (field == nullptr) {
         return true;

@@ -23,7 +23,6 @@ class SnapshotBudget {
     /// The rate is measured over at least this time (ticks), and at most four times this time.
     static constexpr snapshot::Tick kTrendTicks = 5 * 50;
 
-    /// Checks one snapshot.
     void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
         if (record.items.size() < snapshot::kMaxItems / 2 &&
             record.items.data().size() < kHalfOfInts) [[likely]] {

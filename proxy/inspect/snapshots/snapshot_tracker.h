@@ -157,7 +157,6 @@ class SnapshotTracker {
     /// compressed packet.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
-    /// The client sent an input.
     void on_input(const ClientView::Input& input, Reporter& reporter);
 
     /// The server sent an INPUTTIMING, which tells how early it read an input.
