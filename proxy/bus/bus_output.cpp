@@ -20,13 +20,6 @@ constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
 
-class LineText final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text.append(block); }
-
-    std::string text;
-};
-
 std::string path_of(const PublishOptions& options) {
     return options.access.urls.empty() ? std::string{}
                                        : url_without_password(options.access.urls.front());
@@ -148,7 +141,7 @@ void BusOutput::report_loss() {
                                     .lost = lost,
                                     .since = lossless_until_,
                                     .cause = "disk_full"};
-    LineText text;
+    sink::TextOutput text;
     sink::JsonLines line{{}, text};
     line.on_record(&record);
     line.flush();

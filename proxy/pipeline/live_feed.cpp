@@ -179,17 +179,6 @@ constexpr std::uint32_t kMinLead = 2;
 /// Lines are expensive, so they are limited to one per interval.
 constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 
-/// Appends a line to a text.
-class TextOutput final : public sink::Output {
-  public:
-    explicit TextOutput(std::string& text) : text_{&text} {}
-
-    void write(std::string_view block) override { *text_ += block; }
-
-  private:
-    std::string* text_;
-};
-
 } // namespace
 
 bool PageWorld::select_server(const record::WorldRecord& world) {
@@ -230,11 +219,11 @@ void PageWorld::on_record(const record::Record& record) {
 }
 
 void PageWorld::write_line(const record::WorldRecord& world) {
-    batch_.world_line.clear();
-    TextOutput line{batch_.world_line};
+    sink::TextOutput line;
     sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
     json.on_record(&world);
     json.flush();
+    batch_.world_line = std::move(line.text);
 }
 
 void PageWorld::flush_to_page() {
@@ -249,25 +238,13 @@ void PageWorld::flush_to_page() {
     }
 }
 
-/// Appends JSON lines to a text.
-class FindingContexts::Lines final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text += block; }
-
-    std::string text;
-};
-
-FindingContexts::~FindingContexts() = default;
-
 FindingContexts::FindingContexts(const snapshot::ObjectSet& objects)
-    : lines_{std::make_unique<Lines>()}, json_{
-                                             {.items = sink::ItemChoice::all, .objects = &objects},
-                                             *lines_} {}
+    : json_{{.items = sink::ItemChoice::all, .objects = &objects}, lines_} {}
 
 std::string FindingContexts::to_json_line(const record::Record& record) {
     json_.on_record(record);
     json_.flush();
-    return std::exchange(lines_->text, {});
+    return std::exchange(lines_.text, {});
 }
 
 void FindingContexts::on_record(const record::Record& record) {

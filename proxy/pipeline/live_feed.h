@@ -179,9 +179,6 @@ class FindingContexts final : public record::RecordSink {
 
     /// `objects` must outlive it.
     explicit FindingContexts(const snapshot::ObjectSet& objects);
-    ~FindingContexts() override;
-    FindingContexts(const FindingContexts&) = delete;
-    FindingContexts& operator=(const FindingContexts&) = delete;
 
     void on_record(const record::Record& record) override;
 
@@ -210,8 +207,6 @@ class FindingContexts final : public record::RecordSink {
         std::unique_ptr<OpenContext> open;
     };
 
-    class Lines;
-
     void on_session(const record::SessionRecord& record);
     void on_map(const record::MapRecord& record);
     void on_snapshot(const record::SnapshotRecord& record);
@@ -227,7 +222,7 @@ class FindingContexts final : public record::RecordSink {
     std::unordered_map<std::uint32_t, SessionState> sessions_;
     std::deque<web::FindingContext> contexts_;    ///< complete contexts, oldest first
     std::optional<record::Timestamp> last_begun_; ///< start time of the latest context
-    std::unique_ptr<Lines> lines_;
+    sink::TextOutput lines_;
     sink::JsonLines json_;
 };
 

@@ -354,14 +354,6 @@ namespace json = boost::json;
 
 namespace {
 
-/// Keeps a single line.
-class Line final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text += block; }
-
-    std::string text;
-};
-
 json::object keys_json(filter::KeyScope scope, filter::KnownTypes described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
@@ -426,7 +418,7 @@ std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::Sn
         .items = items,
         .types = &types,
         .tile_map = has_map ? &tile_map : nullptr};
-    Line line;
+    sink::TextOutput line;
     sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects}, line};
     lines.on_record(&record);
     lines.flush();

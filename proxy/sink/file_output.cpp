@@ -26,13 +26,6 @@ namespace {
 /// The first bytes of every record (RECORDS.md).
 constexpr std::string_view kRecordStart = "{\"v\":";
 
-class Text final : public Output {
-  public:
-    void write(std::string_view block) override { text.append(block); }
-
-    std::string text;
-};
-
 /// True if a file contains only zeros, as may happen after a power failure.
 bool is_zeros(int file) {
     std::array<char, 4096> piece{};
@@ -114,7 +107,7 @@ class Lines final : public Framing {
 
   private:
     static std::string line_of(const record::Record& record) {
-        Text line;
+        TextOutput line;
         JsonLines json{{}, line};
         json.on_record(record);
         json.flush();

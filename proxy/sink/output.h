@@ -3,10 +3,10 @@
 #include "proxy/record/interface.h"
 #include "proxy/record/terminal_text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,18 +45,16 @@ class Output : public record::Interface {
 
 /// Returns the number of records in a block.
 [[nodiscard]] inline std::uint64_t lines_in(std::string_view block) {
-    std::uint64_t lines = 0;
-    while (!block.empty()) {
-        const void* const end = std::memchr(block.data(), '\n', block.size());
-        if (end == nullptr) {
-            break;
-        }
-        block.remove_prefix(static_cast<std::size_t>(static_cast<const char*>(end) - block.data()) +
-                            1);
-        ++lines;
-    }
-    return lines;
+    return static_cast<std::uint64_t>(std::ranges::count(block, '\n'));
 }
+
+/// Keeps what is written.
+class TextOutput final : public Output {
+  public:
+    void write(std::string_view block) override { text += block; }
+
+    std::string text;
+};
 
 /// Writes blocks to two outputs. The segments are those of the first output; the second has none.
 class TeeOutput final : public Output {

@@ -10,14 +10,6 @@
 
 namespace tw::test {
 
-/// An output that keeps the written text.
-class TextOutput final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text += block; }
-
-    std::string text;
-};
-
 /// Parses every line. A line that is not a JSON object in valid UTF-8 becomes null.
 [[nodiscard]] inline std::vector<boost::json::value> parse_lines(std::string_view text) {
     std::vector<boost::json::value> lines;
@@ -37,7 +29,7 @@ class TextOutput final : public sink::Output {
 /// Returns the JSON lines of the records, parsed.
 [[nodiscard]] inline std::vector<boost::json::value>
 write_json(const std::vector<record::Record>& records, const sink::JsonOptions& options = {}) {
-    TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{options, output};
     for (const record::Record& record : records) {
         json.on_record(record);

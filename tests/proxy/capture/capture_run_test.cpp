@@ -68,17 +68,10 @@ Traffic as_workers_write(const Traffic& traffic, unsigned workers) {
     return all;
 }
 
-class Text final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text += block; }
-
-    std::string text;
-};
-
 std::string records_of(const std::vector<std::string>& files,
                        const capture::ServerGuess& servers = {}) {
     test::NoMaps maps;
-    Text records;
+    sink::TextOutput records;
     sink::JsonLines json{{}, records};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, json, numbers};

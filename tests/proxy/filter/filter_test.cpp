@@ -34,15 +34,8 @@ Filter filter_of(std::string_view text) {
     return *filter;
 }
 
-class Text final : public tw::sink::Output {
-  public:
-    void write(std::string_view block) override { text += block; }
-
-    std::string text;
-};
-
 json::object json_of(const Record& record) {
-    Text text;
+    tw::sink::TextOutput text;
     tw::sink::JsonLines lines{{.items = tw::sink::ItemChoice::all}, text};
     lines.on_record(record);
     lines.flush();

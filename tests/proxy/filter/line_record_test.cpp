@@ -16,8 +16,8 @@
 
 using namespace std::string_view_literals;
 using namespace tw::filter;
+using tw::sink::TextOutput;
 using tw::test::SampleRecords;
-using tw::test::TextOutput;
 
 namespace {
 

@@ -35,8 +35,8 @@ struct Written {
         result = pipeline.take_result();
     }
 
-    tw::test::TextOutput lines;
-    tw::test::TextOutput datagrams;
+    tw::sink::TextOutput lines;
+    tw::sink::TextOutput datagrams;
     tw::test::RecordLog findings;
     pipeline::WorkerResult result;
 };

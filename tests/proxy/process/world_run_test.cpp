@@ -16,14 +16,6 @@ namespace {
 
 constexpr record::Timestamp kTick = 20'000'000;
 
-/// Appends lines to a text.
-class Lines final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text.append(block); }
-
-    std::string text;
-};
-
 /// Passes on the inputs of some seconds of a game, up to the tick `last`.
 void play(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first,
           snapshot::Tick last) {
@@ -48,7 +40,7 @@ void play(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first
 }
 
 std::string worlds_of(unsigned workers) {
-    Lines lines;
+    sink::TextOutput lines;
     const pipeline::Config config{.json = {.items = sink::ItemChoice::all},
                                   .views = pipeline::ViewChoice::world};
     pipeline::WorldRun worlds{config, {.workers = workers, .records = &lines}};
@@ -87,7 +79,7 @@ TEST_CASE("worlds do not depend on the number of decoding threads") {
 }
 
 TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
-    Lines lines;
+    sink::TextOutput lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldRun worlds{config, {.records = &lines}};
     const auto send = [&](world::WorldInput::Kind kind, std::uint32_t session, snapshot::Tick tick,

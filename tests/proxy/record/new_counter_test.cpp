@@ -17,13 +17,6 @@ using namespace tw;
 
 namespace {
 
-class TextOutput final : public sink::Output {
-  public:
-    void write(std::string_view block) override { text += block; }
-
-    std::string text;
-};
-
 class TakenNumber final : public filter::ValueVisitor {
   public:
     bool take(const filter::Value& value) override {
@@ -45,7 +38,7 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     stats.scratched = 7;
     const record::SummaryRecord summary{.stats = &stats};
 
-    TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines lines{{}, output};
     lines.on_record(&summary);
     lines.flush();

@@ -97,7 +97,7 @@ sink::RecordingOptions capture_in(const std::filesystem::path& path) {
 /// The records of a capture, which is written again on the way.
 std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) {
     test::NoMaps maps;
-    test::TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
     Both sinks{json, capture};
     inspect::Observers observers;

@@ -67,7 +67,7 @@ class Together {
     /// Returns the line that it is alone.
     const std::string& write(const record::Record& record) {
         json_.on_record(record);
-        test::TextOutput one;
+        sink::TextOutput one;
         sink::JsonLines fresh{kAll, one};
         fresh.on_record(record);
         fresh.flush();
@@ -83,7 +83,7 @@ class Together {
   private:
     static constexpr sink::JsonOptions kAll{.items = sink::ItemChoice::all};
 
-    test::TextOutput together_;
+    sink::TextOutput together_;
     sink::JsonLines json_{kAll, together_};
     std::string alone_;
     std::string line_;

@@ -244,7 +244,7 @@ TEST_CASE("no password gets into the records of a session by any way") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        test::TextOutput output;
+        sink::TextOutput output;
         sink::JsonLines json{{}, output};
         test::FakeMaps maps;
         const auto workspace = std::make_unique<inspect::Workspace>();
@@ -272,7 +272,7 @@ TEST_CASE(
     constexpr auto kC2s = wire::Direction::c2s;
     constexpr auto kS2c = wire::Direction::s2c;
     const wire::CommandNames listed{{"jail_code"}};
-    test::TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{{}, output};
     test::SessionScript script{{.shown_commands = &listed}, json};
     script.join_ddnet();
@@ -310,7 +310,7 @@ TEST_CASE(
 
 TEST_CASE("0.7's commands are redacted as chat is") {
     constexpr auto kC2s = wire::Direction::c2s;
-    test::TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{{}, output};
     test::SessionScript script{{}, json};
     script.join_seven();
@@ -362,7 +362,7 @@ TEST_CASE("what cannot be decoded is not shown in hex unless asked for") {
         for (const bool show : {false, true}) {
             CAPTURE(row.name);
             CAPTURE(show);
-            test::TextOutput output;
+            sink::TextOutput output;
             sink::JsonLines json{{.show_secrets = show}, output};
             test::FakeMaps maps;
             const auto workspace = std::make_unique<inspect::Workspace>();
@@ -407,7 +407,7 @@ TEST_CASE("any bytes become valid JSON and UTF-8") {
         CAPTURE(row.name);
         CHECK(text_field(row.text, wire::Secrecy::open).as_string() == row.shown);
     }
-    test::TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{{}, output};
     const record::SessionRecord session{.event = record::SessionEvent::close,
                                         .reason = "\x1b[2J\x7f\xc2\x9b"sv};

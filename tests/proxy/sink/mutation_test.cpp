@@ -160,7 +160,7 @@ std::size_t run_mutated(const Traffic& traffic, const Plan& plan, std::uint32_t 
             untouched.insert(static_cast<std::uint32_t>(i + 1));
         }
     }
-    test::TextOutput expected;
+    sink::TextOutput expected;
     decode(traffic, untouched, expected);
     REQUIRE(std::ranges::count(expected.text, '\n') > 10'000);
 

@@ -166,7 +166,7 @@ constexpr record::Timestamp kNanoseconds = 1'000'000'000;
 struct Limited {
     explicit Limited(std::uint64_t bytes) : limit{json, bytes} {}
 
-    test::TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{{}, output};
     sink::MessageLimit limit;
 

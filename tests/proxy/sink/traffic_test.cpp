@@ -26,7 +26,7 @@ enum class LookAhead : bool { no, yes };
 
 std::string decode(const std::vector<test::TrafficDatagram>& traffic,
                    const sink::JsonOptions& options, LookAhead ahead = LookAhead::no) {
-    test::TextOutput output;
+    sink::TextOutput output;
     sink::JsonLines json{options, output};
     test::TrafficInspector run{{}, json};
     for (std::size_t i = 0; i < traffic.size(); ++i) {
