@@ -290,7 +290,7 @@ void Inspector::free_memory(record::Timestamp time) {
         return std::pair{watched->heard, watched->session->number()};
     });
     for (OpenSession* const watched : longest_silent) {
-        if (!options_.memory->tight()) {
+        if (!options_.memory->is_nearly_full()) {
             return;
         }
         watched->session->drop_state(time);
@@ -331,7 +331,7 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
         return;
     }
     charge(watched);
-    if (options_.memory->exceeded()) {
+    if (options_.memory->is_exceeded()) {
         free_memory(time);
     }
 }

@@ -82,11 +82,11 @@ class MemoryBudget {
         used_.fetch_add(after - before, std::memory_order_relaxed); // may wrap, which is right
     }
 
-    [[nodiscard]] bool exceeded() const noexcept { return used() > limit_; }
+    [[nodiscard]] bool is_exceeded() const noexcept { return used() > limit_; }
 
     /// Whether more than 7/8 of the limit are used. If the limit is exceeded, memory is freed until this
     /// is false, so that the limit is not exceeded again at once.
-    [[nodiscard]] bool tight() const noexcept { return used() > limit_ - limit_ / 8; }
+    [[nodiscard]] bool is_nearly_full() const noexcept { return used() > limit_ - limit_ / 8; }
 
     [[nodiscard]] std::size_t used() const noexcept {
         return used_.load(std::memory_order_relaxed);

@@ -278,7 +278,7 @@ void PageRecordings::finish() {
 
 PageRecorder::PageRecorder(PageRecordings& recordings)
     : recordings_{&recordings}, demos_{recordings.options().demos, recordings.files()},
-      gathering_{[this](std::span<const std::byte> blocks) {
+      block_buffer_{[this](std::span<const std::byte> blocks) {
           return recordings_->files().append(*capture_, {blocks.begin(), blocks.end()});
       }} {
     demos_.set_on(false);
@@ -287,18 +287,18 @@ PageRecorder::PageRecorder(PageRecordings& recordings)
 void PageRecorder::on_record(const record::Record& record) {
     demos_.on_record(record);
     if (capture_ || std::holds_alternative<const record::SessionRecord*>(record)) {
-        gathering_.blocks().on_record(record);
+        block_buffer_.blocks().on_record(record);
     }
 }
 
 void PageRecorder::on_datagram_end() {
     if (capture_) {
-        gathering_.end_datagram();
+        block_buffer_.end_datagram();
     }
 }
 
 void PageRecorder::end_capture(record::Timestamp now) {
-    gathering_.finish(now);
+    block_buffer_.finish(now);
     recordings_->leave_capture(*capture_);
     capture_.reset();
 }
@@ -322,18 +322,18 @@ void PageRecorder::apply(const PageRecordings::Task& task, record::Timestamp now
     capture_round_ = task.capture_round;
     if (is_on) {
         capture_ = task.capture;
-        gathering_.forget(); // forgets data about earlier sessions
-        gathering_.blocks().introduce_again();
+        block_buffer_.forget(); // forgets data about earlier sessions
+        block_buffer_.blocks().introduce_again();
     }
 }
 
 void PageRecorder::update(record::Timestamp now) {
     apply(recordings_->current_task(), now);
     if (capture_) {
-        gathering_.flush();
+        block_buffer_.flush();
     }
     const sink::DemoLosses losses = demos_.losses();
-    const std::uint64_t lost = gathering_.take_lost() + losses.snapshots -
+    const std::uint64_t lost = block_buffer_.take_lost() + losses.snapshots -
                                counted_losses_.snapshots + losses.messages -
                                counted_losses_.messages;
     counted_losses_ = losses;

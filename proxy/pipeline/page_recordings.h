@@ -142,12 +142,12 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
     /// Sets the source of session states for captures that begin during a game.
     void repeat_states(sink::StateSource states) {
-        gathering_.blocks().repeat_states(std::move(states));
+        block_buffer_.blocks().repeat_states(std::move(states));
     }
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
         if (capture_) {
-            gathering_.blocks().on_datagram(head, datagram);
+            block_buffer_.blocks().on_datagram(head, datagram);
         }
     }
 
@@ -169,7 +169,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     sink::DemoLosses counted_losses_{}; ///< losses that were already counted
     std::uint32_t capture_round_ = 0;
     std::optional<sink::FileQueue::File> capture_;
-    sink::CaptureGathering gathering_;
+    sink::CaptureBlockBuffer block_buffer_;
 };
 
 /// Compiles a filter for record lines.

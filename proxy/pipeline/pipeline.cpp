@@ -181,9 +181,9 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     if (outputs.capture != nullptr) {
         using Choice = sink::CaptureSink::Choice;
         add_datagram_sink(capture_.emplace(*outputs.capture,
-                                           config.capture_filter ? Choice::wanted : Choice::all));
+                                           config.capture_filter ? Choice::selected : Choice::all));
         if (config.capture_filter) {
-            sinks_.add(wanted_.emplace(*capture_), config.capture_filter);
+            sinks_.add(capture_selector_.emplace(*capture_), config.capture_filter);
         }
     }
     if (config.flight) {

@@ -219,7 +219,7 @@ class Pipeline {
     std::optional<LiveFeed> feed_;
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::CaptureSink> capture_;
-    std::optional<sink::Wanted> wanted_;
+    std::optional<sink::CaptureSelector> capture_selector_;
     std::optional<sink::FlightRecorder> flight_;
     std::optional<PageRecorder> page_recorder_;
     inspect::Inspector inspector_;

@@ -62,13 +62,13 @@ bool contains(const std::vector<ServerIndex>& servers, ServerIndex server) {
 
 } // namespace
 
-HandoverGiver::HandoverGiver(Parts parts, TakeoverSocket door)
-    : parts_{std::move(parts)}, door_{std::move(door)}, asked_{*parts_.io}, messages_{*parts_.io},
-      deadline_{*parts_.io} {}
+HandoverGiver::HandoverGiver(Parts parts, TakeoverSocket takeover_socket)
+    : parts_{std::move(parts)}, takeover_socket_{std::move(takeover_socket)}, asked_{*parts_.io},
+      messages_{*parts_.io}, deadline_{*parts_.io} {}
 
 void HandoverGiver::start() {
     boost::system::error_code error;
-    asked_.assign(::dup(door_.descriptor()), error);
+    asked_.assign(::dup(takeover_socket_.descriptor()), error);
     if (error) {
         spdlog::warn("no other run can take over from this one: {}", error.message());
         return;
@@ -96,7 +96,7 @@ void HandoverGiver::await_asker() {
 }
 
 void HandoverGiver::on_asker() {
-    auto asker = door_.accept();
+    auto asker = takeover_socket_.accept();
     if (!asker) {
         return;
     }
@@ -177,7 +177,7 @@ void HandoverGiver::offer() {
     const relay::Relay& relay = *parts_.relay;
     const Now now = parts_.now();
     TakeoverOffer offer{.network = own_network(), .observer = now.observer};
-    std::vector<int> sockets{door_.descriptor()};
+    std::vector<int> sockets{takeover_socket_.descriptor()};
     for (const auto& [number, name, host_name] : now.servers) {
         const auto listening = relay.listening_sockets(number);
         offer.servers.push_back({.number = number,
@@ -259,7 +259,7 @@ bool HandoverGiver::give(const std::vector<ServerIndex>& wanted, TakeoverLink::T
 /// The new relay forwards. Logs which servers do not continue, and how many sessions end.
 void HandoverGiver::finish() {
     stage_ = Stage::gone;
-    door_.keep_file();
+    takeover_socket_.keep_file();
     std::vector<std::string_view> names;
     for (const Served& server : offered_) {
         if (contains(let_go_, server.number)) {
@@ -379,7 +379,7 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
         throw HandoverError{"the running twscope is in another network namespace"};
     }
     std::set<std::string_view> names;
-    std::size_t used = 1; // the first one is the door
+    std::size_t used = 1; // the first one is the takeover socket
     for (const TakeoverServer& server : offer_.servers) {
         names.insert(server.name);
         const std::size_t count = server.listening_sockets;
@@ -394,7 +394,7 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
     if (names.size() != offer_.servers.size()) {
         throw HandoverError{"the running twscope names a server twice"};
     }
-    door_ = std::move(sockets.front());
+    takeover_socket_ = std::move(sockets.front());
 }
 
 TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {

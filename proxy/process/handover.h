@@ -50,7 +50,7 @@ class HandoverGiver {
         std::function<void()> given;
     };
 
-    HandoverGiver(Parts parts, TakeoverSocket door);
+    HandoverGiver(Parts parts, TakeoverSocket takeover_socket);
 
     /// Starts to accept takeover requests.
     void start();
@@ -98,7 +98,7 @@ class HandoverGiver {
     void on_deadline();
 
     Parts parts_;
-    TakeoverSocket door_;
+    TakeoverSocket takeover_socket_;
     boost::asio::posix::stream_descriptor asked_;
     boost::asio::posix::stream_descriptor messages_;
     boost::asio::steady_timer deadline_;
@@ -164,7 +164,9 @@ class HandoverTaker {
     void confirm_forwarding() const;
 
     /// The socket that accepts the next takeover. Call once, after take().
-    [[nodiscard]] TakeoverSocket take_door() { return {file_, std::move(door_)}; }
+    [[nodiscard]] TakeoverSocket take_takeover_socket() {
+        return {file_, std::move(takeover_socket_)};
+    }
 
     /// Readable when the old relay has reported its end, or has ended.
     [[nodiscard]] int descriptor() const { return link_.descriptor(); }
@@ -189,7 +191,7 @@ class HandoverTaker {
     std::filesystem::path file_;
     TakeoverLink link_;
     TakeoverOffer offer_;
-    base::UniqueFd door_;
+    base::UniqueFd takeover_socket_;
     /// The sockets of each server, until take().
     std::vector<std::vector<base::UniqueFd>> listening_;
     std::vector<Taken> taken_;

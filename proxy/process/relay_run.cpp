@@ -270,8 +270,9 @@ void RelayRun::open_takeover_socket() {
     if (options_.takeover_file.empty()) {
         return;
     }
-    auto takeover_socket = options_.taker != nullptr ? std::optional{options_.taker->take_door()}
-                                                     : TakeoverSocket::open(options_.takeover_file);
+    auto takeover_socket = options_.taker != nullptr
+                               ? std::optional{options_.taker->take_takeover_socket()}
+                               : TakeoverSocket::open(options_.takeover_file);
     if (!takeover_socket) {
         spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
                      std::system_category().message(errno));

@@ -28,7 +28,7 @@ enum class TakeoverMessage : std::uint8_t {
     hello = 1, ///< new relay: TakeoverHello
     refusal,   ///< old relay: a text with the reason
     busy,      ///< old relay: another takeover is in progress
-    offer,     ///< old relay: TakeoverOffer, with its door and listening sockets
+    offer,     ///< old relay: TakeoverOffer, with its takeover socket and listening sockets
     ready,     ///< new relay: TakeoverSelection; its slow preparations are done
     state, ///< old relay, which has stopped forwarding: TakeoverState, with a socket per session
     going, ///< new relay: it forwards

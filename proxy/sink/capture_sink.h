@@ -25,12 +25,12 @@ class DatagramSink : public record::Interface {
 };
 
 /// Collects the capture blocks of datagrams and passes them on in pieces of kBlockBytes.
-class CaptureGathering {
+class CaptureBlockBuffer {
   public:
     /// Receives capture blocks; returns false if they were rejected.
     using Put = std::function<bool(std::span<const std::byte> blocks)>;
 
-    explicit CaptureGathering(Put put) : put_{std::move(put)} {}
+    explicit CaptureBlockBuffer(Put put) : put_{std::move(put)} {}
 
     [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
 
@@ -60,25 +60,27 @@ class CaptureGathering {
 /// with a description and the state of every open session.
 class CaptureSink final : public record::RecordSink, public DatagramSink {
   public:
-    /// Which datagrams are written: all, or only those for which want() was called.
-    enum class Choice : std::uint8_t { all, wanted };
+    /// Which datagrams are written: all, or only those for which select_datagram() was called.
+    enum class Choice : std::uint8_t { all, selected };
 
     /// `output` must start its files as capture_units() does, and must outlive the sink. Several sinks
     /// may share it.
     explicit CaptureSink(Output& output, Choice choice = Choice::all);
 
     /// Sets the source of session states, which make each segment readable on its own. Has no effect
-    /// for Choice::wanted, because a state is useless if the datagrams after it are missing.
+    /// for Choice::selected, because a state is useless if the datagrams after it are missing.
     void repeat_states(StateSource states) {
         if (choice_ == Choice::all) {
-            gathering_.blocks().repeat_states(std::move(states));
+            block_buffer_.blocks().repeat_states(std::move(states));
         }
     }
 
     /// Selects the current datagram to be written.
-    void want() { wanted_ = true; }
+    void select_datagram() { is_selected_ = true; }
 
-    void on_record(const record::Record& record) override { gathering_.blocks().on_record(record); }
+    void on_record(const record::Record& record) override {
+        block_buffer_.blocks().on_record(record);
+    }
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
     void on_datagram_end() override;
@@ -95,18 +97,18 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
 
     Output* output_;
     Choice choice_;
-    bool wanted_ = true;
+    bool is_selected_ = true;
     std::uint32_t segment_; ///< 0 if the output has no segments
-    CaptureGathering gathering_;
+    CaptureBlockBuffer block_buffer_;
     std::uint64_t lost_ = 0;
 };
 
 /// Selects every datagram that causes a record to be written to the capture.
-class Wanted final : public record::RecordSink {
+class CaptureSelector final : public record::RecordSink {
   public:
-    explicit Wanted(CaptureSink& capture) : capture_{&capture} {}
+    explicit CaptureSelector(CaptureSink& capture) : capture_{&capture} {}
 
-    void on_record(const record::Record& /*record*/) override { capture_->want(); }
+    void on_record(const record::Record& /*record*/) override { capture_->select_datagram(); }
 
   private:
     CaptureSink* capture_;

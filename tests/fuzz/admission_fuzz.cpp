@@ -157,7 +157,7 @@ class Scene {
                   .limits = limits_,
                   .pools = AdmissionPools{max_sessions_, 1, limits_.max_per_address}},
           tap_{&ring, max_sessions_, observation_.observer},
-          door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
+          table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
     /// Sends a batch with this number of datagrams from clients.
     void clients(Input& in) {
@@ -168,7 +168,7 @@ class Scene {
             msghdr header{};
             header.msg_name = &address;
             header.msg_namelen = sizeof address;
-            if (Session* const session = door_.admit(header, letter, 0)) {
+            if (Session* const session = table_.admit(header, letter, 0)) {
                 session->active = true;
                 pass(*session, Direction::c2s, letter);
             }
@@ -182,8 +182,8 @@ class Scene {
         rounds_.begin_batch(now_);
         const std::array letter{in.take<std::byte>()};
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
-            if (Session* const session = door_.sessions().find(client(in.below(kClients)), 0)) {
-                door_.note_answer(*session);
+            if (Session* const session = table_.sessions().find(client(in.below(kClients)), 0)) {
+                table_.note_answer(*session);
                 answered_ = now_;
                 pass(*session, Direction::s2c, letter);
             }
@@ -194,7 +194,9 @@ class Scene {
 
     void wait(milliseconds time) {
         now_ += time;
-        const auto check_timeout = [this](Session& session) { door_.check_timeout(session, now_); };
+        const auto check_timeout = [this](Session& session) {
+            table_.check_timeout(session, now_);
+        };
         while (!rounds_.sweep(now_, check_timeout)) {
         }
         settle();
@@ -202,7 +204,7 @@ class Scene {
 
     void end() {
         closing_ = true;
-        door_.close_all(CloseReason::shutdown);
+        table_.close_all(CloseReason::shutdown);
         settle();
         demand(heard_.all_over() && shared_.sessions == 0);
         const LiveCounters& counters = observation_.counters[0];
@@ -227,8 +229,8 @@ class Scene {
     }
 
     void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
-        door_.examine_datagram(session, direction, datagram);
-        door_.copy_to_observer(session, 0, direction, datagram);
+        table_.examine_datagram(session, direction, datagram);
+        table_.copy_to_observer(session, 0, direction, datagram);
         if (session.standing == Standing::player && direction == Direction::s2c &&
             (datagram[0] == std::byte{'w'} || datagram[0] == std::byte{'k'})) {
             players_[session.number] = now_;
@@ -239,7 +241,7 @@ class Scene {
     void settle() {
         tap_.commit();
         heard_.take(*ring_);
-        Sessions& all = door_.sessions();
+        Sessions& all = table_.sessions();
         const AdmissionPools& pools = shared_.pools;
         demand(all.of(Standing::unproven).size() <= pools.unproven);
         demand(all.of(Standing::connless).size() <= pools.connless);
@@ -247,7 +249,7 @@ class Scene {
         demand(all.of(Standing::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;
-        door_.sessions().for_each([&](const Session& session) {
+        table_.sessions().for_each([&](const Session& session) {
             places += session.counts_against_limit ? 1 : 0;
             here.insert(session.number);
             demand(!session.closed);
@@ -268,7 +270,7 @@ class Scene {
     /// Returns the number of sessions of the session's address that are in the table.
     [[nodiscard]] std::size_t count_of(const Session& session) {
         std::size_t count = 0;
-        door_.sessions().for_each([&](const Session& other) {
+        table_.sessions().for_each([&](const Session& other) {
             const bool same =
                 narrowest_network(other.tap.client) == narrowest_network(session.tap.client);
             count += static_cast<std::size_t>(other.counts_against_limit && same);
@@ -287,7 +289,7 @@ class Scene {
     std::vector<Listener> listeners_{1};
     Tap tap_;
     SessionTimers rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
-    SessionTable door_;
+    SessionTable table_;
     Hearing heard_;
     std::map<std::uint32_t, Clock::time_point>
         players_; ///< for each session number, the time at which the server last played with the client

@@ -235,12 +235,12 @@ class Play {
     /// Sends an invalid packet.
     void odd() {
         const auto bytes = in_->take_bytes(in_->below(8));
-        const Odd odd{.ack = in_->take<std::int8_t>(),
-                      .count = in_->take<std::uint8_t>(),
-                      .behind = Bytes(bytes.begin(), bytes.end()),
-                      .flags = in_->take<std::uint8_t>()};
+        const Deviations odd{.ack = in_->take<std::int8_t>(),
+                             .count = in_->take<std::uint8_t>(),
+                             .behind = Bytes(bytes.begin(), bytes.end()),
+                             .flags = in_->take<std::uint8_t>()};
         const Direction direction = side();
-        send(direction, script_.pack_odd(direction, {vital(message("ready"))}, odd));
+        send(direction, script_.pack_deviating(direction, {vital(message("ready"))}, odd));
     }
 
     void control() {

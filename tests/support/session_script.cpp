@@ -165,8 +165,8 @@ Bytes SessionScript::pack(wire::Direction direction, const std::vector<Piece>& p
                                 .dialect = dialect_});
 }
 
-Bytes SessionScript::pack_odd(wire::Direction direction, const std::vector<Piece>& pieces,
-                              const Odd& odd) {
+Bytes SessionScript::pack_deviating(wire::Direction direction, const std::vector<Piece>& pieces,
+                                    const Deviations& odd) {
     const Peer honest = peer(direction);
     Bytes datagram = pack(direction, pieces);
     peer(direction) = honest;

@@ -61,7 +61,7 @@ struct Piece {
 [[nodiscard]] Piece again(Piece piece, std::uint16_t sequence);
 
 /// Deviations of a packet from what a correct sender would send.
-struct Odd {
+struct Deviations {
     std::optional<int> ack{};            ///< offset from the correct acknowledgement
     std::optional<std::uint8_t> count{}; ///< number of chunks in the header
     std::optional<Bytes> behind{};       ///< bytes to send instead of the token
@@ -117,8 +117,8 @@ class SessionScript {
     [[nodiscard]] Bytes pack(wire::Direction direction, const std::vector<Piece>& pieces);
     /// Builds an incorrect packet. The side's sequence is not incremented, so the next correct
     /// vital chunk has the same one.
-    [[nodiscard]] Bytes pack_odd(wire::Direction direction, const std::vector<Piece>& pieces,
-                                 const Odd& odd);
+    [[nodiscard]] Bytes pack_deviating(wire::Direction direction, const std::vector<Piece>& pieces,
+                                       const Deviations& odd);
     /// Returns the sequence of the next correct vital chunk.
     [[nodiscard]] std::uint16_t next_sequence(wire::Direction direction);
     /// Sends a packet with these chunks, or with one vital message.

@@ -24,8 +24,8 @@ TEST_CASE("a token that reads like a chunk is a token all the same") {
     script.join_ddnet_with(kLikeAChunk);
     script.enter_game();
     script.log().clear();
-    script.send_datagram(kC2s,
-                         script.pack_odd(kC2s, {vital(forged())}, {.count = std::uint8_t{2}}));
+    script.send_datagram(
+        kC2s, script.pack_deviating(kC2s, {vital(forged())}, {.count = std::uint8_t{2}}));
     script.send(kC2s, real()); // its sequence was had already
     CHECK(text_of(taken(script)) == "cl_kill; ");
 }
@@ -37,13 +37,15 @@ TEST_CASE("after joining midway the resend bit on every chunk hides none") {
         script.assume_ddnet();
         // The server says which it has; before it does, nobody can tell whether 700 is new.
         if (server_first) {
-            script.send_datagram(kS2c, script.pack_odd(kS2c, {non_vital(line())}, {.ack = 699}));
+            script.send_datagram(kS2c,
+                                 script.pack_deviating(kS2c, {non_vital(line())}, {.ack = 699}));
         }
         for (int sequence = 700; sequence < 703; ++sequence) {
             const auto number = static_cast<std::uint16_t>(sequence);
-            script.send_datagram(kC2s, script.pack_odd(kC2s, {again(vital(real()), number)}, {}));
-            script.send_datagram(kS2c,
-                                 script.pack_odd(kS2c, {non_vital(line())}, {.ack = sequence}));
+            script.send_datagram(kC2s,
+                                 script.pack_deviating(kC2s, {again(vital(real()), number)}, {}));
+            script.send_datagram(
+                kS2c, script.pack_deviating(kS2c, {non_vital(line())}, {.ack = sequence}));
         }
         const Lines names = taken(script);
         const auto said = std::ranges::count(names, "cl_say");

@@ -89,14 +89,14 @@ inline std::size_t refused(SessionScript& script) {
 }
 
 /// A forged client message in a packet built wrong, then the real one under its sequence.
-inline void forge(SessionScript& script, const Odd& odd) {
-    script.send_datagram(kC2s, script.pack_odd(kC2s, {vital(forged())}, odd));
+inline void forge(SessionScript& script, const Deviations& odd) {
+    script.send_datagram(kC2s, script.pack_deviating(kC2s, {vital(forged())}, odd));
     script.send(kC2s, real());
 }
 
 /// The same of the server.
-inline void forge_line(SessionScript& script, const Odd& odd) {
-    script.send_datagram(kS2c, script.pack_odd(kS2c, {vital(forged_line())}, odd));
+inline void forge_line(SessionScript& script, const Deviations& odd) {
+    script.send_datagram(kS2c, script.pack_deviating(kS2c, {vital(forged_line())}, odd));
     script.send(kS2c, line());
 }
 

@@ -23,28 +23,29 @@ TEST_CASE("what older servers take is read as they read it, what today's refuse 
 
     const Trick tricks[] = {
         {"a control packet with chunks",
-         [](auto& s) { return s.pack_odd(kC2s, {vital(forged())}, {.flags = kControl}); }, true},
+         [](auto& s) { return s.pack_deviating(kC2s, {vital(forged())}, {.flags = kControl}); },
+         true},
         {"one with a wrong token",
          [](auto& s) {
-             return s.pack_odd(kC2s, {vital(forged())},
-                               {.behind = bytes_of(kOtherToken), .flags = kControl});
+             return s.pack_deviating(kC2s, {vital(forged())},
+                                     {.behind = bytes_of(kOtherToken), .flags = kControl});
          },
          false},
         {"one with an ack ahead",
          [](auto& s) {
-             return s.pack_odd(kC2s, {vital(forged())}, {.ack = 300, .flags = kControl});
+             return s.pack_deviating(kC2s, {vital(forged())}, {.ack = 300, .flags = kControl});
          },
          false},
         {"one under 0.7's header",
-         [](auto& s) { return under_seven(s.pack_odd(kC2s, {vital(forged())}, {})); }, true},
+         [](auto& s) { return under_seven(s.pack_deviating(kC2s, {vital(forged())}, {})); }, true},
         {"one under 0.7's header with a wrong token",
          [](auto& s) {
              return under_seven(
-                 s.pack_odd(kC2s, {vital(forged())}, {.behind = bytes_of(kOtherToken)}));
+                 s.pack_deviating(kC2s, {vital(forged())}, {.behind = bytes_of(kOtherToken)}));
          },
          false},
         {"the bit of a header token",
-         [](auto& s) { return s.pack_odd(kC2s, {vital(forged())}, {.flags = kHeaderToken}); },
+         [](auto& s) { return s.pack_deviating(kC2s, {vital(forged())}, {.flags = kHeaderToken}); },
          true},
     };
 
@@ -95,8 +96,8 @@ TEST_CASE("what a client alone says makes no connection") {
     SessionScript script;
     script.assume_ddnet();
     for (int i = 0; i < 20; ++i) {
-        script.send_datagram(kC2s, script.pack_odd(kC2s, {vital(forged())},
-                                                   {.behind = bytes_of(Token{1, 2, 3, 4})}));
+        script.send_datagram(kC2s, script.pack_deviating(kC2s, {vital(forged())},
+                                                         {.behind = bytes_of(Token{1, 2, 3, 4})}));
     }
     CHECK(text_of(taken(script)) == "");
     CHECK(text_of(script.log().lines({"session"})) == "session open; ");

@@ -46,7 +46,7 @@ void walk_the_ring(SessionScript& script) {
             piece.sequence = static_cast<std::uint16_t>(
                 (script.next_sequence(kC2s) - 1 + by + tw::wire::kSequenceModulus) %
                 tw::wire::kSequenceModulus);
-            script.send_datagram(kC2s, script.pack_odd(kC2s, {piece}, {}));
+            script.send_datagram(kC2s, script.pack_deviating(kC2s, {piece}, {}));
         }
     }
     script.send(kC2s, real());
@@ -98,8 +98,8 @@ const Row kRows[] = {
      false},
     {"fewer chunks by number than there are",
      [](auto& s) {
-         s.send_datagram(
-             kC2s, s.pack_odd(kC2s, {vital(forged()), vital(real())}, {.count = std::uint8_t{1}}));
+         s.send_datagram(kC2s, s.pack_deviating(kC2s, {vital(forged()), vital(real())},
+                                                {.count = std::uint8_t{1}}));
      },
      {"cl_kill"},
      false},
@@ -119,8 +119,8 @@ const Row kRows[] = {
     {"a gap, what is behind it, then both",
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
-         s.send_datagram(kC2s,
-                         s.pack_odd(kC2s,
+         s.send_datagram(
+             kC2s, s.pack_deviating(kC2s,
                                     {Piece{.message = forged().bytes(),
                                            .vital = true,
                                            .sequence = static_cast<std::uint16_t>(first + 1)}},
@@ -269,13 +269,13 @@ TEST_CASE("a trick inside a connection forges nothing, hides nothing and makes n
 }
 
 TEST_CASE("a snapshot in a packet that the client drops is none, and hides none of that tick") {
-    const Odd rows[] = {
+    const Deviations rows[] = {
         {.ack = 300}, {.ack = -1}, {.behind = bytes_of(kOtherToken)}, {.behind = Bytes{}}};
-    for (const Odd& odd : rows) {
+    for (const Deviations& odd : rows) {
         CAPTURE(odd.ack.value_or(0));
         auto script = playing();
         const Bytes forged_snap = snap_between(12, kNoBase, {}, kForgedItems);
-        script.send_datagram(kS2c, script.pack_odd(kS2c, {non_vital(forged_snap)}, odd));
+        script.send_datagram(kS2c, script.pack_deviating(kS2c, {non_vital(forged_snap)}, odd));
         script.snap(12, 10, kItems);
         script.snap(14, 12, kItems);
         CHECK(text_of(script.log().lines({"snapshot"})) ==

@@ -106,8 +106,8 @@ TEST_CASE("a charged value counts as long as anybody has it") {
     MemoryBudget memory{1000};
     auto value = inspect::charged(&memory, std::vector<int>(10), 900);
     CHECK(memory.used() == 900);
-    CHECK(memory.tight());
-    CHECK_FALSE(memory.exceeded());
+    CHECK(memory.is_nearly_full());
+    CHECK_FALSE(memory.is_exceeded());
     auto other = value;
     value.reset();
     CHECK(memory.used() == 900);

@@ -372,13 +372,13 @@ TEST_CASE("where twscope forwards, a client alone makes no connection") {
 }
 
 TEST_CASE("beside the path, too, what the server drops forges nothing and hides nothing") {
-    using test::Odd;
-    const Odd rows[] = {
+    using test::Deviations;
+    const Deviations rows[] = {
         {.ack = 1},         {.ack = 8},
         {.ack = 300},       {.ack = -1},
         {.ack = -100},      {.behind = test::evasion::bytes_of(test::evasion::kOtherToken)},
         {.behind = Bytes{}}};
-    for (const Odd& odd : rows) {
+    for (const Deviations& odd : rows) {
         CAPTURE(odd.ack.value_or(0));
         SessionScript script{kPartial};
         script.join_ddnet();
@@ -387,7 +387,7 @@ TEST_CASE("beside the path, too, what the server drops forges nothing and hides 
         script.log().clear();
         for (int i = 0; i < 300; ++i) {
             script.send_datagram(
-                kC2s, script.pack_odd(kC2s, {test::vital(test::evasion::forged())}, odd));
+                kC2s, script.pack_deviating(kC2s, {test::vital(test::evasion::forged())}, odd));
         }
         script.snap(12, 10, test::evasion::kItems);
         script.send(kC2s, test::evasion::real());

@@ -157,7 +157,7 @@ TEST_CASE("a session of 0.7 that is joined midway learns from the server's other
         if (row.says_what_it_can) {
             script.send_datagram(
                 kS2c,
-                sender.pack_odd(
+                sender.pack_deviating(
                     kS2c, {vital(sender.message_of("capabilities").number(5).number(63))}, {}));
         }
         for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
@@ -179,18 +179,19 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
     const Row rows[] = {
         {"another token",
          [](SessionScript& s) {
-             return with_token(s.pack_odd(kC2s, {vital(s.message_of("cl_kill"))}, {}), kWrong);
+             return with_token(s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, {}),
+                               kWrong);
          },
          "packet.wrong_token"},
         {"the token of the other direction",
          [](SessionScript& s) {
-             return with_token(s.pack_odd(kC2s, {vital(s.message_of("cl_kill"))}, {}),
+             return with_token(s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, {}),
                                SessionScript::kSevenClient);
          },
          "packet.wrong_token"},
         {"an acknowledgement of what was not sent",
          [](SessionScript& s) {
-             return s.pack_odd(kC2s, {vital(s.message_of("cl_kill"))}, {.ack = 9});
+             return s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, {.ack = 9});
          },
          "packet.not_accepted"},
         {"a CLOSE with another token",

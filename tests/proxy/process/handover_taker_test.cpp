@@ -46,7 +46,7 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     std::optional<HandoverTaker::Left> left;
     REQUIRE(eventually([&] { return (left = taker.left()).has_value(); }));
     CHECK(left->said.numbered_sessions == 11);
-    const auto door = taker.take_door();
+    const auto door = taker.take_takeover_socket();
     const auto asking = TakeoverSocket::ask(running.file);
     CHECK(asking);
 }

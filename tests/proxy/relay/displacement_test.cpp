@@ -72,7 +72,7 @@ class Scene {
                   .prove = prove,
                   .limits = {.max_per_address = 64},
                   .pools = AdmissionPools{max_sessions, 1, 64}},
-          door_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {
+          table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {
         wait(milliseconds{10'000});
     }
 
@@ -86,10 +86,10 @@ class Scene {
         header.msg_name = &name;
         header.msg_namelen = static_cast<socklen_t>(asio.size());
         const std::array datagram{static_cast<std::byte>(letter)};
-        Session* const session = door_.admit(header, datagram, 0);
+        Session* const session = table_.admit(header, datagram, 0);
         if (session != nullptr) {
             session->active = true;
-            door_.examine_datagram(*session, Direction::c2s, datagram);
+            table_.examine_datagram(*session, Direction::c2s, datagram);
         }
         rounds_.end_batch();
         tap_.commit();
@@ -99,10 +99,10 @@ class Scene {
     /// Sends a datagram of the server to a client that has a session.
     void answers(const Endpoint& client, char letter) {
         rounds_.begin_batch(now_);
-        if (Session* const session = door_.sessions().find(client, 0)) {
+        if (Session* const session = table_.sessions().find(client, 0)) {
             const std::array datagram{static_cast<std::byte>(letter)};
-            door_.note_answer(*session);
-            door_.examine_datagram(*session, Direction::s2c, datagram);
+            table_.note_answer(*session);
+            table_.examine_datagram(*session, Direction::s2c, datagram);
         }
         rounds_.end_batch();
         tap_.commit();
@@ -135,26 +135,26 @@ class Scene {
     }
 
     [[nodiscard]] bool is_player(const Endpoint& client) {
-        const Session* const session = door_.sessions().find(client, 0);
+        const Session* const session = table_.sessions().find(client, 0);
         return session != nullptr && session->standing == Standing::player;
     }
 
     [[nodiscard]] std::size_t count(Standing standing) {
-        return door_.sessions().of(standing).size();
+        return table_.sessions().of(standing).size();
     }
 
     /// Returns how many of these clients have a session.
     [[nodiscard]] std::size_t count(const std::vector<Endpoint>& clients) {
         std::size_t count = 0;
         for (const Endpoint& each : clients) {
-            count += door_.sessions().find(each, 0) != nullptr ? 1U : 0U;
+            count += table_.sessions().find(each, 0) != nullptr ? 1U : 0U;
         }
         return count;
     }
 
     void wait(milliseconds time) {
         now_ += time;
-        while (!rounds_.sweep(now_, [this](Session& each) { door_.check_timeout(each, now_); })) {
+        while (!rounds_.sweep(now_, [this](Session& each) { table_.check_timeout(each, now_); })) {
         }
         tap_.commit();
     }
@@ -172,7 +172,7 @@ class Scene {
     Ring ring_{Ring::kMinBytes};
     Tap tap_{&ring_, 4096, observation_.observer};
     SessionTimers rounds_{milliseconds{2000}, now_};
-    SessionTable door_;
+    SessionTable table_;
 };
 
 constexpr std::uint32_t kAttacker = 0x0a000000;

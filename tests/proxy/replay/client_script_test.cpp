@@ -115,9 +115,9 @@ TEST_CASE("messages that the server does not accept are in no script") {
     Table table;
     table.join();
     table.press(-1, 5);
-    const auto packet =
-        table.script.pack_odd(Direction::c2s, {non_vital(message("cl_say").number(0).string("no"))},
-                              {.behind = test::Bytes(4, std::byte{9})});
+    const auto packet = table.script.pack_deviating(
+        Direction::c2s, {non_vital(message("cl_say").number(0).string("no"))},
+        {.behind = test::Bytes(4, std::byte{9})});
     table.script.send_datagram(Direction::c2s, packet); // a wrong token
     table.script.send(Direction::c2s, {non_vital(message("cl_say").number(0).string("not vital"))});
     table.script.send(Direction::c2s, message("sv_motd").string("not a client's"));

@@ -309,7 +309,7 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
 
 TEST_CASE("a chosen datagram has what was found in it, and what became of its session before") {
     Segments segments;
-    CaptureSink capture{segments, CaptureSink::Choice::wanted};
+    CaptureSink capture{segments, CaptureSink::Choice::selected};
     const test::Bytes bytes = test::bytes_of({1, 2, 3});
     const auto finding = [&capture](std::uint32_t session, record::FindingId id) {
         const record::FindingRecord found{.head = {.time = 5, .session = session}, .id = id};
@@ -328,7 +328,7 @@ TEST_CASE("a chosen datagram has what was found in it, and what became of its se
         capture.on_datagram({.time = 6, .session = session}, bytes);
         found();
         if (wanted) {
-            capture.want();
+            capture.select_datagram();
         }
         capture.on_datagram_end();
     };

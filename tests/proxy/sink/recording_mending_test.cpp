@@ -37,7 +37,7 @@ std::string records(std::size_t count) {
 
 std::string packets(std::size_t count) {
     std::string text;
-    CaptureGathering gathering{[&text](std::span<const std::byte> blocks) {
+    CaptureBlockBuffer block_buffer{[&text](std::span<const std::byte> blocks) {
         text.append(reinterpret_cast<const char*>(blocks.data()), blocks.size());
         return true;
     }};
@@ -48,10 +48,10 @@ std::string packets(std::size_t count) {
             state = state * 1664525U + 1013904223U;
             byte = static_cast<std::byte>(state >> 24U);
         }
-        gathering.blocks().on_datagram({.session = 1}, datagram);
-        gathering.end_datagram();
+        block_buffer.blocks().on_datagram({.session = 1}, datagram);
+        block_buffer.end_datagram();
     }
-    gathering.flush();
+    block_buffer.flush();
     return text;
 }
 

@@ -19,16 +19,16 @@ namespace {
 /// Packets as blocks, each with so many bytes in it.
 std::string packets(const std::vector<std::size_t>& sizes) {
     std::string text;
-    CaptureGathering gathering{[&text](std::span<const std::byte> blocks) {
+    CaptureBlockBuffer block_buffer{[&text](std::span<const std::byte> blocks) {
         text.append(reinterpret_cast<const char*>(blocks.data()), blocks.size());
         return true;
     }};
     for (const std::size_t size : sizes) {
         const std::vector<std::byte> datagram(size, std::byte{'\n'});
-        gathering.blocks().on_datagram({.session = 1}, datagram);
-        gathering.end_datagram();
+        block_buffer.blocks().on_datagram({.session = 1}, datagram);
+        block_buffer.end_datagram();
     }
-    gathering.flush();
+    block_buffer.flush();
     return text;
 }
 
