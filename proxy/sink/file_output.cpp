@@ -43,20 +43,22 @@ bool is_zeros(int file) {
 
 class Lines final : public Framing {
   public:
-    [[nodiscard]] std::size_t front(std::string_view text, std::size_t size) const override {
+    [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
+                                                  std::size_t size) const override {
         const std::size_t end = size == 0 ? std::string_view::npos : text.find('\n', size - 1);
         return end == std::string_view::npos ? text.size() : end + 1;
     }
 
-    [[nodiscard]] std::size_t whole(std::string_view text) const override {
+    [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
         return text.rfind('\n') + 1; // npos + 1 is 0
     }
 
-    [[nodiscard]] std::uint64_t count(std::string_view text) const override {
+    [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
         return lines_in(text);
     }
 
-    [[nodiscard]] std::optional<std::uint64_t> end_in(int file, std::uint64_t size) const override {
+    [[nodiscard]] std::optional<std::uint64_t>
+    find_last_unit_end(int file, std::uint64_t size) const override {
         std::array<char, 4096> piece{};
         for (std::uint64_t end = size; end > 0;) {
             const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
@@ -66,7 +68,7 @@ class Lines final : public Framing {
                 return std::nullopt;
             }
             const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
-            if (const std::size_t bytes = whole(text); bytes != 0) {
+            if (const std::size_t bytes = size_of_whole_units(text); bytes != 0) {
                 return begin + bytes;
             }
             end = begin;
@@ -76,7 +78,7 @@ class Lines final : public Framing {
 
     /// True if the file does not start like records. A truncated line with the start of a record counts
     /// as a record.
-    [[nodiscard]] bool foreign(int file) const override {
+    [[nodiscard]] bool is_foreign_file(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
         return is_foreign({piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
@@ -91,7 +93,7 @@ class Lines final : public Framing {
         return record::is_json_object(text) ? "\n" : "";
     }
 
-    [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {
+    [[nodiscard]] std::string loss_unit(const Loss& loss, std::int64_t now) const override {
         const record::LossRecord record{
             .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
         return line_of(&record);
@@ -103,7 +105,7 @@ class Lines final : public Framing {
         return line_of(&record);
     }
 
-    [[nodiscard]] std::string_view name() const override { return "records"; }
+    [[nodiscard]] std::string_view unit_name() const override { return "records"; }
 
   private:
     static std::string line_of(const record::Record& record) {
@@ -125,21 +127,22 @@ class Blocks final : public Framing {
         return std::string{as_text(CaptureBlocks::head())};
     }
 
-    [[nodiscard]] std::size_t front(std::string_view text, std::size_t size) const override {
+    [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
+                                                  std::size_t size) const override {
         BlockWalk walk{text};
         while (walk.at() < size && walk.next()) {
         }
         return walk.at() < size ? text.size() : walk.at();
     }
 
-    [[nodiscard]] std::size_t whole(std::string_view text) const override {
+    [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
         BlockWalk walk{text};
         while (walk.next()) {
         }
         return walk.at();
     }
 
-    [[nodiscard]] std::uint64_t count(std::string_view text) const override {
+    [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
         std::uint64_t packets = 0;
         BlockWalk walk{text};
         while (const auto block = walk.next()) {
@@ -148,12 +151,12 @@ class Blocks final : public Framing {
         return packets;
     }
 
-    [[nodiscard]] std::optional<std::uint64_t> end_in(int file,
-                                                      std::uint64_t /*size*/) const override {
+    [[nodiscard]] std::optional<std::uint64_t>
+    find_last_unit_end(int file, std::uint64_t /*size*/) const override {
         return whole_capture_bytes(file);
     }
 
-    [[nodiscard]] bool foreign(int file) const override {
+    [[nodiscard]] bool is_foreign_file(int file) const override {
         const std::string own = head();
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
@@ -176,7 +179,7 @@ class Blocks final : public Framing {
         return !is_same(0) || !is_same(kOrderAt);
     }
 
-    [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {
+    [[nodiscard]] std::string loss_unit(const Loss& loss, std::int64_t now) const override {
         CaptureBlocks blocks;
         blocks.say(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
         std::vector<std::byte> block;
@@ -184,7 +187,7 @@ class Blocks final : public Framing {
         return std::string{as_text(block)};
     }
 
-    [[nodiscard]] std::string_view name() const override { return "a pcapng capture"; }
+    [[nodiscard]] std::string_view unit_name() const override { return "a pcapng capture"; }
 };
 
 } // namespace
@@ -307,7 +310,7 @@ std::size_t FileOutput::room() const {
 
 void FileOutput::write(std::string_view block) {
     if (next_ >= 0) {
-        const std::size_t rest = whole_ ? 0 : units().front(block, 1);
+        const std::size_t rest = whole_ ? 0 : units().size_of_first_units(block, 1);
         put(block.substr(0, rest));
         block.remove_prefix(rest);
         if (whole_) {
@@ -319,7 +322,7 @@ void FileOutput::write(std::string_view block) {
 }
 
 void FileOutput::put(std::string_view block) {
-    whole_ = block.empty() ? whole_ : units().whole(block) == block.size();
+    whole_ = block.empty() ? whole_ : units().size_of_whole_units(block) == block.size();
     while (!block.empty() && !failed()) {
         if (waits_ && !wait_for_reader()) {
             error_ = ETIMEDOUT;
@@ -334,7 +337,7 @@ void FileOutput::put(std::string_view block) {
         }
     }
     if (failed()) {
-        lost_ += units().count(block);
+        lost_ += units().count_units(block);
     }
 }
 
@@ -405,7 +408,7 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
 }
 
 void QueuedOutput::drop(std::string_view block) {
-    const std::uint64_t count = target_->units().count(block);
+    const std::uint64_t count = target_->units().count_units(block);
     dropped_ += count;
     if (!loss_) {
         loss_ = Loss{.since = base::now_utc(), .cause = cause_of(target_->error())};
@@ -417,7 +420,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
     if (!loss_ || loss_->count == 0) {
         return;
     }
-    queue.append(target_->units().loss(*loss_, base::now_utc()));
+    queue.append(target_->units().loss_unit(*loss_, base::now_utc()));
     loss_.reset();
 }
 
@@ -463,8 +466,9 @@ void QueuedOutput::hand_on() {
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
         // A small remainder is passed on together with the last piece.
-        const std::size_t size =
-            text.size() <= most + most / 2 ? text.size() : target_->units().front(text, most);
+        const std::size_t size = text.size() <= most + most / 2
+                                     ? text.size()
+                                     : target_->units().size_of_first_units(text, most);
         target_->write(text.substr(0, size));
         handed_ += size;
         if (progress_ != nullptr) {
@@ -520,7 +524,7 @@ void QueuedOutput::hand_on_or_lose() {
     hand_on();
     if (!writing_.empty()) {
         const std::lock_guard lock{mutex_};
-        dropped_ += target_->units().count(std::string_view{writing_}.substr(handed_));
+        dropped_ += target_->units().count_units(std::string_view{writing_}.substr(handed_));
         writing_.clear();
         handed_ = 0;
     }

@@ -49,15 +49,16 @@ class Framing : public record::Interface {
 
     /// Returns the size of the fewest units at the start that have at least `size` bytes together, or
     /// of all units if they have fewer.
-    [[nodiscard]] virtual std::size_t front(std::string_view text, std::size_t size) const = 0;
+    [[nodiscard]] virtual std::size_t size_of_first_units(std::string_view text,
+                                                          std::size_t size) const = 0;
     /// Returns the size of all whole units in the text.
-    [[nodiscard]] virtual std::size_t whole(std::string_view text) const = 0;
+    [[nodiscard]] virtual std::size_t size_of_whole_units(std::string_view text) const = 0;
     /// Returns the number of records or packets in the text.
-    [[nodiscard]] virtual std::uint64_t count(std::string_view text) const = 0;
+    [[nodiscard]] virtual std::uint64_t count_units(std::string_view text) const = 0;
 
     /// Returns the file offset at which the last whole unit ends; nullopt if the file cannot be read.
-    [[nodiscard]] virtual std::optional<std::uint64_t> end_in(int file,
-                                                              std::uint64_t size) const = 0;
+    [[nodiscard]] virtual std::optional<std::uint64_t>
+    find_last_unit_end(int file, std::uint64_t size) const = 0;
 
     /// Returns the text that completes an unfinished last unit; empty if more than its end is missing.
     [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
@@ -65,16 +66,16 @@ class Framing : public record::Interface {
     }
 
     /// True if the file holds data of another kind, which appended units would spoil.
-    [[nodiscard]] virtual bool foreign(int /*file*/) const { return false; }
+    [[nodiscard]] virtual bool is_foreign_file(int /*file*/) const { return false; }
 
-    /// Like foreign(), for the first bytes of some data.
+    /// Like is_foreign_file(), for the first bytes of some data.
     [[nodiscard]] virtual bool is_foreign(std::string_view /*begin*/) const { return false; }
 
     /// Returns a unit that takes the place of the missing ones.
-    [[nodiscard]] virtual std::string loss(const Loss& loss, std::int64_t now) const = 0;
+    [[nodiscard]] virtual std::string loss_unit(const Loss& loss, std::int64_t now) const = 0;
 
     /// The name of units in messages, such as "records".
-    [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual std::string_view unit_name() const = 0;
 };
 
 [[nodiscard]] const Framing& record_lines();

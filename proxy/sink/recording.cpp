@@ -92,8 +92,8 @@ Repair cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& sc
     const bool readable = read_frames(file, scan.whole, [&](std::string_view text) {
         text_bytes += text.size();
         rest.append(text);
-        const std::size_t whole = units.whole(rest);
-        cut.units += units.count(std::string_view{rest}.substr(0, whole));
+        const std::size_t whole = units.size_of_whole_units(rest);
+        cut.units += units.count_units(std::string_view{rest}.substr(0, whole));
         rest.erase(0, whole);
         return text_bytes <= kMaxCutText;
     });
@@ -130,10 +130,10 @@ Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
         }
         return scan->whole == scan->size ? Repair{} : cut_frame(disk, file, units, *scan);
     }
-    if (units.foreign(file)) {
+    if (units.is_foreign_file(file)) {
         return {.result = Result::foreign};
     }
-    const auto end = units.end_in(file, facts->size);
+    const auto end = units.find_last_unit_end(file, facts->size);
     if (!end || *end >= facts->size) {
         return {};
     }
@@ -353,7 +353,7 @@ std::string Recording::complaint(Repair::Result result) const {
     if (result == Repair::Result::foreign) {
         return fmt::format(
             "{} contains something other than {}{}; name another file, or move this one away",
-            options_.path, units().name(), options_.compressed ? ", compressed" : "");
+            options_.path, units().unit_name(), options_.compressed ? ", compressed" : "");
     }
     return fmt::format("{} ends in the middle of compressed data that was not recorded live and "
                        "would be lost; {}",
@@ -367,7 +367,7 @@ std::string Recording::complaint(Repair::Result result) const {
 
 void Recording::write(std::string_view block) {
     if (!ready()) {
-        lost_ += units().count(block);
+        lost_ += units().count_units(block);
         return;
     }
     if (!frames_) {
@@ -444,7 +444,7 @@ bool Recording::write_unit() {
 /// Removes the written part of a unit or frame. If that fails, the next try completes the unit or frame.
 void Recording::take_back() {
     const std::size_t kept =
-        frames_ ? 0 : units().whole(std::string_view{unit_}.substr(0, written_));
+        frames_ ? 0 : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);
     const bool gone = facts && facts->size < torn; // another process has emptied the file
@@ -645,7 +645,8 @@ void Recording::finish() {
     end_frame();
     if (!unit_.empty() && !put()) {
         const std::string text = frames_ ? unpacked(unit_) : unit_;
-        lost_ += units().count(text) - (text.starts_with(head_) ? units().count(head_) : 0);
+        lost_ +=
+            units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
         unit_.clear();
         written_ = 0;
     }

@@ -54,19 +54,20 @@ TEST_CASE("a text is cut between its units only") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(row.units->count(row.text) == row.count);
-        CHECK(row.units->whole(row.text) == row.text.size());
-        CHECK(row.units->front(row.text, row.text.size()) == row.text.size());
+        CHECK(row.units->count_units(row.text) == row.count);
+        CHECK(row.units->size_of_whole_units(row.text) == row.text.size());
+        CHECK(row.units->size_of_first_units(row.text, row.text.size()) == row.text.size());
         if (row.first != 0) {
-            CHECK(row.units->front(row.text, 1) == row.first);
-            CHECK(row.units->front(row.text, row.first) == row.first);
+            CHECK(row.units->size_of_first_units(row.text, 1) == row.first);
+            CHECK(row.units->size_of_first_units(row.text, row.first) == row.first);
         }
         for (std::size_t cut = 0; cut < row.text.size(); ++cut) {
             const std::string_view torn = std::string_view{row.text}.substr(0, cut);
-            const std::size_t whole = row.units->whole(torn);
+            const std::size_t whole = row.units->size_of_whole_units(torn);
             REQUIRE(whole <= cut);
-            REQUIRE(row.units->whole(torn.substr(0, whole)) == whole);
-            REQUIRE((whole == 0 || row.units->whole(torn.substr(0, whole - 1)) < whole));
+            REQUIRE(row.units->size_of_whole_units(torn.substr(0, whole)) == whole);
+            REQUIRE(
+                (whole == 0 || row.units->size_of_whole_units(torn.substr(0, whole - 1)) < whole));
         }
     }
 }
@@ -77,9 +78,9 @@ TEST_CASE("what are no blocks are counted as none, whatever lengths they claim")
           std::string{"\x06\0\0\0\x0b\0\0\0aaa", 11},
           std::string{"\x06\0\0\0\xfc\xff\xff\xff", 8}}) {
         CAPTURE(text);
-        CHECK(capture_units().count(text) == 0);
-        CHECK(capture_units().whole(text) == 0);
-        CHECK(capture_units().front(text, 1) == text.size());
+        CHECK(capture_units().count_units(text) == 0);
+        CHECK(capture_units().size_of_whole_units(text) == 0);
+        CHECK(capture_units().size_of_first_units(text, 1) == text.size());
     }
 }
 
@@ -124,8 +125,8 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
 }
 
 TEST_CASE("what is missing in a capture stands there") {
-    const std::string said = capture_units().loss({.count = 12, .cause = "disk_full"}, 5);
+    const std::string said = capture_units().loss_unit({.count = 12, .cause = "disk_full"}, 5);
     CHECK(said.find("twscope: 12 packets are missing here (disk_full)") != std::string::npos);
-    CHECK(capture_units().whole(said) == said.size());
-    CHECK(capture_units().count(said) == 0);
+    CHECK(capture_units().size_of_whole_units(said) == said.size());
+    CHECK(capture_units().count_units(said) == 0);
 }
