@@ -186,8 +186,9 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
     const json::value* const okay = record.if_contains("ok");
     const bool ok = okay != nullptr && okay->is_bool() && okay->get_bool();
     add_event(record, number, session,
-              fmt::format("snapshot {} {}: {}", tick,
-                          base < 0 ? "without a base" : fmt::format("on {}", base),
+              fmt::format("{}: {}",
+                          base < 0 ? fmt::format("full snapshot {}", tick)
+                                   : fmt::format("snapshot {} on {}", tick, base),
                           ok ? "verified, " +
                                    record::counted(static_cast<std::uint64_t>(
                                                        number_of(record, "num_items").value_or(0)),

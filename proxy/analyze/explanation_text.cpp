@@ -235,7 +235,7 @@ std::string subject_of(const json::object& finding) {
         return {};
     }
     if (id == "snapshot.size_differs") {
-        return fmt::format("  {} (seen in item {})\n", type_of(item), shown(item, "id"));
+        return fmt::format("  {0} (seen in {0} {1})\n", type_of(item), shown(item, "id"));
     }
     const bool is_misread = id == "snapshot.size_out_of_range" && text_of(*item, "type").empty();
     return is_misread ? fmt::format("  misread as {}\n", type_of(item))

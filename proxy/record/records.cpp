@@ -166,8 +166,8 @@ std::string item_text(const FindingRecord& record) {
             *record.value == 0
                 ? "states its number of ints in each delta"
                 : "has " + counted(static_cast<std::uint64_t>(*record.value), "int[s]");
-        return fmt::format("{} {} instead of {} (seen in item {})", type_text(item), has,
-                           *record.limit, item.id);
+        return fmt::format("{} {} instead of {} (seen in {})", type_text(item), has, *record.limit,
+                           text_of(item, {}));
     }
     if (record.id == FindingId::snapshot_size_out_of_range && item.type.empty()) {
         return fmt::format("misread as type {}", item.type_id);

@@ -75,7 +75,7 @@ using snapshot::kPlayerInfoType;
 std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
     const auto name = player_name(record, client);
     if (!name) {
-        return fmt::format("#{}", client);
+        return fmt::format("client {}", client);
     }
     std::array<char, 4 * kPlayerNameInts> text{};
     return {text.data(), snapshot::decode_int_string(name->ints, text)};

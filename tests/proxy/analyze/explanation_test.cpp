@@ -48,7 +48,7 @@ TEST_CASE("an explanation has the events, the reason, the item, the bytes and ad
 session 1, 127.0.0.1:5 at 127.0.0.1:8303, 0.6+ddnet, map dm1, tick 12
 
 What happened
-  15:24:45.200  snapshot 10 without a base: verified, 2 items
+  15:24:45.200  full snapshot 10: verified, 2 items
   15:24:45.240  finding snapshot.crc_mismatch, tick 12, damaged_value   <- this finding
   15:24:45.240  snapshot 12 on 10: rejected
   15:24:45.250  the client acknowledges 10
@@ -334,7 +334,7 @@ TEST_CASE("each type of a different size is named, with the session and tick of 
         explanation_text(told({finding(R"({"type":"pickup","type_id":4,"id":33})"),
                                finding(R"({"type":"","type_id":40,"id":1})")}));
     CHECK(text.find("  finding snapshot.size_differs, tick 3, type 40\n") != std::string::npos);
-    CHECK(text.find("  pickup (seen in item 33)\n  the server's size: 5 ints\n") !=
+    CHECK(text.find("  pickup (seen in pickup 33)\n  the server's size: 5 ints\n") !=
           std::string::npos);
     CHECK(text.find("  snapshot.size_differs of type 40: session 1, tick 3\n") !=
           std::string::npos);

@@ -33,7 +33,7 @@ TEST_CASE("a type of another size is told with both sizes") {
                          .item = FindingItem{.type_id = 4, .id = 33, .type = "pickup"},
                          .value = 5,
                          .limit = 4};
-    CHECK(describe(record).find(", pickup has 5 ints instead of 4 (seen in item 33). ") !=
+    CHECK(describe(record).find(", pickup has 5 ints instead of 4 (seen in pickup 33). ") !=
           std::string::npos);
     record.value = 0;
     CHECK(

@@ -67,7 +67,7 @@ TEST_CASE("a player without a name or a tee is shown all the same") {
     const snapshot::Snapshot snapshot = game(false, false);
     const auto player = local_player(record_of(snapshot));
     REQUIRE(player.has_value());
-    CHECK(player->name == "#2");
+    CHECK(player->name == "client 2");
     CHECK(player->place == "not in the game");
 }
 
