@@ -289,8 +289,9 @@ std::string totals_text(const std::vector<std::string>& captures,
         }
     }
     text += '\n';
-    for (const record::FindingInfo& info : record::finding_table()) {
-        if (const auto count = totals.findings[static_cast<std::size_t>(info.id)]; count != 0) {
+    for (const record::FindingId id : record::findings_by_importance()) {
+        const record::FindingInfo& info = record::finding_info(id);
+        if (const auto count = totals.findings[static_cast<std::size_t>(id)]; count != 0) {
             text += fmt::format("{:7} {:30} {:6}  {}\n", record::severity_name(info.severity),
                                 info.name, count, info.sentence);
         }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace tw::record {
 
@@ -298,6 +299,20 @@ std::span<const FindingInfo> finding_table() {
 
 const FindingInfo& finding_info(FindingId id) {
     return kTable[static_cast<std::size_t>(id)];
+}
+
+std::span<const FindingId> findings_by_importance() {
+    static constexpr auto kOrder = [] {
+        std::array<FindingId, kFindingCount> order{};
+        std::ranges::transform(kTable, order.begin(), &FindingInfo::id);
+        std::ranges::sort(order, {}, [](FindingId id) {
+            const auto at = static_cast<std::size_t>(id);
+            return std::tuple{id != snapshot_size_differs, -static_cast<int>(kTable[at].severity),
+                              at};
+        });
+        return order;
+    }();
+    return kOrder;
 }
 
 std::optional<FindingId> find_finding(std::string_view name) {

@@ -117,6 +117,9 @@ struct FindingInfo {
 [[nodiscard]] std::span<const FindingInfo> finding_table();
 [[nodiscard]] const FindingInfo& finding_info(FindingId id);
 [[nodiscard]] std::optional<FindingId> find_finding(std::string_view name);
+/// Returns all findings in the order of tables for people: first the one that names the cause of
+/// others, then errors, warnings and information.
+[[nodiscard]] std::span<const FindingId> findings_by_importance();
 [[nodiscard]] std::string_view severity_name(Severity severity);
 /// Returns the finding's `name` as people are shown it: empty if the name only repeats the id.
 [[nodiscard]] std::string_view shown_name(std::string_view id, std::string_view name);

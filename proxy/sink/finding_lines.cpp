@@ -52,7 +52,8 @@ FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) c
               .item = {},
               .field = std::string{finding.field},
               .name = std::string{finding.name}};
-    if (finding.item) {
+    // In a misread delta, each item is another one.
+    if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};
     }
@@ -111,9 +112,11 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
     for (auto& [kind, shown] : kinds_) {
         const bool is_due = all || has_passed(kCountingTime, shown.counted_from, now);
         std::string text = std::exchange(shown.line, {});
+        record::Timestamp time = shown.counted_from;
         if (!text.empty() && shown.more != 0) {
             text += fmt::format(" (+{} like this)", shown.more);
         } else if (shown.more != 0 && is_due) {
+            time = shown.last;
             text = fmt::format("{}  +{} like this: {} {}", clock_text(shown.last), shown.more,
                                record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
@@ -122,7 +125,7 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
             }
         }
         if (!text.empty()) {
-            lines.push_back({.text = std::move(text), .severity = shown.severity});
+            lines.push_back({.text = std::move(text), .severity = shown.severity, .time = time});
             shown.more = 0;
             shown.counted_from = now;
         }
@@ -130,6 +133,7 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
     std::erase_if(kinds_, [now](const auto& each) {
         return each.second.more == 0 && has_passed(kQuietTime, each.second.last, now);
     });
+    std::ranges::stable_sort(lines, {}, &Line::time);
     return lines;
 }
 
@@ -151,7 +155,12 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     }
     std::vector<std::string> lines{fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", "finding", "times",
                                                "first", "last", "sessions")};
-    for (const auto& [id, total] : totals_) {
+    for (const record::FindingId id : record::findings_by_importance()) {
+        const auto found = totals_.find(id);
+        if (found == totals_.end()) {
+            continue;
+        }
+        const Total& total = found->second;
         const record::FindingInfo& info = record::finding_info(id);
         lines.push_back(
             fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", info.name, total.count,

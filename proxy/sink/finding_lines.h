@@ -35,6 +35,7 @@ class FindingLines {
     struct Line {
         std::string text;
         record::Severity severity = record::Severity::info;
+        record::Timestamp time = 0; ///< the time in the text
     };
 
     /// Adds a finding. `player`: name of the session's player; empty if unknown.
@@ -44,7 +45,7 @@ class FindingLines {
     /// was only counted, the explanation is left out.
     void explain(const record::FindingRecord& explained, std::string_view player);
 
-    /// Returns the lines that have become due since the last call.
+    /// Returns the lines that have become due since the last call, by time.
     [[nodiscard]] std::vector<Line> take(record::Timestamp now);
     /// Returns all lines at once, without waiting for more findings of a kind.
     [[nodiscard]] std::vector<Line> take_all();
@@ -55,7 +56,7 @@ class FindingLines {
     /// Returns the command that explains the finding of a session at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
-    /// Returns a table of all findings: how many, when, in how many sessions, and the command that
+    /// Returns a table of all findings, the most important first: how many, when, in how many sessions, and the command that
     /// explains the first one. `explain`: null if there is no such command.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 

@@ -151,12 +151,41 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
         {.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::packet_too_short}, "");
     const std::vector<std::string> expected{
         "finding                           times  first     last      sessions",
-        "packet.too_short                      1  00:00:05  00:00:05         1",
         "snapshot.crc_mismatch                 2  00:00:03  00:00:07         2",
-        "    explain 2 at 150"};
+        "    explain 2 at 150",
+        "packet.too_short                      1  00:00:05  00:00:05         1"};
     CHECK(findings.table(explain) == expected);
     CHECK(findings.table(nullptr).size() == 3);
     CHECK(findings.total() == 3); // without the informational one
+}
+
+TEST_CASE("of an object of another size, the effects are one line, and the cause is first") {
+    FindingLines findings;
+    record::Timestamp time = 3 * kOneSecond;
+    const auto add = [&](FindingId id, std::uint16_t type, std::string_view name) {
+        findings.add({.head = {.time = ++time, .session = 1},
+                      .id = id,
+                      .tick = 10,
+                      .item = record::FindingItem{.type_id = type, .type = name}},
+                     "");
+    };
+    add(FindingId::snapshot_unknown_base, 0, "");
+    for (const std::uint16_t misread : {std::uint16_t{1005}, std::uint16_t{0}, std::uint16_t{77}}) {
+        add(FindingId::snapshot_size_out_of_range, misread, "");
+    }
+    add(FindingId::snapshot_size_differs, 9, "character");
+    add(FindingId::snapshot_type_out_of_range, 0, "");
+    const auto lines = texts(findings.take(4 * kOneSecond));
+    REQUIRE(lines.size() == 4);
+    CHECK(holds(lines[0], "snapshot.unknown_base")); // by time
+    CHECK(holds(lines[1], "misread as type 1005"));
+    CHECK(lines[1].ends_with(" (+2 like this)"));
+    CHECK(holds(lines[2], "snapshot.size_differs"));
+    CHECK(holds(lines[3], "snapshot.type_out_of_range"));
+    const auto table = findings.table(nullptr);
+    REQUIRE(table.size() == 5);
+    CHECK(table[1].starts_with("snapshot.size_differs "));
+    CHECK(table[4].starts_with("snapshot.unknown_base "));
 }
 
 TEST_CASE("the table says that its times are local, where they differ from those of records") {
