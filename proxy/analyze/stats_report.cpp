@@ -301,7 +301,7 @@ std::string totals_text(const std::vector<std::string>& captures,
         totals.undecodable != 0 || (totals.verified == 0 && totals.mismatched != 0);
     if (may_differ && totals.findings[size_differs] == 0) {
         text += fmt::format("{} of {} snapshots verified, perhaps because of an object of another "
-                            "size: run '{}'\n",
+                            "size; run:\n  {}\n",
                             totals.verified, totals.snapshots, sizes_command);
     }
     return text;

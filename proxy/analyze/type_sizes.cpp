@@ -133,6 +133,20 @@ void TypeSizes::on_record(const record::Record& record) {
     }
 }
 
+bool TypeSizes::is_unnamed(const Type& type, std::size_t size) const {
+    const std::size_t agreed =
+        snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+    return agreed != 0 && size != agreed && !differing_.contains(type);
+}
+
+bool TypeSizes::has_unnamed_differences() const {
+    return std::ranges::any_of(types_, [this](const auto& each) {
+        return std::ranges::any_of(each.second.snapshots, [&](const auto& seen) {
+            return is_unnamed(each.first, seen.first);
+        });
+    });
+}
+
 std::string TypeSizes::table() const {
     std::string text = fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}\n", "type", "object", "agreed",
                                    "ints", "snapshots");
@@ -142,10 +156,11 @@ std::string TypeSizes::table() const {
         const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
             const auto differs = differing_.find(type);
-            const std::string_view note = differs == differing_.end() ? ""
-                                          : differs->second == 0      ? "  written in each delta"
-                                          : differs->second == size   ? "  differs"
-                                                                      : "";
+            const std::string_view note = is_unnamed(type, size)        ? "  not as agreed"
+                                          : differs == differing_.end() ? ""
+                                          : differs->second == 0        ? "  written in each delta"
+                                          : differs->second == size     ? "  differs"
+                                                                        : "";
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
                                 name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
                                 snapshots, note, seven ? "  0.7" : "");

@@ -24,6 +24,10 @@ class TypeSizes final : public record::RecordSink {
     /// True if a size differs from the agreed size.
     [[nodiscard]] bool has_differences() const { return !differing_.empty(); }
 
+    /// True if items were read with another size than agreed that no finding names: because too few
+    /// snapshots contain them, or because a file of objects describes them so.
+    [[nodiscard]] bool has_unnamed_differences() const;
+
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string table() const;
     [[nodiscard]] boost::json::object table_json() const;
@@ -40,6 +44,9 @@ class TypeSizes final : public record::RecordSink {
 
     /// A numbered type. 0.6 and 0.7 have separate numbers.
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
+
+    /// True if a size is not the agreed one, and no finding names the type.
+    [[nodiscard]] bool is_unnamed(const Type& type, std::size_t size) const;
 
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;

@@ -105,7 +105,9 @@ class DecodeCommand {
     [[nodiscard]] bool all_readers_left() const;
     [[nodiscard]] int print_reports();
     [[nodiscard]] int write_objects();
+    [[nodiscard]] std::optional<std::string> command_for_captures(std::string command) const;
     [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
+    void print_totals() const;
 
     const DecodeFlags* flags_;
     base::Stopwatch running_;
@@ -269,7 +271,11 @@ int DecodeCommand::print_reports() {
     }
     sink::say(people,
               reports.json ? analyze::json_text(sizes_->table_json()) + '\n' : sizes_->table());
-    if (!sizes_->has_differences() && !reports.json) {
+    if (!reports.json && sizes_->has_unnamed_differences() &&
+        flags_->records.lookup.objects_file.empty()) {
+        sink::say(people, "\"not as agreed\" fits all checksums, but too few snapshots contain the "
+                          "object to be sure; capture a longer game.\n");
+    } else if (!reports.json && !sizes_->has_differences() && !sizes_->has_unnamed_differences()) {
         sink::say(people, "All sizes are as agreed in 0.6.\n");
     }
     return write_objects();
@@ -291,13 +297,12 @@ int DecodeCommand::write_objects() {
     return 0;
 }
 
-/// Returns the command that explains a finding of these captures; null if they cannot be read
+/// Completes a command with these captures and how to read them; nullopt if they cannot be read
 /// again.
-sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
-    std::string command = "twscope explain";
+std::optional<std::string> DecodeCommand::command_for_captures(std::string command) const {
     for (const std::string& path : flags_->captures.paths) {
         if (path == "-") {
-            return nullptr;
+            return std::nullopt;
         }
         command += ' ' + shell_word(record::terminal_text(path));
     }
@@ -308,9 +313,29 @@ sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
                        ? ""
                        : fmt::format(" {} {}", flag, shell_word(record::terminal_text(value)));
     }
+    return command;
+}
+
+/// Returns the command that explains a finding of these captures; null if there is none.
+sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
+    const auto command = command_for_captures("twscope explain");
+    if (!command) {
+        return nullptr;
+    }
     return [command](std::uint32_t session, auto tick) {
-        return fmt::format("{} --session {} --tick {}", command, session, tick);
+        return fmt::format("{} --session {} --tick {}", *command, session, tick);
     };
+}
+
+/// Prints the totals, unless a report or the records are printed.
+void DecodeCommand::print_totals() const {
+    if (flags_->reports.any() || flags_->records.output == "-") {
+        return;
+    }
+    const auto sizes = command_for_captures("twscope decode");
+    sink::say(file_ == nullptr && bus_ == nullptr ? stdout : stderr,
+              analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
+                                   sizes.value_or("twscope decode FILE") + " --sizes"));
 }
 
 int DecodeCommand::run() {
@@ -337,11 +362,7 @@ int DecodeCommand::run() {
                                 result_.capture_losses == 0);
     const bool filmed = finish_demos();
     const int reported = print_reports();
-    if (file_ == nullptr && bus_ == nullptr && !flags_->reports.any()) {
-        fmt::print("{}", record::terminal_lines(analyze::totals_text(
-                             flags_->captures.paths, result_.totals, result_.sessions,
-                             "twscope decode --sizes FILE")));
-    }
+    print_totals();
     auto checks = fail_on_.checks(result_.totals, "--fail-on");
     analyze::add_checks(checks, filter::Expectations{result_.expectations}.report(), "--expect");
     const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,

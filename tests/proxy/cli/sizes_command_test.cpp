@@ -22,13 +22,13 @@ namespace {
 constexpr auto kS2c = wire::Direction::s2c;
 
 /// A capture of a server whose characters have one int more. Each snapshot is full.
-void record_mod(const std::string& path) {
+void record_mod(const std::string& path, snapshot::Tick last = 60) {
     Recording recording;
     SessionScript peers;
     peers.assume_ddnet();
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
     ++sizes[snapshot::kCharacterType];
-    for (snapshot::Tick tick = 10; tick <= 60; tick += 10) {
+    for (snapshot::Tick tick = 10; tick <= last; tick += 10) {
         Items items = tee_at(100 + tick, 80);
         items[{9, 3}].push_back(7 + tick);
         items[{9, 5}] = items[{9, 3}];
@@ -114,6 +114,45 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
         twscope({"decode", capture, "--server", ":8303", "-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
     CHECK(read_text(records).find(R"("ok":true)") != std::string::npos);
+}
+
+TEST_CASE("a single snapshot leads to the object that may have another size") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("one snapshot.pcap");
+    record_mod(capture, 10);
+    const std::string hint = "run:\n  twscope decode '" + capture + "' --server ':8303' --sizes\n";
+    const Finished plain = twscope({"decode", capture, "--server", ":8303"});
+    CHECK(plain.out.ends_with(hint));
+    // The records are elsewhere: the same totals go to standard error.
+    const Finished written =
+        twscope({"decode", capture, "--server", ":8303", "-o", folder.file("records.jsonl")});
+    CHECK(written.out.empty());
+    CHECK(written.err == plain.err + plain.out);
+    CHECK(twscope({"decode", capture, "--server", ":8303", "-o", "-"}).err == plain.err);
+
+    const Finished sizes = twscope({"decode", capture, "--server", ":8303", "--sizes"});
+    CHECK(sizes.status == 0);
+    CHECK(sizes.out.find("  22     23          1  not as agreed\n") != std::string::npos);
+    CHECK(sizes.out.ends_with("capture a longer game.\n"));
+}
+
+TEST_CASE("what explains a size names the command that lists the sizes") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("mod.pcap");
+    const std::string records = folder.file("records.jsonl");
+    record_mod(capture);
+    REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
+    const std::string story = twscope({"explain", capture, "--server", ":8303"}).out;
+    CHECK(story.starts_with("snapshot.size_differs\n"));
+    const std::size_t next = story.find("\nWhat to run next\n  twscope ");
+    REQUIRE(next != std::string::npos);
+    std::string command = story.substr(story.find("twscope ", next));
+    command.replace(command.find("sizes.json"), std::string{"sizes.json"}.size(),
+                    folder.file("sizes.json"));
+    CHECK(in_shell("$" + command).out.find("  differs\n") != std::string::npos);
+    CHECK(twscope({"explain", records})
+              .out.ends_with("\n  twscope decode CAPTURE-OF-THIS-GAME --sizes --write-objects "
+                             "sizes.json\n"));
 }
 
 TEST_CASE("a known type keeps its meaning with a file of sizes") {
