@@ -276,7 +276,10 @@ void Explanation::on_finding(const json::object& record, std::int64_t number, Se
     note_explainable(record, number);
     note_kind(record, number);
     if (is_wanted(record, number)) {
-        const bool same = has_finding() && number == number_ && number_of(finding_, "tick") == tick;
+        // Ticks begin anew with each map.
+        const bool same = has_finding() && number == number_ &&
+                          number_of(finding_, "tick") == tick &&
+                          text_of(finding_, "t") == text_of(record, "t");
         finding_ = record;
         number_ = number;
         title_ = fmt::format("session {}, {}{}", number, session.peers,
@@ -393,13 +396,11 @@ std::vector<SnapshotDatagram> SnapshotDatagrams::find(std::int64_t session,
 void SnapshotDatagrams::on_datagram(const record::RecordHead& head,
                                     std::span<const std::byte> datagram) {
     session_ = head.session;
-    current_ = {.time = head.time, .bytes = datagram.size()};
-    // If a datagram was held back until its protocol was known, the capture's position is that of a later
-    // datagram.
-    if (const DatagramPosition place = place_(); place.frame != 0 && place.time == head.time) {
-        current_.file = place.file;
-        current_.frame = place.frame;
-    }
+    const DatagramPosition place = place_(head.time);
+    current_ = {.file = std::string{place.file},
+                .frame = place.frame,
+                .time = head.time,
+                .bytes = datagram.size()};
     payload_ = {};
 }
 

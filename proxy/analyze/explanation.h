@@ -216,8 +216,7 @@ class SnapshotDatagrams final : public inspect::Observer {
     /// The position of a datagram in its capture.
     struct DatagramPosition {
         std::string_view file{};
-        std::uint64_t frame = 0; ///< number of the frame in the file, from 1
-        record::Timestamp time = 0;
+        std::uint64_t frame = 0; ///< number of the frame in the file, from 1; 0 if it is unknown
     };
 
     /// The most datagrams kept for each session: as many as the largest snapshot has parts.
@@ -225,8 +224,9 @@ class SnapshotDatagrams final : public inspect::Observer {
     /// The most sessions whose datagrams are kept, because an attacker can cause any number of sessions.
     static constexpr std::size_t kMaxSessions = 4096;
 
-    /// `place`: returns the position of the datagram being read. `on_read`: called after each datagram.
-    SnapshotDatagrams(std::function<DatagramPosition()> place, std::function<void()> on_read)
+    /// `place`: returns the position of the datagram of a time. `on_read`: called after each datagram.
+    SnapshotDatagrams(std::function<DatagramPosition(record::Timestamp)> place,
+                      std::function<void()> on_read)
         : place_{std::move(place)}, on_read_{std::move(on_read)} {}
 
     /// Returns the latest datagrams with this tick of the session, by part.
@@ -244,7 +244,7 @@ class SnapshotDatagrams final : public inspect::Observer {
         SnapshotDatagram datagram;
     };
 
-    std::function<DatagramPosition()> place_;
+    std::function<DatagramPosition(record::Timestamp)> place_;
     std::function<void()> on_read_;
     std::uint32_t session_ = 0;                              ///< session of the datagram being read
     SnapshotDatagram current_;                               ///< the datagram being read

@@ -225,12 +225,24 @@ void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
     any_ = true;
 }
 
+CaptureRun::DatagramPosition CaptureRun::position_at(record::Timestamp time) const {
+    for (std::size_t i = 0; i < std::min(num_positions_, positions_.size()); ++i) {
+        const DatagramPosition& each = positions_[(num_positions_ - 1 - i) % kPositions];
+        if (each.time == time) {
+            return each;
+        }
+    }
+    return {};
+}
+
 void CaptureRun::pass_on(const CapturedDatagram& datagram, CaptureSource& source,
                          CaptureSessions& sessions) {
     const std::uint64_t ignored = sessions.ignored_datagrams();
     const std::uint64_t refused = sessions.refused_datagrams();
     note_time(datagram.time, datagram.time);
-    position_ = {.path = source.path, .frame = datagram.frame, .time = datagram.time};
+    positions_.resize(kPositions);
+    positions_[num_positions_++ % kPositions] = {
+        .path = source.path, .frame = datagram.frame, .time = datagram.time};
     guess_.select_traffic(source.capture->is_by_twscope()
                               ? ServerGuess::TrafficSelection::everything
                               : ServerGuess::TrafficSelection::game_ports);
@@ -283,7 +295,7 @@ void CaptureRun::report_captures() {
 
 void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {
     const auto name = std::filesystem::path{source.path}.filename().string();
-    position_ = {};
+    positions_.clear();
     const DemoReadResult played = play_demo(source.head, name, inspector);
     note_time(played.first, played.last);
     if (played.error.code == DemoErrc::none) {

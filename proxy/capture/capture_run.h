@@ -99,8 +99,12 @@ class CaptureRun {
         record::Timestamp time = 0;
     };
 
-    /// The position of the datagram that was passed on last. The path is valid as long as this object.
-    [[nodiscard]] const DatagramPosition& position() const { return position_; }
+    /// Returns the position of the latest datagram with this time, among the kPositions last ones that
+    /// were passed on; frame 0 if there is none. The path is valid as long as this object.
+    [[nodiscard]] DatagramPosition position_at(record::Timestamp time) const;
+
+    /// Sessions hold back their first datagrams until the protocol is known.
+    static constexpr std::size_t kPositions = 4096;
 
     /// The time of the first datagram; 0 before read().
     [[nodiscard]] record::Timestamp first() const { return first_; }
@@ -138,8 +142,9 @@ class CaptureRun {
 
     std::vector<CaptureSource> sources_;
     ServerGuess guess_;
-    TimeSorter order_; ///< shared by all files of a recording
-    DatagramPosition position_;
+    TimeSorter order_;                        ///< shared by all files of a recording
+    std::vector<DatagramPosition> positions_; ///< a ring; empty for demos
+    std::size_t num_positions_ = 0;           ///< number of datagrams that were passed on
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
     bool any_ = false;

@@ -5,6 +5,7 @@
 #include "proxy/analyze/map_visits.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/records_files.h"
@@ -100,10 +101,10 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     ExplanationLines lines{story};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
-        [&captures] {
-            const capture::CaptureRun::DatagramPosition& place = captures.position();
-            return analyze::SnapshotDatagrams::DatagramPosition{
-                .file = place.path, .frame = place.frame, .time = place.time};
+        [&captures](record::Timestamp time) {
+            const capture::CaptureRun::DatagramPosition place = captures.position_at(time);
+            return analyze::SnapshotDatagrams::DatagramPosition{.file = place.path,
+                                                                .frame = place.frame};
         },
         [&] {
             json.flush(); // the story learns of a finding in the datagram that caused it
@@ -169,6 +170,25 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
     return named;
 }
 
+/// Returns the command that says more about a finding of an object's size; empty for other findings.
+std::string next_command(const ExplainFlags& flags, const analyze::Explanation& story,
+                         bool are_records) {
+    constexpr std::array<std::string_view, 5> kAboutSizes{
+        "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
+        "snapshot.size_out_of_range", "snapshot.update_truncated"};
+    const boost::json::string_view id = story.finding().at("id").as_string();
+    if (std::ranges::find(kAboutSizes, std::string_view{id.data(), id.size()}) ==
+        kAboutSizes.end()) {
+        return {};
+    }
+    std::string command = "twscope decode";
+    for (const std::string& path : flags.captures.paths) {
+        command += are_records ? "" : ' ' + shell_word(record::terminal_text(path));
+    }
+    return fmt::format("\nWhat to run next\n  {}{} --sizes --write-objects sizes.json\n", command,
+                       are_records ? " CAPTURE-OF-THIS-GAME" : "");
+}
+
 int run_explain(const ExplainFlags& flags) {
     if (const auto named = named_findings(flags); !named.empty()) {
         return print_findings(named, flags.json);
@@ -179,7 +199,8 @@ int run_explain(const ExplainFlags& flags) {
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
     const sink::FileBegin begin = read_file_begin(first);
-    if (holds_records(first, begin)) {
+    const bool are_records = holds_records(first, begin);
+    if (are_records) {
         for (const std::string& path : flags.captures.paths) {
             whole =
                 read_records(path, [&](std::string_view line) { story.on_line(line); }) && whole;
@@ -196,10 +217,11 @@ int run_explain(const ExplainFlags& flags) {
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
     };
-    const std::string text = flags.json
-                                 ? analyze::json_text(analyze::explanation_json(story)) + '\n'
-                             : story.has_finding() ? explanation_text(story, select)
-                                                   : explainable_findings_text(story, select);
+    const std::string text =
+        flags.json ? analyze::json_text(analyze::explanation_json(story)) + '\n'
+        : story.has_finding()
+            ? explanation_text(story, select) + next_command(flags, story, are_records)
+            : explainable_findings_text(story, select);
     fmt::print("{}", record::terminal_lines(text));
     return whole ? 0 : kExitFailed;
 }

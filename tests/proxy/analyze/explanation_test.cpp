@@ -325,6 +325,21 @@ TEST_CASE(
     CHECK(explanation_text(told({first})).find("Also reported") == std::string::npos);
 }
 
+TEST_CASE("the same tick of the next map is another snapshot") {
+    const auto finding = [](const std::string& second, const std::string& id) {
+        return R"({"t":"2026-11-20T15:24:)" + second +
+               R"(.000000Z","type":"finding","session":1,"severity":"error","tick":3,"id":")" + id +
+               R"("})";
+    };
+    Explanation story{{}};
+    story.on_line(finding("45", "snapshot.type_out_of_range"));
+    story.set_datagrams({{.frame = 7}});
+    story.on_line(finding("45", "snapshot.size_change"));
+    CHECK(story.datagrams().size() == 1);
+    story.on_line(finding("46", "snapshot.size_differs"));
+    CHECK(story.datagrams().empty());
+}
+
 TEST_CASE("each type of a different size is named, with the session and tick of the others") {
     const auto finding = [](const std::string& item) {
         return R"({"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.size_differs","tick":3,"value":5,"limit":4,"item":)" +
@@ -453,6 +468,7 @@ using analyze::SnapshotDatagrams;
 namespace {
 
 constexpr std::size_t kHeader = 3;
+constexpr record::Timestamp kOneSecond = 1'000'000'000;
 
 /// Passes datagrams with one part each to SnapshotDatagrams.
 class Capture {
@@ -460,8 +476,8 @@ class Capture {
     /// Passes a datagram of 40 bytes whose part starts at byte 10.
     void pass(std::uint32_t session, std::int32_t tick, std::int32_t part,
               inspect::PartFate fate = inspect::PartFate::stored, bool compressed = false) {
-        place_ = {.file = "a.pcap", .frame = place_.frame + 1, .time = place_.time + 1};
-        read(session, place_.time, tick, part, fate, compressed);
+        ++frame_;
+        read(session, kOneSecond + static_cast<std::int64_t>(frame_), tick, part, fate, compressed);
     }
 
     void read(std::uint32_t session, std::int64_t time, std::int32_t tick, std::int32_t part,
@@ -484,14 +500,19 @@ class Capture {
         datagrams.on_datagram_end();
     }
 
-    [[nodiscard]] std::uint64_t frame() const { return place_.frame; }
-
-    SnapshotDatagrams datagrams{[this] { return place_; }, [this] { ++ends; }};
+    SnapshotDatagrams datagrams{
+        [](record::Timestamp time) {
+            return time < kOneSecond ? SnapshotDatagrams::DatagramPosition{}
+                                     : SnapshotDatagrams::DatagramPosition{
+                                           .file = "a.pcap",
+                                           .frame = static_cast<std::uint64_t>(time - kOneSecond)};
+        },
+        [this] { ++ends; }};
     int ends = 0;
 
   private:
     std::array<std::byte, 40> bytes_{};
-    SnapshotDatagrams::DatagramPosition place_;
+    std::uint64_t frame_ = 0;
 };
 
 } // namespace
@@ -528,14 +549,18 @@ TEST_CASE("offsets are in the payload, or in what is decompressed after the head
     CHECK(compressed.front().begin == 10 - kHeader);
 }
 
-TEST_CASE("a datagram that was held back has no frame number") {
+TEST_CASE("a datagram is placed by its own time, as it may have been held back") {
     Capture capture;
     capture.pass(1, 10, 0);
-    capture.read(1, -5, 12, 0, inspect::PartFate::stored, false);
-    const auto found = capture.datagrams.find(1, 12);
-    REQUIRE(found.size() == 1);
-    CHECK(found.front().frame == 0);
-    CHECK(found.front().time == -5);
+    capture.pass(1, 11, 0);
+    for (const std::int64_t time : {kOneSecond + 1, std::int64_t{5}}) {
+        CAPTURE(time);
+        capture.read(1, time, 12, 0, inspect::PartFate::stored, false);
+        const auto found = capture.datagrams.find(1, 12);
+        REQUIRE(found.size() == 1);
+        CHECK(found.front().frame == (time == 5 ? 0 : 1)); // unknown
+        CHECK(found.front().time == time);
+    }
 }
 
 TEST_CASE("memory is bounded: the oldest datagrams and the last sessions are left out") {
