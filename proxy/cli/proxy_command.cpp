@@ -79,6 +79,13 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
             held.keep_blocked();
             return run;
         } catch (const relay::NotYetError& error) {
+            const bool is_running =
+                !flags.takeover && process::TakeoverSocket::ask(options.takeover_file);
+            const std::string why =
+                fmt::format("{}{}", error.what(),
+                            is_running ? "; a twscope is running there: --takeover takes over from "
+                                         "it while players play"
+                                       : "");
             const auto left = deadline - std::chrono::steady_clock::now();
             if (left <= std::chrono::steady_clock::duration::zero()) {
                 sink::print_error("{}", error.what());
@@ -134,6 +141,12 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         return exit_code_of_failed_start(*ending);
     }
     const relay::ClientAddress mode = run->client_address();
+    if (flags.takeover) {
+        run->take_over();
+        if (options.supervision.observer) {
+            spdlog::info("{}", flags.describe_recording());
+        }
+    }
     if (mode == relay::ClientAddress::loopback && !key.warning.empty()) {
         spdlog::warn("{} (see --state)", key.warning);
     }
@@ -143,9 +156,6 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         spdlog::warn("{}", addresses);
     } else {
         run->report(addresses);
-    }
-    if (flags.takeover) {
-        run->take_over();
     }
     try {
         return exit_code(run->run());
@@ -163,7 +173,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
         sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
-        sink::print_error("--takeover: {}", error.what());
+        sink::print_error("--takeover: {}; the running twscope carries on as before", error.what());
         return kExitUsage;
     }
 }

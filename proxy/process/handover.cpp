@@ -134,7 +134,7 @@ void HandoverGiver::on_message() {
     if (message) {
         handle(*message);
     } else if (link_->closed()) {
-        abort_handover("it has ended");
+        abort_handover("the new one ended before it was ready");
     }
     if (messages_.is_open()) {
         await_message();
@@ -150,7 +150,7 @@ void HandoverGiver::handle(const TakeoverLink::Message& message) {
         } else if (stage_ == Stage::given && message.kind == TakeoverMessage::going) {
             finish();
         } else {
-            abort_handover("it sent an unexpected message");
+            abort_handover("the new one sent an unexpected message");
         }
     } catch (const HandoverError& error) {
         abort_handover(error.what());
@@ -193,7 +193,7 @@ void HandoverGiver::offer() {
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
     if (!link_->send(TakeoverMessage::offer, base::archived(offer), sockets, in(kWordTime))) {
-        abort_handover("it did not accept the offer");
+        abort_handover("the new one did not accept the offer");
         return;
     }
     spdlog::info("another twscope is starting a takeover");
@@ -213,7 +213,7 @@ std::string HandoverGiver::objection_to(const std::vector<ServerIndex>& wanted) 
     const std::set<ServerIndex> different{wanted.begin(), wanted.end()};
     return offered && !wanted.empty() && different.size() == wanted.size()
                ? ""
-               : "it requested no server, or one that it was not offered";
+               : "the new one requested no server, or one that it was not offered";
 }
 
 void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
@@ -236,8 +236,9 @@ void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
     }
     parts_.relay->resume();
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
-    abort_handover(fmt::format(
-        "it did not accept the sessions in time; forwarding paused for {:.1f} ms", held.count()));
+    abort_handover(fmt::format("the new one did not accept the sessions in time; forwarding "
+                               "paused for {:.1f} ms",
+                               held.count()));
 }
 
 /// Stops forwarding and sends everything. Returns false if that takes too long.
@@ -286,7 +287,7 @@ void HandoverGiver::abort_handover(std::string_view why) {
     }
     if (stage_ != Stage::greeting ||
         !link_->closed()) { // a peer that only checked for a running relay sends nothing
-        spdlog::warn("takeover failed: {}; this twscope carries on", why);
+        spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
     boost::system::error_code ignored;
@@ -312,7 +313,7 @@ void HandoverGiver::on_deadline() {
     if (late && stage_ == Stage::given) {
         handle(*late);
     } else {
-        abort_handover("it has stopped responding");
+        abort_handover("the new one has stopped responding");
     }
 }
 
@@ -514,7 +515,7 @@ ServerIndex HandoverTaker::number_here(ServerIndex there) const {
 
 void HandoverTaker::confirm_forwarding() const {
     if (!link_.send(TakeoverMessage::going, in(kPatience))) {
-        throw HandoverError{"the running twscope timed out, and carries on"};
+        throw HandoverError{"the running twscope timed out"};
     }
 }
 

@@ -185,22 +185,24 @@ ObserverResult ObserverRun::run() {
 }
 
 void ObserverRun::await_message() {
-    messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                         [this](const auto& error) {
-                             if (error || stopping_) {
-                                 return;
-                             }
-                             while (auto message = link_.receive()) {
-                                 handle(*message);
-                             }
-                             if (link_.closed()) {
-                                 spdlog::warn("forwarding has stopped; finishing the recording");
-                                 stop();
-                             }
-                             if (!stopping_) {
-                                 await_message();
-                             }
-                         });
+    messages_.async_wait(
+        boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+            if (error || stopping_) {
+                return;
+            }
+            while (auto message = link_.receive()) {
+                handle(*message);
+            }
+            if (link_.closed()) {
+                if (!waits_) { // otherwise the takeover was rejected
+                    spdlog::warn("forwarding has stopped; finishing the recording");
+                }
+                stop();
+            }
+            if (!stopping_) {
+                await_message();
+            }
+        });
 }
 
 void ObserverRun::handle(channel::ProcessLink::Message& message) {

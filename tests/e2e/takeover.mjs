@@ -43,7 +43,7 @@ async function withGame(body, { args = [], settings = [] } = {}) {
     game.upgrade = async (...more) => {
         const before = game.running;
         const next = another('--takeover', ...more);
-        await next.waitFor(/took over \d+ sessions?/, WAIT_MS);
+        await next.waitFor(/took over \d+ sessions?[^]*recording records to [^]*listening on /, WAIT_MS);
         game.running = next;
         await waitUntil('the old one to end', () => !before.running, WAIT_MS);
         assert.equal(before.status, 0, before.log);
@@ -230,7 +230,13 @@ test('an unsuitable configuration is refused, and the old process continues', ()
             '--state', game.state, '--takeover']);
         assert.equal(await next.ended, REFUSED, next.log);
         assert.match(next.errors, text);
+        assert.match(next.errors, /; the running twscope carries on as before\n$/);
+        assert.doesNotMatch(next.errors, /listening on|recording/, 'what did not happen');
     }
+    await game.running.waitFor(/takeover failed: the new one ended .*; this twscope carries on as before/, WAIT_MS);
+    const without = game.another('--start-timeout', '0');
+    assert.equal(await without.ended, NOBODY_THERE, without.log);
+    assert.match(without.errors, /in use .*--takeover takes over from it/);
     await goesOn(game);
 }));
 
