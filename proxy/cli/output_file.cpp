@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <ios>
@@ -235,6 +236,21 @@ void check_distinct_files(const std::vector<std::string>& read,
             }
         }
     }
+}
+
+void check_creatable(const NamedOutput& output) {
+    check_writable(output);
+    std::error_code ignored;
+    if (output.path.empty() || output.path == "-" || fs::exists(output.path, ignored)) {
+        return;
+    }
+    // Some folders, such as those of /proc, are writable but have no room for files.
+    std::string probe = (fs::path{output.path}.parent_path() / ".twscope-XXXXXX").string();
+    if (::mkdtemp(probe.data()) == nullptr) {
+        throw open_error(std::string{output.flag}, output.path,
+                         std::system_error{errno, std::generic_category()});
+    }
+    ::rmdir(probe.c_str());
 }
 
 void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written) {

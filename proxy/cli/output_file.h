@@ -82,6 +82,10 @@ void check_distinct_files(const std::vector<std::string>& read,
 /// Errors: UsageError.
 void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written);
 
+/// Checks that an output can be written, or created: a folder is created beside it and removed again.
+/// Errors: UsageError.
+void check_creatable(const NamedOutput& output);
+
 /// Checks recorded lines against expectations and findings.
 class LineChecks {
   public:

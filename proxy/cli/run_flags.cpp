@@ -169,8 +169,11 @@ std::string RunFlags::describe_recording() const {
                          : fmt::format("recording {}", fmt::join(parts, "; "));
 }
 
-int check_config(const RunFlags& flags, Settings& settings) {
-    std::vector<std::string> problems = settings.fill_all();
+namespace {
+
+/// Adds all errors of the flags and of what they name.
+void add_flag_problems(const RunFlags& flags, const Settings& settings,
+                       std::vector<std::string>& problems) {
     for (const RunFlags::Check& check : flags.checks(settings)) {
         add_problem(problems, check);
     }
@@ -178,16 +181,25 @@ int check_config(const RunFlags& flags, Settings& settings) {
                 [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
     const auto check_recording = [&](const RecordingKind& kind, const std::string& path) {
         const std::string folder = flags.recording.folder(kind, path);
-        check_outputs({}, {{kind.flag, folder.empty() ? path : folder}});
+        check_creatable({kind.flag, folder.empty() ? path : folder});
     };
     add_problem(problems, [&] { check_recording(recorded_lines(), flags.records.output); });
     add_problem(problems, [&] { check_recording(recorded_capture(), flags.artifacts.capture); });
-    add_problem(problems, [&] { check_outputs({}, {{"--summary", flags.records.summary}}); });
+    add_problem(problems, [&] { check_creatable({"--summary", flags.records.summary}); });
     add_problem(problems, [&] {
         if (flags.recording.folder(recorded_lines(), flags.records.output).empty()) {
             check_replaceable("--output", flags.records.output);
         }
     });
+}
+
+} // namespace
+
+int check_config(const RunFlags& flags, Settings& settings) {
+    std::vector<std::string> problems = settings.fill_all();
+    if (settings.is_read()) {
+        add_flag_problems(flags, settings, problems);
+    }
     for (const std::string& problem : problems) {
         sink::print_error("{}", settings.with_source(problem));
     }

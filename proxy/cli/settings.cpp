@@ -181,9 +181,10 @@ struct KeyWithoutValue {
     std::size_t line = 0; ///< number of the line, from 1
 };
 
-/// Finds the first key without a value, which the parser would take for a set flag or skip. Handles
+/// Finds the keys without a value, which the parser would take for set flags or skip. Handles
 /// sections and lists over several lines as the parser does. `text`: without comments.
-std::optional<KeyWithoutValue> find_key_without_value(const std::string& text) {
+std::vector<KeyWithoutValue> find_keys_without_value(const std::string& text) {
+    std::vector<KeyWithoutValue> keys;
     std::istringstream in{text};
     std::string line;
     for (std::size_t number = 1; std::getline(in, line); ++number) {
@@ -196,8 +197,8 @@ std::optional<KeyWithoutValue> find_key_without_value(const std::string& text) {
         std::string value =
             equals == std::string::npos ? "" : boost::algorithm::trim_copy(line.substr(equals + 1));
         if (value.empty()) {
-            return KeyWithoutValue{.key = boost::algorithm::trim_copy(line.substr(0, equals)),
-                                   .line = number};
+            keys.push_back(
+                {.key = boost::algorithm::trim_copy(line.substr(0, equals)), .line = number});
         }
         const bool list = value.size() > 1 && value.front() == '[';
         while (list && !value.ends_with(']') && std::getline(in, line)) {
@@ -205,7 +206,7 @@ std::optional<KeyWithoutValue> find_key_without_value(const std::string& text) {
             value += boost::algorithm::trim_copy(line);
         }
     }
-    return std::nullopt;
+    return keys;
 }
 
 std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {
@@ -318,7 +319,8 @@ std::vector<std::string> Settings::fill_all(std::optional<std::string> text) {
     }
     add_problem(problems_, [this] { check_variables(*command_); });
     complete_from_variables();
-    if (!file_.empty()) {
+    is_read_ = file_.empty();
+    if (!is_read_) {
         add_problem(problems_, [&] {
             text_ = text ? *std::move(text) : read_file(file_);
             complete_from_file();
@@ -388,17 +390,19 @@ void Settings::complete_from_file() {
     const bool marked = text_.starts_with(kByteOrderMark);
     const std::string plain =
         without_comments(marked ? text_.substr(kByteOrderMark.size()) : text_, file_);
-    const auto items = items_of(plain, file_);
-    if (const auto lone = find_key_without_value(plain)) {
-        const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);
-        throw UsageError{
+    auto items = items_of(plain, file_);
+    for (const auto& [key, line] : find_keys_without_value(plain)) {
+        const CLI::Option* const option = command_->get_option_no_throw("--" + key);
+        problems_.push_back(
             option == nullptr
                 ? fmt::format("--config {}, line {}: expected 'flag-name = value', not '{}'", file_,
-                              lone->line, lone->key)
-                : fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
-                              lone->line, lone->key, lone->key, example_of(option))};
+                              line, key)
+                : fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_, line, key,
+                              key, example_of(option)));
+        std::erase_if(items, [&key = key](const auto& each) { return each.name == key; });
     }
     complete_from_items(items);
+    is_read_ = true;
 }
 
 std::string suggest_flag(const CLI::App& command, std::string_view name, std::string_view before) {

@@ -74,6 +74,10 @@ class Settings {
     /// Like fill(), but returns all errors, one per line, instead of throwing the first one.
     [[nodiscard]] std::vector<std::string> fill_all(std::optional<std::string> text = std::nullopt);
 
+    /// True if the file given with --config could be read, or none was given. Otherwise the flags are
+    /// not those that were meant, so checking them would give false errors.
+    [[nodiscard]] bool is_read() const { return is_read_; }
+
     /// Describes which flags each source has set, one line for each source. The lines contain no
     /// values, which may be secret.
     [[nodiscard]] std::vector<std::string> sources() const;
@@ -109,6 +113,7 @@ class Settings {
     std::vector<std::string> problems_;                        ///< errors of fill_all() so far
     std::vector<std::pair<std::string, std::string>> sources_; ///< flag and source
     std::string text_;
+    bool is_read_ = true;
 };
 
 /// Returns the folders that a flag names.

@@ -2,6 +2,7 @@
 
 #include "tests/proxy/cli/program_runs.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -292,6 +293,27 @@ TEST_CASE("--check-config describes the run and starts nothing") {
                    "--check-config"})
               .out.starts_with("listening on :2, forwarding to a=127.0.0.1:1\n"
                                "listening on :4, forwarding to b=127.0.0.1:3\n"));
+}
+
+TEST_CASE("--check-config names no error that only follows from another") {
+    const TemporaryFolder folder;
+    const std::string config = folder.file("c.conf");
+    const std::string prefix = "twscope: --config " + config;
+    write_text(config, "keep =\nserver = \"127.0.0.1:1\"\noutptu = \"x\"\nreset\n");
+    const Finished done = twscope({"proxy", "--check-config", "--config", config});
+    CHECK(done.status == 2);
+    CHECK(done.err.starts_with(prefix + ", line 1: 'keep' needs a value: "));
+    CHECK(done.err.find(prefix + ", line 4: expected 'flag-name = value', not 'reset'\n") !=
+          std::string::npos);
+    CHECK(done.err.find(prefix + ": unknown key 'outptu'; did you mean output?") !=
+          std::string::npos);
+    CHECK(std::ranges::count(done.err, '\n') == 3); // not that there is no server
+    write_text(config, "server = \"127.0.0.1:1\n");
+    check_refused({"proxy", "--check-config", "--config", config}, "the quotes are not closed");
+    // What is no folder for files is noticed, too.
+    check_refused(
+        {"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", "/proc/records/", "--keep", "1GiB"},
+        "--output /proc/records: ");
 }
 
 TEST_CASE("--check-config names every error, once, and ends with 2") {
