@@ -1,5 +1,7 @@
 #include "proxy/analyze/records_check.h"
 
+#include "proxy/filter/json_line.h"
+#include "proxy/filter/keys.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"
@@ -384,9 +386,21 @@ bool RecordsCsv::make_cells(filter::JsonObject& json, bool item) {
         }
         const bool any = joined.finish();
         column.text = joined.begins_with_text();
+        column.seen = column.seen || any;
         wanted = wanted || (any && !column.common);
     }
     return wanted;
+}
+
+std::vector<std::string> RecordsCsv::empty_columns_of_items() const {
+    std::vector<std::string> names;
+    for (const Column& column : columns_) {
+        if (!column.seen && !column.item && !column.common &&
+            filter::find_key(filter::KeyScope::item, column.name)) {
+            names.push_back(column.name);
+        }
+    }
+    return names;
 }
 
 void RecordsCsv::append_row(std::string& out) const {

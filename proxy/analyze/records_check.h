@@ -103,6 +103,9 @@ class RecordsCsv {
     /// column or in the condition. Their types come from earlier lines; an unknown type is empty.
     void append(std::string_view line, std::string& out);
 
+    /// Returns the columns of records that no line had so far, although items have such a key.
+    [[nodiscard]] std::vector<std::string> empty_columns_of_items() const;
+
   private:
     /// Limit of the types remembered to name removed items; a server has a few dozen.
     static constexpr std::size_t kMaxTypes = 65536;
@@ -114,6 +117,7 @@ class RecordsCsv {
         bool item = false;
         bool common = false; ///< every record has this key
         bool text = false;   ///< the cell starts with text, not with a number
+        bool seen = false;   ///< a line had this key
         std::string cell{};
     };
 

@@ -4,8 +4,10 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/keys.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/sink/output.h"
 #include "proxy/sink/retention.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -78,16 +81,55 @@ class Selection {
 
     [[nodiscard]] bool wants(std::string_view line) {
         const auto head = filter::read_line_head(line);
-        return head && (sessions_.empty() || sessions_.contains(head->session)) &&
-               head->time >= from_ && (to_.empty() || head->time < to_) &&
-               (!filter_ || filter_->matches(line));
+        if (!head || (!sessions_.empty() && !sessions_.contains(head->session))) {
+            return false;
+        }
+        if (head->time < from_) {
+            note_earlier(line, *head);
+            return false;
+        }
+        return (to_.empty() || head->time < to_) && (!filter_ || filter_->matches(line));
+    }
+
+    /// Returns the lines from before --from without which the session of this selected line cannot be
+    /// read: its start and its map. Returns each of them once.
+    [[nodiscard]] std::vector<std::string> take_earlier(std::string_view line) {
+        const auto head = earlier_.empty() ? std::nullopt : filter::read_line_head(line);
+        const auto found = head ? earlier_.find(head->session) : earlier_.end();
+        return found == earlier_.end() ? std::vector<std::string>{}
+                                       : std::move(earlier_.extract(found).mapped());
     }
 
   private:
+    void note_earlier(std::string_view line, const filter::RecordLineHead& head) {
+        constexpr std::string_view kMap = R"("type":"map")";
+        constexpr std::string_view kAgain = R"(,"again":true})";
+        const auto is = [](std::string_view text, std::string_view part) {
+            return text.find(part) != std::string_view::npos;
+        };
+        if (head.type == "session" && !is(line, R"("event":"established")")) {
+            earlier_.erase(head.session); // opens or closes
+        }
+        if (head.type == "map") {
+            std::erase_if(earlier_[head.session],
+                          [&](const std::string& each) { return is(each, kMap); });
+        }
+        const bool is_kept =
+            head.type == "map" || (head.type == "session" && !is(line, R"("event":"close")"));
+        if (is_kept && (!filter_ || filter_->matches(line))) {
+            std::string again{line};
+            if (!line.ends_with(kAgain)) {
+                again.replace(again.size() - 1, 1, kAgain);
+            }
+            earlier_[head.session].push_back(std::move(again));
+        }
+    }
+
     std::set<std::int64_t> sessions_;
     std::string from_;
     std::string to_;
     std::optional<filter::LineFilter> filter_;
+    std::map<std::int64_t, std::vector<std::string>> earlier_; ///< by session
 };
 
 /// Recognises lines that are repeated at the start of a segment, when segments are read in order.
@@ -226,6 +268,13 @@ class Writer {
         }
     }
 
+    /// Writes a line from before the selected time, which is no row of a table.
+    void write_earlier(std::string_view line) {
+        if (!table_) {
+            write(line);
+        }
+    }
+
     void flush() {
         if (!block_.empty()) {
             file_->write(block_);
@@ -239,6 +288,12 @@ class Writer {
 
     [[nodiscard]] bool finish() {
         flush();
+        for (const std::string& name :
+             table_ ? table_->empty_columns_of_items() : std::vector<std::string>{}) {
+            sink::print_error("--columns {0}: none of these records has it; items have it as "
+                              "{1}{0}",
+                              name, filter::kItemsPrefix);
+        }
         return finish_records("--output", *file_);
     }
 
@@ -285,6 +340,9 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
                                             ++broken;
                                         } else if (!repetitions.is_one(line) &&
                                                    (selection.all() || selection.wants(line))) {
+                                            for (const auto& each : selection.take_earlier(line)) {
+                                                writer.write_earlier(each);
+                                            }
                                             writer.write(line);
                                         }
                                     },

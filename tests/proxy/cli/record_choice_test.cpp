@@ -108,6 +108,37 @@ TEST_CASE("times have valid numbers in the usual order") {
     check_refused({"records", file, "--from", "2026", "--to", "2026"}, "must be before");
 }
 
+TEST_CASE(
+    "a choice by time keeps each session's start and its map, without which it cannot be read") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("g.jsonl");
+    const auto line = [](std::string_view time, std::string_view type, std::string_view rest) {
+        return fmt::format(R"({{"v":1,"t":"2026-11-21T20:{}.000000Z","type":"{}","session":1,{}}})"
+                           "\n",
+                           time, type, rest);
+    };
+    const std::string old_map = line("15:01", "map", R"("name":"dm1")");
+    const std::string map = line("15:02", "map", R"("name":"ctf1")");
+    const std::string chat = line("15:03", "message", R"("name":"sv_chat")");
+    const std::string late = line("20:00", "message", R"("name":"sv_chat")");
+    const std::string end = line("20:01", "session", R"("event":"close")");
+    const auto again = [](std::string text) {
+        return text.replace(text.size() - 2, 1, R"(,"again":true})");
+    };
+    write_text(file, text(kFirst) + old_map + map + chat + late + late + end);
+    const auto chosen = [&](const Arguments& more) {
+        Arguments records{"records", file, "--from", "2026-11-21T20:20"};
+        records.insert(records.end(), more.begin(), more.end());
+        return twscope(records).out;
+    };
+    CHECK(chosen({}) == text(kAgain) + again(map) + late + late + end);
+    CHECK(chosen({"--filter", "message or map"}) == again(map) + late + late);
+    CHECK(chosen({"--session", "2"}).empty());
+    CHECK(chosen({"--columns", "type"}) == "type\r\nmessage\r\nmessage\r\nsession\r\n");
+    write_text(file, text(kFirst) + map + line("15:04", "session", R"("event":"close")") + late);
+    CHECK(chosen({}) == late); // of an earlier run's session with the same number
+}
+
 TEST_CASE("sessions are counted from 1") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
@@ -157,6 +188,11 @@ TEST_CASE("columns must be keys of records") {
                   "did you mean \"items.fields.health\"?");
     check_refused({"records", file, "--columns", "items.tick"}, "did you mean \"tick\"?");
     check_refused({"records", file, "--filter", "player == ann"}, "did you mean \"items.player\"?");
+    const Finished empty =
+        twscope({"records", file, "--columns", "t,at.x"}); // findings may have it
+    CHECK(empty.status == 0);
+    CHECK(empty.err == "twscope: --columns at.x: none of these records has it; items have it as "
+                       "items.at.x\n");
     const Finished done =
         twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});
     CHECK(done.status == 0);
