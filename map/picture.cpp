@@ -60,6 +60,11 @@ constexpr std::size_t kGroundColor = kTextColor + 1;
 constexpr std::size_t kOverlayColor = kGroundColor + 1;
 static_assert(kOverlayColor + kMaxOverlayColors <= 256);
 
+/// Darkens a colour of the map, so that it is no colour of an overlay.
+constexpr std::uint32_t dimmed(std::uint32_t rgb) {
+    return rgb >> 1U & 0x7f7f7fU;
+}
+
 std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
     std::vector<std::uint8_t> palette;
     const auto add = [&palette](std::uint32_t rgb) {
@@ -68,7 +73,7 @@ std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
         }
     };
     for (const Swatch& swatch : kSwatches) {
-        add(swatch.rgb);
+        add(overlay.empty() ? swatch.rgb : dimmed(swatch.rgb));
     }
     add(0xe6e6e6);
     add(0x101216);
@@ -125,7 +130,7 @@ class Painter {
     void draw_overlay(const Overlay& overlay);
     void draw_path(const Path& path, std::uint8_t color);
     void draw_segment(WorldPos from, WorldPos to, std::uint8_t color);
-    void draw_cross(WorldPos at, std::uint8_t color);
+    void draw_cross(int x, int y, int arm, std::uint8_t color);
     /// Returns the legend's height.
     int draw_legend(int top);
     void draw_text(int x, int y, std::string_view text, std::size_t max_glyphs);
@@ -153,17 +158,17 @@ class Painter {
     const Physics& physics_;
     const PictureOptions& options_;
     int scale_;
-    int zoom_ = 1; ///< factor by which the legend is enlarged
+    int zoom_ = 1; ///< factor by which the legend, paths and crosses are enlarged
     std::span<const OverlayColor> overlay_colors_;
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors_;
     std::array<bool, kSwatchCount> used_{};
     Picture out_;
 };
 
-/// Sizes of the legend in pixels, for a picture that is at most this wide. A wider picture is shown
-/// reduced, so its legend is drawn larger.
-constexpr int kShownWidth = 1440;
-constexpr int kMaxZoom = 4;
+/// Sizes of the legend in pixels, for a picture that is less than twice as wide as this. A wider picture
+/// is shown reduced, so its legend is drawn larger.
+constexpr int kShownWidth = 720;
+constexpr int kMaxZoom = 16;
 constexpr int kTextScale = 2;
 constexpr int kLegendRow = 16;
 constexpr int kLegendColumn = 180;
@@ -226,12 +231,13 @@ void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
     const int x1 = to_pixel(to.x, physics_.width());
     const int y1 = to_pixel(to.y, physics_.height());
     const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
-    const int thick = scale_ >= 8 ? 2 : 1;
+    const int thick = std::max(scale_ >= 8 ? 2 : 1, std::min(zoom_, scale_ / 2));
+    const int before = (thick - 1) / 2;
     for (int i = 0; i <= steps; ++i) {
         const auto between = [i, steps](int a, int b) {
             return static_cast<int>(a + (std::int64_t{b} - a) * i / steps);
         };
-        fill(between(x0, x1), between(y0, y1), thick, thick, color);
+        fill(between(x0, x1) - before, between(y0, y1) - before, thick, thick, color);
     }
 }
 
@@ -243,14 +249,12 @@ void Painter::draw_path(const Path& path, std::uint8_t color) {
 }
 
 /// Draws a diagonal cross with a dark edge, so that it is visible on any colour.
-void Painter::draw_cross(WorldPos at, std::uint8_t color) {
-    const int x = to_pixel(at.x, physics_.width());
-    const int y = to_pixel(at.y, physics_.height());
-    const int arm = std::max(scale_ / 2, 3);
-    for (const int edge : {2, 0}) {
+void Painter::draw_cross(int x, int y, int arm, std::uint8_t color) {
+    const int thick = std::max(zoom_, 2);
+    for (const int edge : {thick, 0}) {
         for (int i = -arm; i <= arm; ++i) {
             for (const int side : {-1, 1}) {
-                fill(x + i - edge / 2, y + i * side - edge / 2, 2 + edge, 2 + edge,
+                fill(x + i - edge / 2, y + i * side - edge / 2, thick + edge, thick + edge,
                      edge != 0 ? static_cast<std::uint8_t>(kGroundColor) : color);
             }
         }
@@ -272,7 +276,9 @@ void Painter::draw_overlay(const Overlay& overlay) {
     }
     for (const Cross& cross : overlay.crosses) {
         if (const auto color = overlay_color(cross.color)) {
-            draw_cross(cross.at, *color);
+            draw_cross(to_pixel(cross.at.x, physics_.width()),
+                       to_pixel(cross.at.y, physics_.height()), std::max(scale_ / 2, 3 * zoom_),
+                       *color);
         }
     }
 }
@@ -333,11 +339,22 @@ int Painter::draw_legend(int top) {
         row += column > 0 ? 1 : 0;
         column = 0;
     };
+    const auto is_cross = [&](std::size_t color) {
+        return options_.overlay != nullptr &&
+               std::ranges::find(options_.overlay->crosses, color - kOverlayColor, &Cross::color) !=
+                   options_.overlay->crosses.end();
+    };
     const auto add = [&](std::size_t color, std::string_view label) {
         const int x = (column * kLegendColumn + kLegendEdge) * zoom_;
         const int y = top + (row * kLegendRow + kLegendEdge) * zoom_;
-        fill(x - zoom_, y - zoom_, 16 * zoom_, 12 * zoom_, static_cast<std::uint8_t>(kTextColor));
-        fill(x, y, 14 * zoom_, 10 * zoom_, static_cast<std::uint8_t>(color));
+        const auto index = static_cast<std::uint8_t>(color);
+        if (is_cross(color)) {
+            draw_cross(x + 7 * zoom_, y + 5 * zoom_, 4 * zoom_, index);
+        } else {
+            fill(x - zoom_, y - zoom_, 16 * zoom_, 12 * zoom_,
+                 static_cast<std::uint8_t>(kTextColor));
+            fill(x, y, 14 * zoom_, 10 * zoom_, index);
+        }
         draw_text(x + kLabelOffset * zoom_, y, label, kMaxLabel);
         if (++column == columns) {
             end_row();

@@ -26,9 +26,12 @@ constexpr int kTicksPerSecond = 50;
 /// The most players or sessions with a colour of their own: a server has up to 64 players.
 constexpr std::size_t kMaxGroups = 64;
 constexpr std::uint32_t kOthersColor = 0x808080;
-/// The first colours are easy to tell apart and to name.
-constexpr std::array<std::uint32_t, 8> kGroupColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
-                                                       0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
+/// The first colours are easy to tell apart and to name. Each further one is as far as possible from
+/// those before it and from the dark ground.
+constexpr std::array<std::uint32_t, 24> kGroupColors = {
+    0xff3030, 0x30ff30, 0x40a0ff, 0xffff40, 0xff40ff, 0x40ffff, 0xff9040, 0xffffff,
+    0x2020e0, 0xa020c0, 0xe0a0e0, 0x20c050, 0x502080, 0xa0c0a0, 0x208020, 0xa02050,
+    0xe050a0, 0x8050ff, 0xe0c020, 0x2050a0, 0xa080e0, 0xa05020, 0xa0a020, 0xffc0a0};
 /// Colours from cold to hot, for times from first to last, and for the time spent in a tile.
 constexpr std::array<std::uint32_t, 8> kRamp = {0x3b4cc0, 0x2f8fe0, 0x25c4b8, 0x58d65a,
                                                 0xc8e020, 0xffb000, 0xff6a00, 0xff1e1e};

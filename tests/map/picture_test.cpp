@@ -92,7 +92,8 @@ TEST_CASE("a path is drawn wherever it leads") {
     const auto without = draw(*physics, options);
     REQUIRE(with.has_value());
     CHECK(color_at(*with, 6, 4) != color_at(*without, 6, 4));
-    CHECK(color_at(*with, 15, 11) == color_at(*without, 15, 11));
+    CHECK(color_at(*with, 6, 4) == Rgb{0x12, 0x34, 0x56});
+    CHECK(color_at(*with, 15, 11) != Rgb{0x12, 0x34, 0x56});
 }
 
 TEST_CASE("a picture that would be too large is refused") {
@@ -188,7 +189,11 @@ TEST_CASE("tiles, paths and crosses have the colours of their overlay, on top of
     CHECK(color_at(*picture, 50, 24) == mark);
     CHECK(color_at(*picture, 44, 18) == mark);
     for (const auto& [x, y] : {std::pair{30, 30}, {62, 4}, {20, 36}, {0, 0}}) {
-        CHECK(color_at(*picture, x, y) == color_at(*plain, x, y));
+        Rgb dimmed = color_at(*plain, x, y);
+        for (std::uint8_t& each : dimmed) {
+            each /= 2;
+        }
+        CHECK(color_at(*picture, x, y) == dimmed); // the map's colours are none of the overlay's
     }
 }
 
@@ -221,7 +226,7 @@ TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
         int zoom;
     };
 
-    for (const Row row : {Row{90, 1}, Row{180, 2}, Row{360, 4}, Row{1000, 4}}) {
+    for (const Row row : {Row{80, 1}, Row{90, 2}, Row{180, 4}, Row{360, 8}, Row{1000, 16}}) {
         CAPTURE(row.width);
         const auto map = Map::parse(test::MapBuilder{row.width, 3}.set_game(0, 0, 1).build());
         REQUIRE(map.has_value());
