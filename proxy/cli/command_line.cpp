@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -27,6 +28,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -197,6 +199,15 @@ constexpr std::string_view kLicenses =
     ;
 #pragma GCC diagnostic pop
 
+/// What a user is told who gives no command.
+constexpr const char* kFirstSteps =
+    "twscope shows what a Teeworlds or DDNet server really sends. Name a command:\n"
+    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    stand between players and a server, "
+    "record\n"
+    "  twscope decode traffic.pcap                      check a capture of a game\n"
+    "  twscope records game.jsonl                       read a recording\n"
+    "'twscope --help' lists all, and 'twscope COMMAND --help' what a command can do.\n";
+
 constexpr const char* kSettings = "Every flag of a command can also be set by an environment "
                                   "variable TWSCOPE_NAME or a key in --config FILE.\n";
 
@@ -322,14 +333,42 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
+/// True for -x, also with a value or more flags behind it; false for a negative number.
+bool is_short_flag(std::string_view text) {
+    return text.size() > 1 && text[0] == '-' &&
+           std::isalpha(static_cast<unsigned char>(text[1])) != 0;
+}
+
+/// Returns a suggestion of the long flags that begin with this letter; empty if there are none, or too
+/// many to help.
+std::string flags_with_letter(const CLI::App& command, char letter) {
+    constexpr std::size_t kMost = 3;
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : command.get_options()) {
+        if (!option->get_lnames().empty() && option->get_lnames().front().front() == letter &&
+            !option->get_group().empty()) {
+            flags.push_back("--" + option->get_lnames().front());
+        }
+    }
+    return flags.empty() || flags.size() > kMost
+               ? std::string{}
+               : fmt::format("; did you mean {}?", fmt::join(flags, " or "));
+}
+
 /// Returns an error for the first flag that the command does not have, such as "tap has no
 /// --resync; proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
 std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
                          const std::vector<std::string>& given) {
+    std::string short_flag; // may also be the value of a flag
     for (const std::string& each : given) {
         const std::string flag = each.substr(0, each.find('='));
         if (flag == "--") {
             break;
+        }
+        if (is_short_flag(flag) && short_flag.empty() &&
+            chosen.get_option_no_throw(flag.substr(0, 2)) == nullptr) {
+            short_flag = fmt::format("{} has no {}{}", chosen.get_name(), flag.substr(0, 2),
+                                     flags_with_letter(chosen, flag[1]));
         }
         if (!flag.starts_with("--") || chosen.get_option_no_throw(flag) != nullptr) {
             continue;
@@ -343,7 +382,7 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
         return fmt::format("{} has no {}{}", chosen.get_name(), flag,
                            suggest_flag(chosen, std::string_view{flag}.substr(2), "--"));
     }
-    return {};
+    return short_flag;
 }
 
 /// Returns an error for the first argument that the command lacks, such as "map needs file: Map
@@ -391,9 +430,13 @@ int run(Invocation invocation) {
     if (const std::string said = replace_old_command(invocation.arguments); !said.empty()) {
         sink::print_error("{}", said);
     }
+    const auto& given = invocation.arguments;
+    if (given.size() <= 1) {
+        sink::say(stderr, kFirstSteps);
+        return kExitUsage;
+    }
     CommandLine line{invocation};
     CLI::App& app = line.app;
-    const auto& given = invocation.arguments;
     try {
         // The parser takes the arguments from the back.
         app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});

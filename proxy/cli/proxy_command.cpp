@@ -88,11 +88,11 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                                        : "");
             const auto left = deadline - std::chrono::steady_clock::now();
             if (left <= std::chrono::steady_clock::duration::zero()) {
-                sink::print_error("{}", error.what());
+                sink::print_error("{}", why);
                 return nullptr;
             }
             if (pause == kFirstPause) {
-                spdlog::warn("{}; trying again for {} seconds", error.what(), flags.start_timeout);
+                spdlog::warn("{}; trying again for {} seconds", why, flags.start_timeout);
             }
             std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
         } catch (const relay::SharedAddressError& error) {
@@ -344,8 +344,10 @@ int run_health(const HealthFlags& flags) {
     if (!ok) {
         sink::print_error("no server answered through {} within {} s", flags.address,
                           flags.timeout);
+        return 1;
     }
-    return ok ? 0 : 1;
+    fmt::print("healthy: the server answered a request for its info through {}\n", flags.address);
+    return 0;
 }
 
 } // namespace

@@ -401,6 +401,12 @@ TEST_CASE("contradictory flags are reported before the start") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "unknown command 'frobnicate' (see");
     check_refused({"recods"}, "unknown command 'recods'; did you mean records? (see");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-k", "1GiB"},
+                  "twscope: proxy has no -k; did you mean --keep? (see");
+    const Finished bare = twscope({});
+    CHECK(bare.status == 2);
+    CHECK(bare.err.find("\n  twscope decode traffic.pcap ") != std::string::npos);
+    CHECK(std::ranges::count(bare.err, '\n') == 5);
     check_refused({"map"}, "map needs file: Map file (see 'twscope map --help')");
     check_refused({"compare", "a.pcap"}, "compare needs b: ");
     check_refused({"explain", "--tick"}, "--tick needs a value (see 'twscope explain --help')");
