@@ -39,6 +39,9 @@ namespace {
 
 constexpr const char* kCommand = "proxy";
 
+/// The end of the reason why a takeover failed.
+constexpr const char* kCarriesOn = "; the running twscope carries on as before";
+
 std::unique_ptr<RunFlags> make_flags() {
     return std::make_unique<ProxyFlags>();
 }
@@ -79,13 +82,13 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
             held.keep_blocked();
             return run;
         } catch (const relay::NotYetError& error) {
-            const bool is_running =
-                !flags.takeover && process::TakeoverSocket::ask(options.takeover_file);
             const std::string why =
                 fmt::format("{}{}", error.what(),
-                            is_running ? "; a twscope is running there: --takeover takes over from "
-                                         "it while players play"
-                                       : "");
+                            flags.takeover ? kCarriesOn
+                            : process::TakeoverSocket::ask(options.takeover_file)
+                                ? "; a twscope is running there: --takeover takes over from it "
+                                  "while players play"
+                                : "");
             const auto left = deadline - std::chrono::steady_clock::now();
             if (left <= std::chrono::steady_clock::duration::zero()) {
                 sink::print_error("{}", why);
@@ -100,7 +103,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                 "{}; use --client-address transparent, or accept this with --insecure-shared",
                 error.what())};
         } catch (const relay::StartError& error) {
-            throw UsageError{error.what()};
+            throw UsageError{fmt::format("{}{}", error.what(), flags.takeover ? kCarriesOn : "")};
         }
     }
 }
@@ -173,7 +176,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
         sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
-        sink::print_error("--takeover: {}; the running twscope carries on as before", error.what());
+        sink::print_error("--takeover: {}{}", error.what(), kCarriesOn);
         return kExitUsage;
     }
 }

@@ -56,8 +56,8 @@ class FindingLines {
     /// Returns the command that explains the finding of a session at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
-    /// Returns a table of all findings, the most important first: how many, when, in how many sessions, and the command that
-    /// explains the first one. `explain`: null if there is no such command.
+    /// Returns a table of findings, the most important first: how many, when, in how many sessions, and
+    /// the command that explains the first one. `explain`: null if there is no such command.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:
