@@ -7,6 +7,7 @@
 #include "proxy/cli/help.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/log.h"
+#include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/publish_flags.h"
@@ -26,29 +27,20 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
 
-void CollectPageFlags::add_to(CLI::App& command) {
+void CollectPageFlags::add_to(Command& command) {
     http.add_access(
         command,
         "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
-    make_repeatable(
-        command
-            .add_option(
-                "--http-server-page", server_pages,
+    command.add("--http-server-page", &server_pages, "[NAME=]URL",
                 fmt::format("Link to each server's own page, with {{server}} for its name: "
                             "http://{{server}}.example.org:{}/; NAME=URL sets that of one server "
                             "(repeatable)",
-                            kSuggestedHttpPort))
-            ->type_name("[NAME=]URL"));
-    command
-        .add_option("--state", state,
-                    "Folder for the page's token [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "
-                    "~/.local/state/twscope]")
-        ->type_name("DIR");
+                            kSuggestedHttpPort));
+    add_state_flag(command, state, "the page's token");
 }
 
 void CollectPageFlags::check() const {
@@ -163,73 +155,35 @@ constexpr const char* kAbout =
 struct CollectFlags {
     BusAccessFlags access;
     std::string consumer = "collect";
-    std::string output;
-    std::string filter;
-    std::string objects_file;
-    std::vector<std::string> expect;
-    std::vector<std::string> fail_on;
-    std::string summary;
+    RecordFlags records; ///< of which collect has only some
     double duration = 0;
     bool until_end = false;
     std::string log_level = "info";
     CollectPageFlags page;
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
     void check() const;
 };
 
-void CollectFlags::add_to(CLI::App& command) {
+void CollectFlags::add_to(Command& command) {
     access.add_to(command, "Bus to collect records from");
-    command.add_option("--nats-consumer", consumer, "As --bus-consumer")->type_name("NAME");
-    command
-        .add_option("--bus-consumer", consumer,
-                    "Name under which the bus remembers the position; a new name starts at the "
-                    "oldest record")
-        ->type_name("NAME")
-        ->capture_default_str();
-    command
-        .add_option("-o,--output", output,
-                    "Write records to a file, to standard output (-), or to a folder with one file "
-                    "per server and hour; compressed in a folder, or if the name ends in .zst")
-        ->type_name("FILE");
-    command
-        .add_option("--filter", filter,
-                    "Only matching records, for example 'finding and severity >= error' "
-                    "(proxy/filter/FILTERS.md)")
-        ->type_name("EXPRESSION");
-    command
-        .add_option(
-            "--objects", objects_file,
-            "JSON file describing a mod's objects and messages, whose fields filters can name "
-            "(snapshot/OBJECTS.md)")
-        ->type_name("FILE");
-    make_repeatable(
-        command
-            .add_option(
-                "--expect", expect,
-                "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
-                "none match, 'always ...' that all do")
-            ->type_name("EXPRESSION"));
-    make_repeatable(
-        command
-            .add_option("--fail-on", fail_on,
-                        "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
-                        "(info, warning, error)")
-            ->type_name("ID,...")
-            ->delimiter(','));
-    command
-        .add_option("--summary", summary,
-                    "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
-                    "in .xml, otherwise text")
-        ->type_name("FILE");
-    command.add_flag("--until-end", until_end, "Exit once all available records have been handled");
-    command.add_option("--duration", duration, "Stop after this many seconds")
-        ->transform(seconds())
-        ->check(CLI::Range(0.001, 366 * 86400.0));
+    command.add("--nats-consumer", &consumer, "NAME", "As --bus-consumer");
+    command.add("--bus-consumer", &consumer, "NAME",
+                "Name under which the bus remembers the position; a new name starts at the "
+                "oldest record");
+    command.add("-o,--output", &records.output, "FILE",
+                "Write records to a file, to standard output (-), or to a folder with one file "
+                "per server and hour; compressed in a folder, or if the name ends in .zst");
+    command.add("--filter", &records.filter, "EXPRESSION",
+                "Only matching records, for example 'finding and severity >= error' "
+                "(proxy/filter/FILTERS.md)");
+    add_objects_flag(command, records.lookup.objects_file, ", whose fields filters can name");
+    records.add_result_flags(command);
+    command.add_switch("--until-end", until_end,
+                       "Exit once all available records have been handled");
+    add_duration_flag(command, duration);
     page.add_to(command);
-    command.add_option("--log-level", log_level, "Log level on standard error")
-        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
-        ->capture_default_str();
+    add_log_level_flag(command, log_level);
 }
 
 void CollectFlags::check() const {
@@ -243,7 +197,7 @@ void CollectFlags::check() const {
             fmt::format("--bus-consumer {}: expected letters, digits, - and _, at most {} in all",
                         consumer, bus::kMaxToken)};
     }
-    if (output.empty() && expect.empty() && fail_on.empty() && !page.on()) {
+    if (records.output.empty() && records.expect.empty() && records.fail_on.empty() && !page.on()) {
         throw UsageError{
             "collect has nothing to do: give -o FOLDER, --http PORT, --expect or --fail-on"};
     }
@@ -254,20 +208,16 @@ int run_collect(const CollectFlags& flags) {
     const bus::BusAccess access = flags.access.access();
     const std::string stream = flags.access.stream();
     open_log(flags.log_level);
-    // Shared flags, checked as in other commands.
-    RecordFlags records;
-    records.lookup.objects_file = flags.objects_file;
-    records.expect = flags.expect;
-    records.fail_on = flags.fail_on;
+    const RecordFlags& records = flags.records;
     const auto mod = records.lookup.description();
     LineChecks checks{records.expectations(*mod)};
     const analyze::FailOn fail_on = records.fail_on_findings();
-    auto filter = records.parse_filter("--filter", flags.filter, *mod);
-    check_distinct_files({flags.objects_file},
-                         {{"--output", flags.output}, {"--summary", flags.summary}});
+    auto filter = records.parse_filter("--filter", records.filter, *mod);
+    check_distinct_files({records.lookup.objects_file},
+                         {{"--output", records.output}, {"--summary", records.summary}});
     std::optional<sink::FileOutput> summary;
-    open_output_file("--summary", flags.summary, summary);
-    BatchOutput output{flags.output, std::move(filter), checks};
+    open_output_file("--summary", records.summary, summary);
+    BatchOutput output{records.output, std::move(filter), checks};
     CollectPage page{flags.page, stream, *mod, output};
     if (!page.opened()) {
         return kExitNotYet;
@@ -314,13 +264,12 @@ int run_collect(const CollectFlags& flags) {
 
 } // namespace
 
-Action add_collect_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "collect", "Collect and check the records of many servers from NATS JetStream");
-    command->footer(kAbout);
+Action add_collect_command(Command& program) {
+    Command command = program.add_command(
+        "collect", "Collect and check the records of many servers from NATS JetStream", kAbout);
     auto flags = std::make_shared<CollectFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->add_to(*command);
+    auto settings = std::make_shared<Settings>(command);
+    flags->add_to(command);
     return [flags, settings] {
         settings->complete();
         return settings->run([&] { return run_collect(*flags); });

@@ -18,7 +18,7 @@ struct CollectPageFlags {
     std::string state; ///< state folder; empty for the default of state_folder()
     std::vector<std::string> server_pages; ///< [NAME=]URL
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
 
     [[nodiscard]] bool on() const { return http.on(); }
 

@@ -164,14 +164,14 @@ struct Shell {
 constexpr std::array<Shell, 3> kShells{
     {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
 
-Action add_completion_command(CLI::App& app) {
-    CLI::App* const command =
-        app.add_subcommand("completion", "Print what lets a shell complete commands and flags");
+Action add_completion_command(Command& program) {
+    Command command =
+        program.add_command("completion", "Print what lets a shell complete commands and flags");
     auto name = std::make_shared<std::string>();
-    command->add_option("SHELL", *name, "For bash: eval \"$(twscope completion bash)\"")
-        ->required()
-        ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}));
-    return [&app, name] {
+    command.add("SHELL", name.get(), "SHELL", "For bash: eval \"$(twscope completion bash)\"")
+        .required()
+        .one_of({"bash", "zsh", "fish"});
+    return [&app = program.app(), name] {
         const auto* const shell = std::ranges::find(kShells, *name, &Shell::name);
         fmt::print("{}", shell->completion(app));
         return 0;
@@ -215,13 +215,13 @@ constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 
 /// A subcommand, with the meanings of the exit codes that only some commands have. Null: the
 /// subcommand never exits with that code.
-struct Command {
-    std::function<Action(CLI::App&)> add;
+struct Subcommand {
+    std::function<Action(Command&)> add;
     const char* finding = nullptr; ///< kExitFinding
     const char* not_yet = nullptr; ///< kExitNotYet
 };
 
-std::string exit_codes_text(const Command& command) {
+std::string exit_codes_text(const Subcommand& command) {
     std::string text = "Exit codes: 0 success";
     if (command.finding != nullptr) {
         text += fmt::format(", {} {}", kExitFinding, command.finding);
@@ -237,8 +237,9 @@ std::string exit_codes_text(const Command& command) {
 
 } // namespace
 
-CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "twscope"} {
-    app.formatter(std::make_shared<HelpFormat>()); // before adding the commands, which inherit it
+CommandLine::CommandLine(const Invocation& invocation) : program{kAboutTwscope, "twscope"} {
+    CLI::App& app = program.app();
+    app.formatter(help_format()); // before adding the commands, which inherit it
     app.set_version_flag(
         "-V,--version",
         [] {
@@ -255,11 +256,11 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
            "Print the licences of everything that is compiled in, and exit")
         ->configurable(false);
     app.require_subcommand(1);
-    const Command commands[] = {
-        {[&](CLI::App& to) { return add_proxy_command(to, invocation); }, kUnmetCheck,
+    const Subcommand commands[] = {
+        {[&](Command& to) { return add_proxy_command(to, invocation); }, kUnmetCheck,
          "could not start yet (a name, address or port is unavailable, or there is no twscope to "
          "take over from)"},
-        {[&](CLI::App& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
+        {[&](Command& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
          "could not start yet (the interface or a port is unavailable)"},
         {add_decode_command, kUnmetCheck},
         {add_records_command},
@@ -272,18 +273,19 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
         {add_health_command, "no answer"},
         {add_extcap_command},
         {add_completion_command}};
-    for (const Command& each : commands) {
-        Action action = each.add(app);
-        CLI::App* const command = app.get_subcommands({}).back();
-        const bool has_settings = command->get_option_no_throw("--config") != nullptr;
-        const std::string own = command->get_footer();
-        command->footer(own + (own.empty() ? "" : "\n") + (has_settings ? kSettings : "") +
-                        exit_codes_text(each));
-        if (command->get_option_no_throw("--color") == nullptr) {
-            add_color_flag(*command, color);
+    for (const Subcommand& each : commands) {
+        Action action = each.add(program);
+        Command added{app.get_subcommand_ptr(app.get_subcommands({}).back())};
+        CLI::App& command = added.app();
+        const bool has_settings = command.get_option_no_throw("--config") != nullptr;
+        const std::string own = command.get_footer();
+        command.footer(own + (own.empty() ? "" : "\n") + (has_settings ? kSettings : "") +
+                       exit_codes_text(each));
+        if (command.get_option_no_throw("--color") == nullptr) {
+            add_color_flag(added, color);
         }
-        hide_old_flags(*command);
-        actions.emplace_back(command, std::move(action));
+        hide_old_flags(command);
+        actions.emplace_back(added, std::move(action));
     }
     // Last, as commands inherit it.
     app.footer(std::string{kSettings} +
@@ -436,7 +438,7 @@ int run(Invocation invocation) {
         return kExitUsage;
     }
     CommandLine line{invocation};
-    CLI::App& app = line.app;
+    CLI::App& app = line.program.app();
     try {
         // The parser takes the arguments from the back.
         app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
@@ -449,7 +451,7 @@ int run(Invocation invocation) {
         return kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {
-        if (command->parsed()) {
+        if (command.app().parsed()) {
             open_log("warn"); // on standard error: records may go to standard output
             return action();
         }

@@ -1,13 +1,12 @@
 #pragma once
 
 #include "proxy/cli/commands.h"
+#include "proxy/cli/flags.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace tw::cli {
 
@@ -26,9 +25,9 @@ namespace tw::cli {
 struct CommandLine {
     explicit CommandLine(const Invocation& invocation = {});
 
-    CLI::App app;
+    Command program;
     std::string color{"auto"}; ///< value of --color for commands without coloured output
-    std::vector<std::pair<CLI::App*, Action>> actions;
+    std::vector<std::pair<Command, Action>> actions;
 };
 
 } // namespace tw::cli

@@ -9,11 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-} // namespace CLI
-
 namespace tw::cli {
+
+class Command;
 
 /// Runs a subcommand after its flags were parsed. Returns the program's exit code.
 using Action = std::function<int()>;
@@ -39,17 +37,17 @@ struct Invocation {
 [[nodiscard]] int run_program(int argc, char** argv);
 
 /// Each function adds a subcommand and returns its action.
-[[nodiscard]] Action add_proxy_command(CLI::App& app, Invocation invocation);
-[[nodiscard]] Action add_tap_command(CLI::App& app, Invocation invocation);
-[[nodiscard]] Action add_decode_command(CLI::App& app);
-[[nodiscard]] Action add_records_command(CLI::App& app);
-[[nodiscard]] Action add_collect_command(CLI::App& app);
-[[nodiscard]] Action add_compare_command(CLI::App& app);
-[[nodiscard]] Action add_replay_command(CLI::App& app);
-[[nodiscard]] Action add_extcap_command(CLI::App& app);
-[[nodiscard]] Action add_map_command(CLI::App& app);
-[[nodiscard]] Action add_explain_command(CLI::App& app);
-[[nodiscard]] Action add_health_command(CLI::App& app);
+[[nodiscard]] Action add_proxy_command(Command& program, Invocation invocation);
+[[nodiscard]] Action add_tap_command(Command& program, Invocation invocation);
+[[nodiscard]] Action add_decode_command(Command& program);
+[[nodiscard]] Action add_records_command(Command& program);
+[[nodiscard]] Action add_collect_command(Command& program);
+[[nodiscard]] Action add_compare_command(Command& program);
+[[nodiscard]] Action add_replay_command(Command& program);
+[[nodiscard]] Action add_extcap_command(Command& program);
+[[nodiscard]] Action add_map_command(Command& program);
+[[nodiscard]] Action add_explain_command(Command& program);
+[[nodiscard]] Action add_health_command(Command& program);
 
 /// Prints failed checks to standard error and writes the summary to its file, if there is one (as
 /// JUnit if its name ends with .xml). Returns the exit code.

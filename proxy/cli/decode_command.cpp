@@ -31,7 +31,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
@@ -45,7 +44,7 @@ struct ReportFlags {
     std::string objects; ///< file for what `sizes` finds; empty if there is none
     bool json = false;
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
 
     [[nodiscard]] bool any() const { return stats || sizes; }
 
@@ -53,18 +52,16 @@ struct ReportFlags {
     void check(const std::string& records) const;
 };
 
-void ReportFlags::add_to(CLI::App& command) {
-    command.add_flag("--stats", stats,
-                     "Show where every byte went: traffic by message and item type, losses, and "
-                     "the snapshot rate");
-    command.add_flag("--sizes", sizes,
-                     "Show which of the server's snapshot objects differ in size from those agreed "
-                     "in 0.6; decodes as with --learn-sizes");
-    command
-        .add_option("--write-objects", objects,
-                    "Write what --sizes finds in the format of --objects; - means standard output")
-        ->type_name("FILE");
-    command.add_flag("--json", json, "Print each report as one JSON object instead of text");
+void ReportFlags::add_to(Command& command) {
+    command.add_switch("--stats", stats,
+                       "Show where every byte went: traffic by message and item type, losses, and "
+                       "the snapshot rate");
+    command.add_switch("--sizes", sizes,
+                       "Show which of the server's snapshot objects differ in size from those "
+                       "agreed in 0.6; decodes as with --learn-sizes");
+    command.add("--write-objects", &objects, "FILE",
+                "Write what --sizes finds in the format of --objects; - means standard output");
+    command.add_switch("--json", json, "Print each report as one JSON object instead of text");
 }
 
 void ReportFlags::check(const std::string& records) const {
@@ -375,17 +372,17 @@ int DecodeCommand::run() {
 
 } // namespace
 
-Action add_decode_command(CLI::App& app) {
-    CLI::App* command =
-        app.add_subcommand("decode", "Decode captures (pcap or pcapng) and demos as if their "
-                                     "traffic had passed through the proxy");
+Action add_decode_command(Command& program) {
+    Command command =
+        program.add_command("decode", "Decode captures (pcap or pcapng) and demos as if their "
+                                      "traffic had passed through the proxy");
     auto flags = std::make_shared<DecodeFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->captures.add_to(*command);
-    flags->records.add_to(*command);
-    flags->artifacts.add_to(*command);
-    flags->bus.add_to(*command);
-    flags->reports.add_to(*command);
+    auto settings = std::make_shared<Settings>(command);
+    flags->captures.add_to(command);
+    flags->records.add_to(command);
+    flags->artifacts.add_to(command);
+    flags->bus.add_to(command);
+    flags->reports.add_to(command);
     return [flags, settings] {
         settings->complete();
         return settings->run([&] { return DecodeCommand{*flags}.run(); });

@@ -36,7 +36,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
@@ -73,7 +72,7 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
 struct ExplainFlags {
     CaptureFlags captures; ///< captures or recordings
     LookupFlags lookup;
-    std::int64_t session = 0;
+    std::optional<std::int64_t> session;
     std::int64_t tick = -1;
     bool json = false;
 };
@@ -164,7 +163,7 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
             named.push_back(&info);
         }
     }
-    if (!named.empty() && (flags.session > 0 || flags.tick >= 0)) {
+    if (!named.empty() && (flags.session || flags.tick >= 0)) {
         throw UsageError{"--session and --tick select a finding in files; name one"};
     }
     return named;
@@ -194,7 +193,7 @@ int run_explain(const ExplainFlags& flags) {
         return print_findings(named, flags.json);
     }
     analyze::Explanation story{
-        {.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
+        {.session = flags.session,
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
@@ -209,8 +208,8 @@ int run_explain(const ExplainFlags& flags) {
         whole = read_captures(flags, story);
     }
     if (story.lacks_session()) {
-        throw UsageError{fmt::format("--session {}: there is no session {}; there {}",
-                                     flags.session, flags.session,
+        throw UsageError{fmt::format("--session {0}: there is no session {0}; there {1}",
+                                     *flags.session,
                                      record::choose_plural(story.num_sessions(), "[is|are] ") +
                                          record::counted(story.num_sessions(), "session[s]"))};
     }
@@ -228,29 +227,24 @@ int run_explain(const ExplainFlags& flags) {
 
 } // namespace
 
-Action add_explain_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
+Action add_explain_command(Command& program) {
+    Command command = program.add_command(
         "explain", "Explain one finding about snapshots, from captures or records; or what "
                    "findings mean: those named, or all");
     auto flags = std::make_shared<ExplainFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->captures.add_to(*command);
-    command->get_option("captures")
-        ->description("Captures, demos, recordings or folders of segments; or names of findings, "
-                      "such as snapshot.crc_mismatch; nothing lists all findings")
-        ->type_name("FILE|ID...")
-        ->required(false);
+    auto settings = std::make_shared<Settings>(command);
+    command.add("captures", &flags->captures.paths, "FILE|ID...",
+                "Captures, demos, recordings or folders of segments; or names of findings, "
+                "such as snapshot.crc_mismatch; nothing lists all findings");
+    flags->captures.add_source_flags(command);
     command
-        ->add_option("--session", flags->session,
-                     "Session of the finding (by default, that of the first error, preferring one "
-                     "that names the cause of others, or of the first warning)")
-        ->type_name("NUMBER")
-        ->check(session_number());
-    command->add_option("--tick", flags->tick, "Tick of the snapshot")
-        ->type_name("TICK")
-        ->check(CLI::Range(std::int64_t{0}, kLastTick));
-    flags->lookup.add_to(*command, ", to name the tiles");
-    command->add_flag("--json", flags->json, kJsonHelp);
+        .add("--session", &flags->session, "NUMBER",
+             "Session of the finding (by default, that of the first error, preferring one "
+             "that names the cause of others, or of the first warning)")
+        .check(find_problem_of_session);
+    command.add_number("--tick", &flags->tick, 0, kLastTick, "Tick of the snapshot", "TICK");
+    flags->lookup.add_to(command, ", to name the tiles");
+    command.add_switch("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();
         return settings->run([&] { return run_explain(*flags); });
@@ -454,41 +448,26 @@ int run_compare(const CompareFlags& flags) {
 
 } // namespace
 
-Action add_compare_command(CLI::App& app) {
-    CLI::App* command =
-        app.add_subcommand("compare", "Compare two captures, demos or recordings of the same game");
+Action add_compare_command(Command& program) {
+    Command command = program.add_command(
+        "compare", "Compare two captures, demos or recordings of the same game");
     auto flags = std::make_shared<CompareFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    constexpr std::array<const char*, 2> kNames{"a", "b"};
-    for (std::size_t view = 0; view < kNames.size(); ++view) {
-        command
-            ->add_option(kNames[view], flags->files[view],
-                         "Capture, demo, recording, or folder of segments")
-            ->type_name("FILE")
-            ->required();
-    }
+    auto settings = std::make_shared<Settings>(command);
+    constexpr const char* kInput = "Capture, demo, recording, or folder of segments";
+    command.add("a", &flags->files[0], "FILE", kInput).required();
+    command.add("b", &flags->files[1], "FILE", kInput).required();
     command
-        ->add_option("--session", flags->sessions[0],
-                     "Only this session of A, or 0 for its worlds (by default all, paired by "
-                     "player name and client address)")
-        ->type_name("NUMBER")
-        ->check(session_number_or_zero());
+        .add("--session", &flags->sessions[0], "NUMBER",
+             "Only this session of A, or 0 for its worlds (by default all, paired by "
+             "player name and client address)")
+        .check(find_problem_of_session_or_zero);
     command
-        ->add_option("--other-session", flags->sessions[1],
-                     "Only this session of B, or 0 for its worlds")
-        ->type_name("NUMBER")
-        ->check(session_number_or_zero());
-    command
-        ->add_option("--server", flags->captures.server,
-                     "In captures, inspect only this server's traffic (by default, servers are "
-                     "recognised by what they send)")
-        ->type_name("[ADDRESS]:PORT");
-    add_memory_flag(*command, flags->captures.memory_mib);
-    command
-        ->add_option("--objects", flags->objects_file,
-                     "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
-        ->type_name("FILE");
-    command->add_flag("--json", flags->json, kJsonHelp);
+        .add("--other-session", &flags->sessions[1], "NUMBER",
+             "Only this session of B, or 0 for its worlds")
+        .check(find_problem_of_session_or_zero);
+    flags->captures.add_source_flags(command, "In captures, inspect");
+    add_objects_flag(command, flags->objects_file);
+    command.add_switch("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();
         return settings->run([&] { return run_compare(*flags); });

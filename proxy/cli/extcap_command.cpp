@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -138,43 +137,33 @@ int run_extcap(const ExtcapFlags& flags) {
 
 } // namespace
 
-Action add_extcap_command(CLI::App& app) {
-    CLI::App* command =
-        app.add_subcommand("extcap", "Capture in Wireshark, which lists twscope as an interface "
-                                     "once it is in its extcap folder");
-    command->group(""); // not in the list of commands, because only Wireshark starts it
+Action add_extcap_command(Command& program) {
+    Command command =
+        program.add_command("extcap", "Capture in Wireshark, which lists twscope as an interface "
+                                      "once it is in its extcap folder");
+    command.make_internal(); // only Wireshark starts it
     auto flags = std::make_shared<ExtcapFlags>();
-    command->add_flag("--extcap-interfaces", flags->interfaces, "Print the interfaces");
-    command->add_option("--extcap-version", flags->version, "Wireshark's version")
-        ->type_name("VERSION");
-    command->add_option("--extcap-interface", flags->interface, "Interface to use")
-        ->type_name("NAME");
-    command->add_flag("--extcap-dlts", flags->dlts, "Print the interface's link type");
-    command->add_flag("--extcap-config", flags->config, "Print the interface's options");
-    command->add_flag("--capture", flags->capture, "Capture until SIGTERM");
-    command->add_option("--fifo", flags->fifo, "Pipe to write to")->type_name("FILE");
-    command
-        ->add_option("--extcap-capture-filter", flags->capture_filter,
-                     "Capture only packets with a matching record; without --capture, check the "
-                     "filter's syntax")
-        ->type_name("EXPRESSION");
-    command->add_option("-s,--server", flags->server, "Game server to forward to")
-        ->type_name("HOST:PORT");
-    command->add_option("-l,--listen", flags->listen, "Address for clients to connect to")
-        ->type_name("ADDR:PORT")
-        ->capture_default_str();
-    command->add_option("--filter", flags->filter, "Capture only packets with a matching record")
-        ->type_name("EXPRESSION");
-    command
-        ->add_option("--extcap-reload-option", flags->unused,
-                     "An option whose values are asked for: none has any")
-        ->type_name("NAME");
-    command->add_flag("--extcap-cleanup-postkill", flags->cleanup, "Nothing is left to clean up");
-    command->add_flag("--debug", flags->debug, "For other extcaps; nothing is written");
-    command->add_option("--debug-file", flags->unused, "The same")->type_name("FILE");
-    command->allow_extras();
+    command.add_switch("--extcap-interfaces", flags->interfaces, "Print the interfaces");
+    command.add("--extcap-version", &flags->version, "VERSION", "Wireshark's version");
+    command.add("--extcap-interface", &flags->interface, "NAME", "Interface to use");
+    command.add_switch("--extcap-dlts", flags->dlts, "Print the interface's link type");
+    command.add_switch("--extcap-config", flags->config, "Print the interface's options");
+    command.add_switch("--capture", flags->capture, "Capture until SIGTERM");
+    command.add("--fifo", &flags->fifo, "FILE", "Pipe to write to");
+    command.add("--extcap-capture-filter", &flags->capture_filter, "EXPRESSION",
+                "Capture only packets with a matching record; without --capture, check the "
+                "filter's syntax");
+    command.add("-s,--server", &flags->server, "HOST:PORT", "Game server to forward to");
+    command.add("-l,--listen", &flags->listen, "ADDR:PORT", "Address for clients to connect to");
+    command.add("--filter", &flags->filter, "EXPRESSION",
+                "Capture only packets with a matching record");
+    command.add("--extcap-reload-option", &flags->unused, "NAME",
+                "An option whose values are asked for: none has any");
+    command.add_switch("--extcap-cleanup-postkill", flags->cleanup, "Nothing is left to clean up");
+    command.add_switch("--debug", flags->debug, "For other extcaps; nothing is written");
+    command.add("--debug-file", &flags->unused, "FILE", "The same");
     return [flags, command] {
-        check_unknown(command->remaining());
+        check_unknown(command.unknown_arguments());
         return run_extcap(*flags);
     };
 }

@@ -1,5 +1,6 @@
 #include "proxy/cli/help.h"
 
+#include "proxy/cli/flags.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/output.h"
 
@@ -64,43 +65,21 @@ void rename_output(std::string& argument, std::string_view now) {
     }
 }
 
-/// The units of times in a flag's type. CLI11 appends its checks to the type: "UINT:UINT in [1 -
-/// 64]".
-constexpr std::string_view kUnits = "[ms|s|min|h]";
-constexpr std::string_view kRange = " in [";
-constexpr std::array<std::string_view, 6> kChecks{":UINT in [", ":INT in [", ":FLOAT in [",
-                                                  ":{",         ":POSITIVE", ":NONNEGATIVE"};
+/// CLI11's separator of the word for a value and the descriptions of checks, and the mark of a note.
+constexpr std::string_view kNoteStart{":#"};
+static_assert(kNoteStart.back() == kNoteMark);
 
-bool takes_units(const CLI::Option& option) {
-    return option.get_type_name().find(kUnits) != std::string::npos;
-}
-
-/// Returns "TIME", "NUMBER", or the flag's own word.
-std::string type_text(const CLI::Option& option) {
-    if (takes_units(option)) {
-        return "TIME";
-    }
-    std::string word = option.get_type_name();
-    // The word may contain a colon, such as "ADDR:PORT", so the checks are searched by name.
-    for (const std::string_view check : kChecks) {
-        word.resize(std::min(word.size(), word.find(check)));
-    }
-    return word == "UINT" || word == "INT" || word == "FLOAT" ? "NUMBER" : word;
-}
-
-/// Returns a range such as "1 to 64"; empty for the whole range of a type.
-std::string range_text(const CLI::Option& option) {
-    constexpr std::size_t kMostDigits = 9;
+/// Returns the word for a flag's value. CLI11 appends the descriptions of checks to it.
+std::string value_text(const CLI::Option& option) {
     const std::string type = option.get_type_name();
-    const auto begin = type.find(kRange);
-    const auto between = type.find(" - ", begin);
-    const auto end = type.find(']', between);
-    if (begin == std::string::npos || between == std::string::npos || end == std::string::npos) {
-        return {};
-    }
-    const std::string least = type.substr(begin + kRange.size(), between - begin - kRange.size());
-    const std::string most = type.substr(between + 3, end - between - 3);
-    return most.size() > kMostDigits ? "" : fmt::format("{} to {}", least, most);
+    return type.substr(0, std::min(type.find(":{"), type.find(kNoteStart)));
+}
+
+/// Returns the note about a flag's limits; empty if there is none.
+std::string note_text(const CLI::Option& option) {
+    const std::string type = option.get_type_name();
+    const auto start = type.find(kNoteStart);
+    return start == std::string::npos ? "" : type.substr(start + kNoteStart.size());
 }
 
 /// Returns the names of a flag: "-o, --output".
@@ -122,7 +101,7 @@ std::string flag_text(const CLI::Option& option) {
         return text;
     }
     const auto words = value_words(option);
-    return words.empty() ? fmt::format("{} {}", text, type_text(option))
+    return words.empty() ? fmt::format("{} {}", text, value_text(option))
                          : fmt::format("{} {}", text, fmt::join(words, "|"));
 }
 
@@ -162,15 +141,22 @@ std::vector<std::string> value_words(const CLI::Option& option) {
     }
 }
 
+namespace {
+
+class HelpFormat : public CLI::Formatter {
+  public:
+    [[nodiscard]] std::string make_option(const CLI::Option* option,
+                                          bool is_positional) const override;
+    [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
+                                        CLI::AppFormatMode mode) const override;
+};
+
 std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {
     const std::string name =
         "  " + (is_positional ? option->get_name(true) : flag_text(*option)) + "  ";
     std::vector<std::string> notes;
-    if (const std::string range = range_text(*option); !range.empty()) {
-        notes.push_back(range);
-    }
-    if (takes_units(*option)) {
-        notes.emplace_back("or with a unit: ms, s, min, h");
+    if (const std::string note = note_text(*option); !note.empty()) {
+        notes.push_back(note);
     }
     if (const std::string standard = default_text(*option); !standard.empty()) {
         notes.push_back("default: " + standard);
@@ -184,8 +170,6 @@ std::string HelpFormat::make_option(const CLI::Option* option, bool is_positiona
                                  : fmt::format("{}\n{:{}}{}\n", name.substr(0, name.size() - 2), "",
                                                column, description);
 }
-
-namespace {
 
 /// Where help shows a flag of a live run. Flags without a row are under kRare.
 struct FlagHelp {
@@ -346,7 +330,8 @@ std::vector<std::string_view> names_of_flags_with_heading() {
     return flags;
 }
 
-void set_flag_headings(CLI::App& command, const std::string& traffic) {
+void set_flag_headings(Command& of, const std::string& traffic) {
+    CLI::App& command = of.app();
     command.set_help_flag("-h", "Show the most used flags and exit");
     command.set_help_all_flag("--help", "Show all flags and exit");
     for (CLI::Option* option : command.get_options()) {
@@ -358,6 +343,8 @@ void set_flag_headings(CLI::App& command, const std::string& traffic) {
         }
     }
 }
+
+namespace {
 
 std::string HelpFormat::make_help(const CLI::App* app, std::string name,
                                   CLI::AppFormatMode mode) const {
@@ -376,6 +363,12 @@ std::string HelpFormat::make_help(const CLI::App* app, std::string name,
                             : make_footer(app));
     }
     return wrap_lines(text, sink::columns_of(STDOUT_FILENO));
+}
+
+} // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_format() {
+    return std::make_shared<HelpFormat>();
 }
 
 std::string replace_old_command(std::vector<std::string>& arguments) {

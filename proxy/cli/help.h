@@ -1,13 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+class FormatterBase;
+class Option;
+} // namespace CLI
 
 namespace tw::cli {
+
+class Command;
 
 /// The port that texts suggest for a page.
 inline constexpr std::string_view kSuggestedHttpPort = "9303";
@@ -28,20 +35,15 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 
 /// Puts the flags of a live run under headings, makes -h show only the most used ones, and --help
 /// all. `traffic`: the heading of the flags about the source of traffic.
-void set_flag_headings(CLI::App& command, const std::string& traffic);
+void set_flag_headings(Command& command, const std::string& traffic);
 
 /// Returns the flags of live runs, without dashes, that are not under "Advanced".
 [[nodiscard]] std::vector<std::string_view> names_of_flags_with_heading();
 
-/// Formats help for users and help2man: "-o, --output FILE", values as "none|changed|all", and the
-/// default after the description; no line is longer than the terminal is wide.
-class HelpFormat : public CLI::Formatter {
-  public:
-    [[nodiscard]] std::string make_option(const CLI::Option* option,
-                                          bool is_positional) const override;
-    [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
-                                        CLI::AppFormatMode mode) const override;
-};
+/// Returns a formatter of help for users and help2man: "-o, --output FILE", values as
+/// "none|changed|all", and the default after the description; no line is longer than the terminal
+/// is wide.
+[[nodiscard]] std::shared_ptr<CLI::FormatterBase> help_format();
 
 // Names of earlier versions still work in this one, say what replaces them, and are neither in help
 // nor in completions.

@@ -15,7 +15,6 @@
 #include <system_error>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,13 +27,13 @@ namespace {
 constexpr const char* kRaw = "raw";
 
 /// Sets what --items chooses.
-/// Errors: CLI::ValidationError for words that exclude each other.
+/// Errors: UsageError for words that exclude each other.
 void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json) {
     using Items = sink::ItemChoice;
     std::set<std::string> choices{words.begin(), words.end()};
     const bool is_raw = choices.erase(kRaw) != 0;
     if (choices.size() > 1 || (is_raw && choices.contains("none"))) {
-        throw CLI::ValidationError{
+        throw UsageError{
             fmt::format("--items {}: expected none, changed or all, and after the last two also "
                         "raw: all,raw",
                         fmt::join(words, ","))};
@@ -46,120 +45,81 @@ void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json
 }
 
 /// Adds the flags about which records are written, and where.
-void add_record_flags(CLI::App& command, RecordFlags& flags) {
+void add_record_flags(Command& command, RecordFlags& flags) {
     flags.lookup.add_to(command,
                         ": NAME.map, NAME_CRC.map or NAME_SHA256.map, there or in its maps/ or "
                         "downloadedmaps/");
+    command.add("--map-cache", &flags.map_cache, "DIR",
+                "Folder to keep maps in that clients download from the server; also searched");
+    command.add("-o,--output", &flags.output, "FILE",
+                "Write records as JSON lines; - means standard output");
     command
-        .add_option("--map-cache", flags.map_cache,
-                    "Folder to keep maps in that clients download from the server; also searched")
-        ->type_name("DIR");
-    command
-        .add_option("-o,--output", flags.output,
-                    "Write records as JSON lines; - means standard output")
-        ->type_name("FILE");
-    make_repeatable(command
-                        .add_option_function<std::vector<std::string>>(
-                            "--items",
-                            [&flags](const std::vector<std::string>& words) {
-                                choose_items(words, flags.config.json);
-                            },
-                            "Items of each snapshot or world to write; raw adds their raw ints, "
-                            "to those that changed or as in all,raw")
-                        ->delimiter(',')
-                        ->check(CLI::IsMember({"none", "changed", "all", kRaw}))
-                        ->default_str("changed"));
+        .add_list(
+            "--items", [&flags](const Texts& words) { choose_items(words, flags.config.json); },
+            "WHICH",
+            "Items of each snapshot or world to write; raw adds their raw ints, to those that "
+            "changed or as in all,raw")
+        .one_of({"none", "changed", "all", kRaw})
+        .show_default("changed");
     using Views = pipeline::ViewChoice;
-    add_choice<Views>(
-        command, "--view", flags.config.views,
+    command.add_choice<Views>(
+        "--view", flags.config.views, "WHICH",
         {{"sessions", Views::sessions}, {"world", Views::world}, {"both", Views::both}},
         "Game to show: each session's own view, one world merged from all sessions of a server, or "
         "both");
-    command.add_flag("--raw", flags.config.json.raw, "As --items raw");
-    command
-        .add_option("--max-line", flags.config.json.max_line_bytes,
-                    "Split snapshots and worlds whose line of JSON would be longer than this into "
-                    "several records (docs/record.md)")
-        ->type_name("BYTES")
-        ->check(CLI::Range(sink::kMinLineLimit, sink::LineReader::kMaxLineBytes));
-    command.add_flag_callback(
-        "--no-messages", [&flags] { flags.config.json.messages = false; },
-        "Omit individual messages from records and demos; --expect still sees them");
-    command.add_flag("--show-secrets", flags.config.json.show_secrets,
-                     "Write passwords, the remote console, codes and whispers in clear text "
-                     "instead of [redacted]");
-    make_repeatable(command
-                        .add_option_function<std::vector<std::string>>(
-                            "--show-commands",
-                            [&flags](const std::vector<std::string>& names) {
-                                flags.config.shown_commands = wire::CommandNames{names};
-                            },
-                            "Also show the arguments of these chat commands, by name without "
-                            "the slash; 'all' for every command (repeatable)")
-                        ->type_name("NAME,...")
-                        ->delimiter(','));
+    command.add_switch("--raw", flags.config.json.raw, "As --items raw");
+    command.add_number("--max-line", &flags.config.json.max_line_bytes, sink::kMinLineLimit,
+                       sink::LineReader::kMaxLineBytes,
+                       "Split snapshots and worlds whose line of JSON would be longer than this "
+                       "into several records (docs/record.md)",
+                       "BYTES");
+    command.add_switch("--no-messages", flags.config.json.messages,
+                       "Omit individual messages from records and demos; --expect still sees them",
+                       false);
+    command.add_switch("--show-secrets", flags.config.json.show_secrets,
+                       "Write passwords, the remote console, codes and whispers in clear text "
+                       "instead of [redacted]");
+    command.add_list(
+        "--show-commands",
+        [&flags](const Texts& names) { flags.config.shown_commands = wire::CommandNames{names}; },
+        "NAME,...",
+        "Also show the arguments of these chat commands, by name without the slash; 'all' for "
+        "every command (repeatable)");
 }
 
 /// Adds the flags about the inspection of traffic.
-void add_inspection_flags(CLI::App& command, RecordFlags& flags) {
+void add_inspection_flags(Command& command, RecordFlags& flags) {
+    command.add("--filter", &flags.filter, "EXPRESSION",
+                "Write only matching records, for example 'snapshot and tick > 500' "
+                "(proxy/filter/FILTERS.md)");
+    command.add("--console-filter", &flags.console_filter, "EXPRESSION",
+                "Show only matching records on the console, for example 'session == 3'");
     command
-        .add_option("--filter", flags.filter,
-                    "Write only matching records, for example 'snapshot and tick > 500' "
-                    "(proxy/filter/FILTERS.md)")
-        ->type_name("EXPRESSION");
-    command
-        .add_option("--console-filter", flags.console_filter,
-                    "Show only matching records on the console, for example 'session == 3'")
-        ->type_name("EXPRESSION");
-    command
-        .add_option("--pseudonyms", flags.config.pseudonym_key,
-                    "Replace client addresses by pseudonyms derived from this secret; the same "
-                    "secret gives the same names")
-        ->type_name("SECRET")
-        ->check(
+        .add("--pseudonyms", &flags.config.pseudonym_key, "SECRET",
+             "Replace client addresses by pseudonyms derived from this secret; the same "
+             "secret gives the same names")
+        .check(
             [](const std::string& secret) { return secret.empty() ? "the secret is empty" : ""; });
-    command.add_flag("--learn-sizes", flags.config.inspect.learn_sizes,
-                     "Decode with object sizes inferred from the server's snapshots, instead of "
-                     "dropping what clients would drop");
-}
-
-/// Adds the flags about the result of a run.
-void add_result_flags(CLI::App& command, RecordFlags& flags) {
-    make_repeatable(
-        command
-            .add_option(
-                "--expect", flags.expect,
-                "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
-                "none match, 'always ...' that all do")
-            ->type_name("EXPRESSION"));
-    command
-        .add_option("--summary", flags.summary,
-                    "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
-                    "in .xml, otherwise text")
-        ->type_name("FILE");
-    make_repeatable(
-        command
-            .add_option("--fail-on", flags.fail_on,
-                        "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
-                        "(info, warning, error)")
-            ->type_name("ID,...")
-            ->delimiter(','));
+    command.add_switch("--learn-sizes", flags.config.inspect.learn_sizes,
+                       "Decode with object sizes inferred from the server's snapshots, instead of "
+                       "dropping what clients would drop");
 }
 
 } // namespace
 
-void CaptureFlags::add_to(CLI::App& command) {
+void CaptureFlags::add_to(Command& command) {
     command
-        .add_option("captures", paths,
-                    "Capture files, demos (.demo), or folders of segments; - means a capture on "
-                    "standard input")
-        ->type_name("CAPTURE...")
-        ->required();
-    command
-        .add_option("--server", server,
-                    "Inspect only this server's traffic (by default, servers are recognised by "
-                    "what they send)")
-        ->type_name("[ADDRESS]:PORT");
+        .add("captures", &paths, "CAPTURE...",
+             "Capture files, demos (.demo), or folders of segments; - means a capture on "
+             "standard input")
+        .required();
+    add_source_flags(command);
+}
+
+void CaptureFlags::add_source_flags(Command& command, const std::string& about) {
+    command.add("--server", &server, "[ADDRESS]:PORT",
+                about + " only this server's traffic (by default, servers are recognised by what "
+                        "they send)");
     add_memory_flag(command, memory_mib);
 }
 
@@ -187,17 +147,13 @@ std::vector<std::string> CaptureFlags::files() const {
     return all;
 }
 
-void add_memory_flag(CLI::App& command, std::size_t& memory_mib) {
-    command
-        .add_option(
-            "--memory", memory_mib,
-            "Memory budget in MiB for histories, parts and maps; beyond it, the sessions silent "
-            "for longest give up theirs, and are verified again from their next full snapshot. "
-            "Worlds "
-            "may take a quarter as much, and at most 96 MiB")
-        ->type_name("MIB")
-        ->check(CLI::Range(std::size_t{16}, std::size_t{1} << 20U))
-        ->capture_default_str();
+void add_memory_flag(Command& command, std::size_t& memory_mib) {
+    command.add_number(
+        "--memory", &memory_mib, 16, 1 << 20,
+        "Memory budget in MiB for histories, parts and maps; beyond it, the sessions silent for "
+        "longest give up theirs, and are verified again from their next full snapshot. Worlds may "
+        "take a quarter as much, and at most 96 MiB",
+        "MIB");
 }
 
 capture::ServerGuess CaptureFlags::servers() const {
@@ -223,16 +179,9 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
     guess.add_server(where.port, address);
 }
 
-void LookupFlags::add_to(CLI::App& command, std::string_view maps_help) {
-    make_repeatable(
-        command
-            .add_option("--maps", maps,
-                        fmt::format("Folder to search for maps (repeatable){}", maps_help))
-            ->type_name("DIR"));
-    command
-        .add_option("--objects", objects_file,
-                    "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
-        ->type_name("FILE");
+void LookupFlags::add_to(Command& command, const std::string& maps_help) {
+    command.add("--maps", &maps, "DIR", "Folder to search for maps (repeatable)" + maps_help);
+    add_objects_flag(command, objects_file);
 }
 
 std::vector<std::filesystem::path> LookupFlags::map_folders() const {
@@ -245,10 +194,22 @@ std::unique_ptr<wire::ModDescription> LookupFlags::description() const {
     return mod;
 }
 
-void RecordFlags::add_to(CLI::App& command) {
+void RecordFlags::add_to(Command& command) {
     add_record_flags(command, *this);
     add_inspection_flags(command, *this);
-    add_result_flags(command, *this);
+    add_result_flags(command);
+}
+
+void RecordFlags::add_result_flags(Command& command) {
+    command.add("--expect", &expect, "EXPRESSION",
+                "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
+                "none match, 'always ...' that all do");
+    command.add("--summary", &summary, "FILE",
+                "Write the result of each --expect and --fail-on: JUnit XML if the name ends "
+                "in .xml, otherwise text");
+    command.add_list("--fail-on", fail_on, "ID,...",
+                     "Exit with 1 if any of these findings occurs: ids, or a minimum severity "
+                     "(info, warning, error)");
 }
 
 std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
@@ -317,29 +278,19 @@ analyze::FailOn RecordFlags::fail_on_findings() const {
     return *std::move(parsed);
 }
 
-void ArtifactFlags::add_to(CLI::App& command) {
-    command
-        .add_option("--demo", demo,
-                    "Write what each client saw to this folder as demos for the game, one per "
-                    "session and map; with --view world, one per map with all players")
-        ->type_name("DIR");
-    command
-        .add_option("--demo-version", demo_version,
-                    "Demo version: 6 for DDNet; 4 also for vanilla Teeworlds 0.6, without DDNet's "
-                    "own items and messages and clients beyond the 16th")
-        ->check(CLI::IsMember({4, 6}))
-        ->capture_default_str();
-    command
-        .add_option("-w,--write", capture,
-                    "Write the datagrams of all sessions as a pcapng capture, with sessions and "
-                    "findings as "
-                    "comments; it contains passwords, so it requires --show-secrets")
-        ->type_name("FILE");
-    command
-        .add_option("--write-filter", capture_filter,
-                    "Write to --write only datagrams with a matching record, for example 'session "
-                    "== 3' (proxy/filter/FILTERS.md)")
-        ->type_name("EXPRESSION");
+void ArtifactFlags::add_to(Command& command) {
+    command.add("--demo", &demo, "DIR",
+                "Write what each client saw to this folder as demos for the game, one per "
+                "session and map; with --view world, one per map with all players");
+    command.add_choice("--demo-version", demo_version, "NUMBER", {{"4", 4}, {"6", 6}},
+                       "Demo version: 6 for DDNet; 4 also for vanilla Teeworlds 0.6, without "
+                       "DDNet's own items and messages and clients beyond the 16th");
+    command.add("-w,--write", &capture, "FILE",
+                "Write the datagrams of all sessions as a pcapng capture, with sessions and "
+                "findings as comments; it contains passwords, so it requires --show-secrets");
+    command.add("--write-filter", &capture_filter, "EXPRESSION",
+                "Write to --write only datagrams with a matching record, for example 'session "
+                "== 3' (proxy/filter/FILTERS.md)");
 }
 
 std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records) const {

@@ -17,11 +17,9 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-} // namespace CLI
-
 namespace tw::cli {
+
+class Command;
 
 /// The flags of the commands that read captures.
 struct CaptureFlags {
@@ -29,7 +27,9 @@ struct CaptureFlags {
     std::string server; ///< empty if servers are to be recognised
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
+    /// Adds --server and --memory. `about`: the start of the help of --server.
+    void add_source_flags(Command& command, const std::string& about = "Inspect");
     /// The files to read, in the order given. A folder stands for its segments, in the order of
     /// their start.
     /// Errors: UsageError for a folder without segments.
@@ -46,7 +46,7 @@ struct CaptureFlags {
 void add_server(capture::ServerGuess& guess, const std::string& server);
 
 /// Adds --memory.
-void add_memory_flag(CLI::App& command, std::size_t& memory_mib);
+void add_memory_flag(Command& command, std::size_t& memory_mib);
 
 /// The flags about maps and a mod's objects.
 struct LookupFlags {
@@ -54,7 +54,7 @@ struct LookupFlags {
     std::string objects_file;
 
     /// `maps_help`: the end of the help of --maps.
-    void add_to(CLI::App& command, std::string_view maps_help);
+    void add_to(Command& command, const std::string& maps_help);
     /// The folders in which maps are searched. Errors: UsageError for a folder that does not exist.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// The standard objects and messages, and those of `objects_file`.
@@ -74,7 +74,9 @@ struct RecordFlags {
     std::vector<std::string> expect;
     std::string summary; ///< file for the results of the checks; empty if there is none
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
+    /// Adds the flags about the result of a run.
+    void add_result_flags(Command& command);
     /// The folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
@@ -108,14 +110,6 @@ struct RecordFlags {
     [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod) const;
 };
 
-} // namespace tw::cli
-
-namespace CLI {
-class App;
-} // namespace CLI
-
-namespace tw::cli {
-
 /// The flags that `proxy` and `decode` share: demos and captures.
 struct ArtifactFlags {
     std::string demo; ///< folder; empty if there are no demos
@@ -123,7 +117,7 @@ struct ArtifactFlags {
     std::string capture;        ///< file or folder; empty if there is no capture
     std::string capture_filter; ///< empty if all datagrams are written
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
 
     [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
 

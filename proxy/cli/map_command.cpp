@@ -31,7 +31,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,13 +45,11 @@ struct MapFlags {
     std::vector<std::string> at;
     bool json = false;
     std::string png;
-    std::vector<std::string> layers{"all"};
-    bool layers_given = false;
+    std::vector<std::string> layers; ///< empty for all
     int scale = 0;
     std::string path;
     std::string heat;
-    std::string color_by = "player";
-    bool color_given = false;
+    std::string color_by; ///< empty for the player
 
     /// The recording whose players are drawn; empty for none.
     [[nodiscard]] const std::string& recording() const { return path.empty() ? heat : path; }
@@ -79,7 +76,7 @@ map::PointToDescribe parse_point(const std::string& text) {
 }
 
 unsigned parse_layers(const std::vector<std::string>& names) {
-    unsigned layers = 0;
+    unsigned layers = names.empty() ? map::kAllLayers : 0U;
     for (const std::string& name : names) {
         if (name == "all") {
             layers |= map::kAllLayers;
@@ -94,9 +91,9 @@ unsigned parse_layers(const std::vector<std::string>& names) {
 }
 
 analyze::PathColor parse_color(std::string_view meaning) {
-    return meaning == "player"    ? analyze::PathColor::player
+    return meaning == "time"      ? analyze::PathColor::time
            : meaning == "session" ? analyze::PathColor::session
-                                  : analyze::PathColor::time;
+                                  : analyze::PathColor::player;
 }
 
 /// Returns why a map file cannot be read.
@@ -232,12 +229,12 @@ void check_picture(const MapFlags& flags) {
         throw UsageError{
             fmt::format("{} needs a picture to draw on; add --png FILE", flags.recording_flag())};
     }
-    if (flags.path.empty() && flags.color_given) {
+    if (flags.path.empty() && !flags.color_by.empty()) {
         throw UsageError{"--color-by applies only to paths; add --path FILE"};
     }
-    if (flags.png.empty() && (flags.scale != 0 || flags.layers_given)) {
+    if (flags.png.empty() && (flags.scale != 0 || !flags.layers.empty())) {
         throw UsageError{fmt::format("{} applies only to a picture; add --png FILE",
-                                     flags.layers_given ? "--layer" : "--scale")};
+                                     flags.layers.empty() ? "--scale" : "--layer")};
     }
     if (flags.png == "-" && (flags.json || !flags.at.empty())) {
         throw UsageError{"--png -: --json and --at also write to standard output; name a file"};
@@ -288,45 +285,32 @@ int run_map(const MapFlags& flags) {
 
 } // namespace
 
-Action add_map_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand("map", "Show what a map contains and what is where");
+Action add_map_command(Command& program) {
+    Command command = program.add_command("map", "Show what a map contains and what is where");
     auto flags = std::make_shared<MapFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    command->add_option("file", flags->file, "Map file")->type_name("FILE")->required();
-    make_repeatable(
-        command
-            ->add_option("--at", flags->at,
-                         "Show what is at this position, in world units, 32 per tile (repeatable)")
-            ->type_name("X,Y"));
-    command->add_flag("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
+    auto settings = std::make_shared<Settings>(command);
+    command.add("file", &flags->file, "FILE", "Map file").required();
+    command.add("--at", &flags->at, "X,Y",
+                "Show what is at this position, in world units, 32 per tile (repeatable)");
+    command.add_switch("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
+    command.add("--png", &flags->png, "FILE",
+                "Draw the physics layers to this PNG file; - means standard output");
+    command.add("--layer", &flags->layers, "LAYER", "Layers to draw (repeatable)")
+        .one_of({"all", "game", "front", "tele", "speedup", "switch", "tune"})
+        .show_default("all");
+    command.add_number("--scale", &flags->scale, 1, 64,
+                       "Pixels per tile (by default, depends on the map's size)");
+    const Flag path = command.add("--path", &flags->path, "FILE",
+                                  "Draw the tees' paths from these records on top (twscope "
+                                  "proxy -o): a file, or a folder of segments");
     command
-        ->add_option("--png", flags->png,
-                     "Draw the physics layers to this PNG file; - means standard output")
-        ->type_name("FILE");
-    make_repeatable(
-        command->add_option("--layer", flags->layers, "Layers to draw (repeatable)")
-            ->check(CLI::IsMember({"all", "game", "front", "tele", "speedup", "switch", "tune"}))
-            ->each([flags](const std::string& /*value*/) { flags->layers_given = true; })
-            ->capture_default_str());
-    command
-        ->add_option("--scale", flags->scale,
-                     "Pixels per tile (by default, depends on the map's size)")
-        ->check(CLI::Range(1, 64));
-    CLI::Option* path = command
-                            ->add_option("--path", flags->path,
-                                         "Draw the tees' paths from these records on top (twscope "
-                                         "proxy -o): a file, or a folder of segments")
-                            ->type_name("FILE");
-    command
-        ->add_option("--heat", flags->heat,
-                     "Draw how long tees were in each tile, and where they died, from these "
-                     "records: a file, or a folder of segments")
-        ->type_name("FILE")
-        ->excludes(path);
-    command->add_option("--color-by", flags->color_by, "What the colour of a path means")
-        ->check(CLI::IsMember({"player", "session", "time"}))
-        ->each([flags](const std::string& /*value*/) { flags->color_given = true; })
-        ->capture_default_str();
+        .add("--heat", &flags->heat, "FILE",
+             "Draw how long tees were in each tile, and where they died, from these "
+             "records: a file, or a folder of segments")
+        .excludes(path);
+    command.add("--color-by", &flags->color_by, "WHAT", "What the colour of a path means")
+        .one_of({"player", "session", "time"})
+        .show_default("player");
     return [flags, settings] {
         settings->complete();
         return settings->run([&] { return run_map(*flags); });

@@ -329,6 +329,12 @@ void add_object(const JsonReader& in, ObjectSet& objects) {
 
 } // namespace
 
+void add_objects_flag(Command& command, std::string& file, const std::string& use) {
+    command.add("--objects", &file, "FILE",
+                "JSON file describing a mod's objects and messages" + use +
+                    " (snapshot/OBJECTS.md)");
+}
+
 void read_objects_file(const std::string& path, wire::ModDescription& mod) {
     if (path.empty()) {
         return;

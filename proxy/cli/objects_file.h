@@ -14,6 +14,11 @@
 
 namespace tw::cli {
 
+class Command;
+
+/// Adds --objects. `use`: what the objects are described for.
+void add_objects_flag(Command& command, std::string& file, const std::string& use = {});
+
 /// Adds the objects and messages described in a mod's JSON file (snapshot/OBJECTS.md). Does nothing
 /// for an empty path.
 /// Errors: UsageError with the file, the place in it, and what is wrong there.

@@ -30,7 +30,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -70,21 +69,21 @@ ConfigReloader::ConfigReloader(std::string command, Invocation invocation, MakeF
 process::ReloadedSettings ConfigReloader::operator()() {
     try {
         return reread();
-    } catch (const std::exception& error) { // UsageError, and CLI11's exceptions
+    } catch (const std::exception& error) {
         spdlog::error("configuration not reloaded: {}", error.what());
         return {};
     }
 }
 
 process::ReloadedSettings ConfigReloader::reread() {
-    CLI::App app;
-    CLI::App* const command = app.add_subcommand(command_);
+    Command program;
+    Command command = program.add_command(command_, {});
     const std::unique_ptr<RunFlags> made = make_flags_();
     RunFlags& flags = *made;
-    Settings settings{*command};
-    flags.add_to(*command);
+    Settings settings{command};
+    flags.add_to(command);
     const auto& given = invocation_.arguments;
-    app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
+    program.parse({given.begin() + 1, given.end()});
     settings.fill();
     flags.check(settings);
     process::ReloadedSettings reload;

@@ -32,8 +32,8 @@ class ConfigReloader {
   private:
     using Values = std::map<std::string, std::vector<std::string>>;
 
-    /// Rereads the configuration and returns the changes. Errors: UsageError, and CLI11's
-    /// exceptions; nothing has changed then.
+    /// Rereads the configuration and returns the changes. Errors: UsageError; nothing has changed
+    /// then.
     [[nodiscard]] process::ReloadedSettings reread();
     [[nodiscard]] std::optional<std::vector<process::ServedServer>>
     servers_of(const RunFlags& flags) const;

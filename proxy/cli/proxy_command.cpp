@@ -28,7 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -219,13 +218,13 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
 
 } // namespace
 
-Action add_proxy_command(CLI::App& app, Invocation invocation) {
-    CLI::App* command = app.add_subcommand(
+Action add_proxy_command(Command& program, Invocation invocation) {
+    Command command = program.add_command(
         kCommand, "Forward traffic between clients and a server, and record what happens");
     auto flags = std::make_shared<ProxyFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->add_to(*command);
-    set_flag_headings(*command, "Forward");
+    auto settings = std::make_shared<Settings>(command);
+    flags->add_to(command);
+    set_flag_headings(command, "Forward");
     return [flags, settings, invocation = std::move(invocation)] {
         return settings->run([&] { return run_command(*flags, *settings, invocation); });
     };
@@ -309,14 +308,14 @@ int run_tap_command(const TapFlags& flags, Settings& settings, const Invocation&
 
 } // namespace
 
-Action add_tap_command(CLI::App& app, Invocation invocation) {
-    CLI::App* command = app.add_subcommand(
-        kTapCommand, "Observe traffic on an interface and record what happens, without forwarding");
-    command->footer(kAboutTap);
+Action add_tap_command(Command& program, Invocation invocation) {
+    Command command = program.add_command(
+        kTapCommand, "Observe traffic on an interface and record what happens, without forwarding",
+        kAboutTap);
     auto flags = std::make_shared<TapFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->add_to(*command);
-    set_flag_headings(*command, "Observe");
+    auto settings = std::make_shared<Settings>(command);
+    flags->add_to(command);
+    set_flag_headings(command, "Observe");
     return [flags, settings, invocation = std::move(invocation)] {
         return settings->run([&] { return run_tap_command(*flags, *settings, invocation); });
     };
@@ -355,19 +354,14 @@ int run_health(const HealthFlags& flags) {
 
 } // namespace
 
-Action add_health_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
+Action add_health_command(Command& program) {
+    Command command = program.add_command(
         "health", "Request server info through a running proxy; exit with 0 if an answer arrives");
     auto flags = std::make_shared<HealthFlags>();
     // The proxy's own variable, as both commands use the same address in a container.
-    command->add_option("address", flags->address, "Address the proxy listens on")
-        ->type_name("ADDR:PORT")
-        ->envname("TWSCOPE_LISTEN")
-        ->capture_default_str();
-    command->add_option("--timeout", flags->timeout, "Seconds to wait for an answer")
-        ->transform(seconds())
-        ->check(CLI::Range(0.01, 60.0))
-        ->capture_default_str();
+    command.add("address", &flags->address, "ADDR:PORT", "Address the proxy listens on")
+        .read_variable("TWSCOPE_LISTEN");
+    command.add_time("--timeout", flags->timeout, 0.01, 60, "Seconds to wait for an answer");
     return [flags] { return run_health(*flags); };
 }
 

@@ -17,7 +17,6 @@
 #include <tuple>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <boost/asio/ip/udp.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,7 +31,7 @@ using relay::ClientAddress;
 /// Number of the routing table and priority of the rule, by which `ip rule` identifies it as ours.
 constexpr int kRoutingTable = 8303;
 /// The largest seed, as records contain numbers of 63 bits.
-constexpr std::uint64_t kMaxSeed = std::uint64_t{1} << 62U;
+constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
 
 } // namespace
 
@@ -41,9 +40,9 @@ RelayFlags::RelayFlags() {
     options.insecure_shared = false;
 }
 
-void RelayFlags::add_to(CLI::App& command) {
-    add_choice<ClientAddress>(
-        command, "--client-address", options.client_address,
+void RelayFlags::add_to(Command& command) {
+    command.add_choice<ClientAddress>(
+        "--client-address", options.client_address, "MODE",
         {{"auto", ClientAddress::automatic},
          {"shared", ClientAddress::shared},
          {"loopback", ClientAddress::loopback},
@@ -52,51 +51,39 @@ void RelayFlags::add_to(CLI::App& command) {
         "the server is on this host's loopback), the client's real one (transparent: needs "
         "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
         "see --insecure-shared). auto: loopback, where possible");
-    command.add_flag(
+    command.add_switch(
         "--insecure-shared", options.insecure_shared,
         "Let a server on another host see all clients with the proxy's address: they share bans, "
         "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
-    command
-        .add_option("--state", state,
-                    "Folder for the key from which clients' addresses at the server are derived "
-                    "[$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or ~/.local/state/twscope]")
-        ->type_name("DIR");
-    command.add_flag("--print-routes", print_routes,
-                     "Print the routing commands that --client-address transparent needs for this "
-                     "server, and exit");
-    command
-        .add_option("--max-per-address", options.admission.max_per_address,
-                    "Maximum sessions per IPv4 address or IPv6 /64, except this host's loopback; 0 "
-                    "means unlimited")
-        ->check(CLI::Range(std::size_t{0}, std::size_t{60000}))
-        ->capture_default_str();
-    command.add_flag("--no-admission", no_admission,
-                     "Admit every sender at once, limiting only their number: for traffic that is "
-                     "not the game's");
-    command.add_flag("--no-info-cache", no_info_cache,
-                     "Never answer a request for server info from the server's last answer. "
-                     "Otherwise, of more than 32 requests per second, the others get the last "
-                     "answer, if it is less than a second old");
-    command.add_flag(
+    add_state_flag(command, state,
+                   "the key from which clients' addresses at the server are derived");
+    command.add_switch("--print-routes", print_routes,
+                       "Print the routing commands that --client-address transparent needs for "
+                       "this server, and exit");
+    command.add_number("--max-per-address", &options.admission.max_per_address, 0, 60000,
+                       "Maximum sessions per IPv4 address or IPv6 /64, except this host's "
+                       "loopback; 0 means unlimited");
+    command.add_switch("--no-admission", no_admission,
+                       "Admit every sender at once, limiting only their number: for traffic that "
+                       "is not the game's");
+    command.add_switch("--no-info-cache", no_info_cache,
+                       "Never answer a request for server info from the server's last answer. "
+                       "Otherwise, of more than 32 requests per second, the others get the last "
+                       "answer, if it is less than a second old");
+    command.add_switch(
         "--resync", resync,
         "Ask the server for a full snapshot, at most every 5 seconds per session, where snapshots "
         "cannot be verified because the start of the session was not seen: the client's inputs "
         "acknowledge -1 until the server sends one, and that one until the client has received it. "
         "No other datagram is changed; each request is recorded (session.resync)");
-    make_repeatable(
-        command
-            .add_option(
-                "--impair", impair,
+    command.add("--impair", &impair, "[c2s:|s2c:]NAME=VALUE,...",
                 "Impair the network, separately for each client (repeatable), for example "
                 "'s2c:delay=40ms,loss=2%': delay=40ms, jitter=10ms, loss=2%, burst=3, dup=1%, "
                 "reorder=1%, rate=1mbit; c2s: applies to traffic from clients to the server, s2c: "
-                "to the way back, neither to both")
-            ->type_name("[c2s:|s2c:]NAME=VALUE,..."));
-    command
-        .add_option("--impair-seed", options.impairment.seed,
-                    "Seed of the impairment; the same seed and traffic give the same impairment")
-        ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
-        ->capture_default_str();
+                "to the way back, neither to both");
+    command.add_number(
+        "--impair-seed", &options.impairment.seed, 0, kMaxSeed,
+        "Seed of the impairment; the same seed and traffic give the same impairment");
 }
 
 relay::Options RelayFlags::complete() const {
@@ -137,6 +124,13 @@ std::filesystem::path state_folder(const std::string& given_folder) {
         throw UsageError{"HOME is not set, so there is no folder for keys; name one with --state"};
     }
     return std::filesystem::path{home} / ".local" / "state" / "twscope";
+}
+
+void add_state_flag(Command& command, std::string& state, const std::string& content) {
+    command.add("--state", &state, "DIR",
+                fmt::format("Folder for {} [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "
+                            "~/.local/state/twscope]",
+                            content));
 }
 
 std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) {
@@ -301,43 +295,29 @@ void check_last_server(std::span<const process::ServedServer> servers) {
 
 } // namespace
 
-void ProxyFlags::add_to(CLI::App& command) {
-    make_repeatable(
-        command
-            .add_option("-s,--server", server,
-                        "Game server to forward to (repeatable; several servers need names)")
-            ->type_name("[NAME=]HOST:PORT"));
-    make_repeatable(
-        command
-            .add_option("-l,--listen", listen,
-                        "Address for clients to connect to (repeatable); port 0 lets the system "
-                        "choose. With named servers, one for each, in the same order")
-            ->type_name("ADDR:PORT")
-            ->capture_default_str());
+void ProxyFlags::add_to(Command& command) {
+    command.add("-s,--server", &server, "[NAME=]HOST:PORT",
+                "Game server to forward to (repeatable; several servers need names)");
+    command.add("-l,--listen", &listen, "ADDR:PORT",
+                "Address for clients to connect to (repeatable); port 0 lets the system "
+                "choose. With named servers, one for each, in the same order");
     add_output_flags(command);
     relay.add_to(command);
     http.add_to(command);
     add_limit_flags(command);
-    command
-        .add_option("--threads", relay.options.threads,
-                    "Number of relay threads, each with its own inspection thread")
-        ->check(CLI::Range(1U, 64U))
-        ->capture_default_str();
-    command
-        .add_option("--start-timeout", start_timeout,
-                    "Keep trying for this many seconds while the server's name does not resolve or "
-                    "an address or port to listen on is unavailable; then exit with code 4")
-        ->transform(seconds())
-        ->check(CLI::Range(0.0, 86400.0))
-        ->capture_default_str();
-    command.add_flag(
+    command.add_number("--threads", &relay.options.threads, 1, 64,
+                       "Number of relay threads, each with its own inspection thread");
+    command.add_time("--start-timeout", start_timeout, 0, 86400,
+                     "Keep trying for this many seconds while the server's name does not resolve "
+                     "or an address or port to listen on is unavailable; then exit with code 4");
+    command.add_switch(
         "--takeover", takeover,
         "Take over from the running twscope with the same --listen, --server and --state: players "
         "stay connected, and the old process exits. Named servers are matched by name. If this "
         "fails, the old process carries on; exit code 4 if none is running");
-    command.add_flag("--busy-poll", relay.options.busy_poll,
-                     "Spin instead of sleeping: lowest latency, at the cost of a whole core");
-    command.add_flag("--no-inspect", no_inspect, "Forward without inspecting");
+    command.add_switch("--busy-poll", relay.options.busy_poll,
+                       "Spin instead of sleeping: lowest latency, at the cost of a whole core");
+    command.add_switch("--no-inspect", no_inspect, "Forward without inspecting");
     add_lifecycle_flags(command, "Run in the background, returning once datagrams are forwarded");
 }
 
@@ -435,32 +415,20 @@ relay::Options ProxyFlags::relay_options() const {
     return options;
 }
 
-void TapFlags::add_to(CLI::App& command) {
-    command
-        .add_option(
-            "-i,--interface", interface,
-            "Interface that carries the game's traffic; any: all of this host, for a server on it")
-        ->type_name("IFACE");
-    make_repeatable(
-        command
-            .add_option("--server", servers,
-                        "Inspect only this server's traffic (repeatable; by default, servers are "
-                        "recognised by what they send)")
-            ->type_name("[ADDRESS]:PORT"));
-    command
-        .add_option("--buffer", buffer_mib,
-                    "Kernel buffer in MiB for frames waiting to be read; frames that do not fit "
-                    "are dropped and reported as a gap (inspect.gap)")
-        ->type_name("MIB")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{1024}))
-        ->capture_default_str();
+void TapFlags::add_to(Command& command) {
+    command.add(
+        "-i,--interface", &interface, "IFACE",
+        "Interface that carries the game's traffic; any: all of this host, for a server on it");
+    command.add("--server", &servers, "[ADDRESS]:PORT",
+                "Inspect only this server's traffic (repeatable; by default, servers are "
+                "recognised by what they send)");
+    command.add_number("--buffer", &buffer_mib, 1, 1024,
+                       "Kernel buffer in MiB for frames waiting to be read; frames that do not fit "
+                       "are dropped and reported as a gap (inspect.gap)",
+                       "MIB");
     add_output_flags(command);
     http.add_to(command);
-    command
-        .add_option("--state", state,
-                    "Folder for the live page's token [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope "
-                    "or ~/.local/state/twscope]")
-        ->type_name("DIR");
+    add_state_flag(command, state, "the live page's token");
     add_limit_flags(command);
     add_lifecycle_flags(command, "Run in the background, returning once the interface is open");
 }

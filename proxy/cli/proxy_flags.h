@@ -10,10 +10,6 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-} // namespace CLI
-
 namespace tw::cli {
 
 /// The flags of `proxy` about forwarding and impairment.
@@ -28,7 +24,7 @@ struct RelayFlags {
 
     RelayFlags();
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
     /// Returns `options` and the impairment of --impair.
     /// Errors: UsageError.
     [[nodiscard]] relay::Options complete() const;
@@ -38,6 +34,9 @@ struct RelayFlags {
 /// The folder for data that is kept between runs: `given_folder` from --state, else
 /// $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
 [[nodiscard]] std::filesystem::path state_folder(const std::string& given_folder);
+
+/// Adds --state. `content`: what the folder is for.
+void add_state_flag(Command& command, std::string& state, const std::string& content);
 
 /// Returns a log line that says which client addresses the server sees, and why.
 [[nodiscard]] std::string describe_client_address(relay::ClientAddress wanted,
@@ -61,7 +60,7 @@ struct ProxyFlags final : RunFlags {
     double start_timeout = 0;
     bool takeover = false;
 
-    void add_to(CLI::App& command) override;
+    void add_to(Command& command) override;
     [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
     /// Errors: UsageError if there is no server.
@@ -99,7 +98,7 @@ struct TapFlags final : RunFlags {
 
     TapFlags() { records.config.inspect.sees_all = false; }
 
-    void add_to(CLI::App& command) override;
+    void add_to(Command& command) override;
     [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
     /// Errors: UsageError if there is no interface.

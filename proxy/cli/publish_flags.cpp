@@ -21,7 +21,6 @@
 #include <tuple>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -103,25 +102,20 @@ void add_with_folders(const std::filesystem::path& file,
 
 } // namespace
 
-void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
-    command
-        .add_option("--bus", url,
-                    about + ": nats://HOST:PORT/STREAM, or tls:// to encrypt; several servers of "
-                            "one bus as HOST:PORT,HOST:PORT; see docs/fleet.md")
-        ->type_name("URL");
-    command
-        .add_option("--bus-file", file,
-                    "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
-                    "client's with its key, and those of CAs to verify the bus against")
-        ->type_name("FILE");
-    make_repeatable(
-        command.add_option("--nats", urls, about)->type_name("URL,...")->delimiter(','));
-    command.add_option("--nats-stream", old_stream, "Stream on the bus")->type_name("NAME");
-    command.add_option("--nats-creds", credentials, "Credentials file")->type_name("FILE");
-    command.add_flag("--nats-tls", tls, "Encrypt the connection");
-    command.add_option("--nats-tls-ca", authorities, "CA certificates")->type_name("FILE");
-    command.add_option("--nats-tls-cert", certificate, "Client certificate")->type_name("FILE");
-    command.add_option("--nats-tls-key", key, "Private key of --nats-tls-cert")->type_name("FILE");
+void BusAccessFlags::add_to(Command& command, const std::string& about) {
+    command.add("--bus", &url, "URL",
+                about + ": nats://HOST:PORT/STREAM, or tls:// to encrypt; several servers of "
+                        "one bus as HOST:PORT,HOST:PORT; see docs/fleet.md");
+    command.add("--bus-file", &file, "FILE",
+                "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
+                "client's with its key, and those of CAs to verify the bus against");
+    command.add_list("--nats", urls, "URL,...", about);
+    command.add("--nats-stream", &old_stream, "NAME", "Stream on the bus");
+    command.add("--nats-creds", &credentials, "FILE", "Credentials file");
+    command.add_switch("--nats-tls", tls, "Encrypt the connection");
+    command.add("--nats-tls-ca", &authorities, "FILE", "CA certificates");
+    command.add("--nats-tls-cert", &certificate, "FILE", "Client certificate");
+    command.add("--nats-tls-key", &key, "FILE", "Private key of --nats-tls-cert");
 }
 
 std::string BusAccessFlags::stream() const {
@@ -185,31 +179,23 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
     return files;
 }
 
-void BusFlags::add_to(CLI::App& command) {
+void BusFlags::add_to(Command& command) {
     access.add_to(command, "Publish records to NATS JetStream");
-    command
-        .add_option("--bus-name", name,
-                    "Name of this server on the bus, SERVER in its subjects; by default its "
-                    "address, or the file's name")
-        ->type_name("NAME");
-    command
-        .add_option("--bus-limits", limits,
-                    "Age and size limits for a stream that twscope creates; the oldest records are "
-                    "dropped first")
-        ->type_name("TIME,SIZE")
-        ->capture_default_str();
-    command.add_option("--bus-replicas", replicas, "Replicas of a stream that twscope creates")
-        ->check(CLI::Range(1, 5))
-        ->capture_default_str();
-    command.add_option("--nats-name", name, "As --bus-name")->type_name("NAME");
-    command.add_option("--nats-limits", limits, "As --bus-limits")->type_name("TIME,SIZE");
-    command.add_option("--nats-replicas", replicas, "As --bus-replicas")->check(CLI::Range(1, 5));
-    command
-        .add_option("--spool", spool,
-                    "Spool records in this folder until the bus acknowledges them, up to this size "
-                    "(1GiB if omitted), so that an hour without the bus loses nothing; when full, "
-                    "the oldest are dropped")
-        ->type_name("DIR,SIZE");
+    command.add("--bus-name", &name, "NAME",
+                "Name of this server on the bus, SERVER in its subjects; by default its "
+                "address, or the file's name");
+    command.add("--bus-limits", &limits, "TIME,SIZE",
+                "Age and size limits for a stream that twscope creates; the oldest records are "
+                "dropped first");
+    command.add_number("--bus-replicas", &replicas, 1, 5,
+                       "Replicas of a stream that twscope creates");
+    command.add("--nats-name", &name, "NAME", "As --bus-name");
+    command.add("--nats-limits", &limits, "TIME,SIZE", "As --bus-limits");
+    command.add_number("--nats-replicas", &replicas, 1, 5, "As --bus-replicas");
+    command.add("--spool", &spool, "DIR,SIZE",
+                "Spool records in this folder until the bus acknowledges them, up to this size "
+                "(1GiB if omitted), so that an hour without the bus loses nothing; when full, "
+                "the oldest are dropped");
 }
 
 std::filesystem::path BusFlags::spool_folder() const {
@@ -313,36 +299,26 @@ web::HttpAddress read_address(const std::string& text) {
 
 } // namespace
 
-void HttpFlags::add_to(CLI::App& command) {
+void HttpFlags::add_to(Command& command) {
     add_access(command,
                "Serve a live page, /healthz, /readyz, /metrics and /api/state at this address");
-    command
-        .add_option("--http-recordings", recordings,
-                    "Let token holders record demos (and, with --show-secrets, captures) from the "
-                    "page to this folder (at most 4 GiB), and download them")
-        ->type_name("DIR");
+    command.add("--http-recordings", &recordings, "DIR",
+                "Let token holders record demos (and, with --show-secrets, captures) from the "
+                "page to this folder (at most 4 GiB), and download them");
 }
 
-void HttpFlags::add_access(CLI::App& command, const std::string& about) {
-    make_repeatable(
-        command
-            .add_option("--http", addresses,
-                        fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
-                                    "usual), unix:PATH a unix socket for this user only",
-                                    about, kSuggestedHttpPort))
-            ->type_name("[ADDR:]PORT|unix:PATH"));
-    make_repeatable(
-        command
-            .add_option("--http-host", admin.hosts,
-                        "Host name, with dots, by which browsers may reach the page (repeatable); "
-                        "addresses and localhost always work")
-            ->type_name("NAME"));
-    command
-        .add_option("--http-token-file", token_file,
-                    "File whose first line is the token, required for changes and for reading from "
-                    "another machine [http.token in the --state folder, created if missing]")
-        ->type_name("FILE");
-    command.add_flag(
+void HttpFlags::add_access(Command& command, const std::string& about) {
+    command.add("--http", &addresses, "[ADDR:]PORT|unix:PATH",
+                fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
+                            "usual), unix:PATH a unix socket for this user only",
+                            about, kSuggestedHttpPort));
+    command.add("--http-host", &admin.hosts, "NAME",
+                "Host name, with dots, by which browsers may reach the page (repeatable); "
+                "addresses and localhost always work");
+    command.add("--http-token-file", &token_file, "FILE",
+                "File whose first line is the token, required for changes and for reading from "
+                "another machine [http.token in the --state folder, created if missing]");
+    command.add_switch(
         "--http-open-reading", admin.access.open_reading,
         "Let anyone who can reach the page read it without the token, even from other machines");
 }

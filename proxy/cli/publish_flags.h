@@ -13,11 +13,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-} // namespace CLI
-
 namespace tw::cli {
+
+class Command;
 
 /// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {
@@ -32,7 +30,7 @@ struct BusAccessFlags {
     std::string certificate{};
     std::string key{};
 
-    void add_to(CLI::App& command, const std::string& about);
+    void add_to(Command& command, const std::string& about);
 
     [[nodiscard]] bool on() const { return !url.empty() || !urls.empty(); }
 
@@ -59,7 +57,7 @@ struct BusFlags {
     int replicas = 1;
     std::string spool; ///< folder and size; empty to use memory only
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
 
     [[nodiscard]] bool on() const { return access.on(); }
 
@@ -81,14 +79,6 @@ struct BusFlags {
 /// Returns true if there are none.
 [[nodiscard]] bool finish_publishing(sink::OutputFile& bus);
 
-} // namespace tw::cli
-
-namespace CLI {
-class App;
-} // namespace CLI
-
-namespace tw::cli {
-
 /// The flags about the live page.
 struct HttpFlags {
     std::vector<std::string> addresses; ///< empty if there is no page
@@ -98,9 +88,9 @@ struct HttpFlags {
     std::string token_file; ///< empty for the file in the state folder
     std::string recordings; ///< folder; empty if the page cannot record
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
     /// Adds the flags of a page that cannot change anything. `about`: what --http serves.
-    void add_access(CLI::App& command, const std::string& about);
+    void add_access(Command& command, const std::string& about);
 
     [[nodiscard]] bool on() const { return !addresses.empty(); }
 

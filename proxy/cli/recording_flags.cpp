@@ -15,7 +15,6 @@
 #include <tuple>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -143,35 +142,26 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
     return parsed;
 }
 
-void RecordingFlags::add_to(CLI::App& command) {
-    command
-        .add_option(
-            "--rotate", rotate,
-            "Record in segments, FILE-20261121T161530Z-0001.jsonl.zst, starting a new one after "
-            "this time or size (1h,512MiB if --output names a folder); also applies to --write")
-        ->type_name("TIME,SIZE");
-    command
-        .add_option("--keep", keep,
-                    "Delete segments older than this time, and the oldest ones beyond this total "
-                    "size, but none from the last hour")
-        ->type_name("TIME,SIZE");
-    command
-        .add_option(
-            "--min-free", min_free,
-            "Leave this much of the disk free: delete the oldest segments if --keep is given, "
-            "then stop recording until there is room")
-        ->type_name("SIZE");
-    command
-        .add_option("--message-limit", message_limit,
-                    "Record at most this much per second of the messages of one session; what "
-                    "exceeds it is counted and reported; 'none' records all")
-        ->type_name("SIZE")
-        ->capture_default_str();
+void RecordingFlags::add_to(Command& command) {
+    command.add(
+        "--rotate", &rotate, "TIME,SIZE",
+        "Record in segments, FILE-20261121T161530Z-0001.jsonl.zst, starting a new one after "
+        "this time or size (1h,512MiB if --output names a folder); also applies to --write");
+    command.add("--keep", &keep, "TIME,SIZE",
+                "Delete segments older than this time, and the oldest ones beyond this total "
+                "size, but none from the last hour");
+    command.add("--min-free", &min_free, "SIZE",
+                "Leave this much of the disk free: delete the oldest segments if --keep is given, "
+                "then stop recording until there is room");
+    command.add("--message-limit", &message_limit, "SIZE",
+                "Record at most this much per second of the messages of one session; what "
+                "exceeds it is counted and reported; 'none' records all");
     using Sync = sink::SyncPolicy;
-    add_choice<Sync>(command, "--sync", sync,
-                     {{"none", Sync::none}, {"segment", Sync::segment}, {"1s", Sync::every_second}},
-                     "Sync records to disk when the system chooses, at the end of each segment, or "
-                     "every second");
+    command.add_choice<Sync>(
+        "--sync", sync, "WHEN",
+        {{"none", Sync::none}, {"segment", Sync::segment}, {"1s", Sync::every_second}},
+        "Sync records to disk when the system chooses, at the end of each segment, or "
+        "every second");
 }
 
 const RecordingKind& recorded_lines() {
@@ -321,23 +311,18 @@ std::pair<std::string, std::string> parts_of(const std::vector<std::string>& wha
 
 } // namespace
 
-void FlightFlags::add_to(CLI::App& command) {
+void FlightFlags::add_to(Command& command) {
     command
-        .add_option("--flight", what,
-                    "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
-                    "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
-                    "finding; it contains passwords, so it requires --show-secrets")
-        ->type_name("TIME,SIZE DIR")
-        ->expected(1, 2);
-    make_repeatable(
-        command
-            .add_option(
-                "--flight-on", triggers,
-                "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)")
-            ->type_name("ID,...")
-            ->delimiter(','));
-    command.add_flag("--flight-all", whole,
-                     "On a finding, write all sessions instead of only the one it is about");
+        .add("--flight", &what, "TIME,SIZE DIR",
+             "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
+             "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
+             "finding; it contains passwords, so it requires --show-secrets")
+        .take_one_or_two();
+    command.add_list(
+        "--flight-on", triggers, "ID,...",
+        "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)");
+    command.add_switch("--flight-all", whole,
+                       "On a finding, write all sessions instead of only the one it is about");
 }
 
 std::filesystem::path FlightFlags::folder() const {

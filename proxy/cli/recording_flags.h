@@ -14,11 +14,9 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-} // namespace CLI
-
 namespace tw::cli {
+
+class Command;
 
 /// A time and a size, such as "1h,512MiB"; zero if missing.
 struct TimeAndSize {
@@ -56,7 +54,7 @@ struct RecordingFlags {
     sink::SyncPolicy sync = sink::SyncPolicy::none;
     std::string message_limit = "1MiB";
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
     /// Checks the values of the flags. Errors: UsageError, also for flags that apply neither to the
     /// path of --output nor to that of --write.
     void check(const std::string& output, const std::string& capture) const;
@@ -80,14 +78,6 @@ struct RecordingFlags {
                                                            const std::string& path) const;
 };
 
-} // namespace tw::cli
-
-namespace CLI {
-class App;
-} // namespace CLI
-
-namespace tw::cli {
-
 /// The flags about the flight recorder.
 struct FlightFlags {
     /// Time and size, and folder; empty if there is no flight recorder.
@@ -95,7 +85,7 @@ struct FlightFlags {
     std::vector<std::string> triggers;
     bool whole = false;
 
-    void add_to(CLI::App& command);
+    void add_to(Command& command);
 
     [[nodiscard]] bool on() const { return !what.empty(); }
 

@@ -25,7 +25,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -398,21 +397,14 @@ int run_records(RecordsFlags flags) {
     return convert(flags, files);
 }
 
-void add_table_flags(CLI::App& command, RecordsFlags& flags) {
-    make_repeatable(
-        command
-            .add_option(
-                "--columns", flags.columns,
-                "Write a CSV table of these keys; with keys of items, such as items.player, "
-                "one row per item")
-            ->type_name("KEY,...")
-            ->delimiter(','));
-    command
-        .add_option("--where", flags.where,
-                    "In a table of items, only the rows that match, for example 'type == "
-                    "character and player == ann'; 'removed' selects items that are gone")
-        ->type_name("EXPRESSION");
-    command.add_flag(
+void add_table_flags(Command& command, RecordsFlags& flags) {
+    command.add_list("--columns", flags.columns, "KEY,...",
+                     "Write a CSV table of these keys; with keys of items, such as items.player, "
+                     "one row per item");
+    command.add("--where", &flags.where, "EXPRESSION",
+                "In a table of items, only the rows that match, for example 'type == "
+                "character and player == ann'; 'removed' selects items that are gone");
+    command.add_switch(
         "--no-formulas", flags.no_formulas,
         "In a table, put an apostrophe before text that a spreadsheet would take for a "
         "formula: it begins with =, +, - or @");
@@ -420,50 +412,35 @@ void add_table_flags(CLI::App& command, RecordsFlags& flags) {
 
 } // namespace
 
-Action add_records_command(CLI::App& app) {
-    CLI::App* command =
-        app.add_subcommand("records", "Read recordings: filter, convert, follow, verify");
+Action add_records_command(Command& program) {
+    Command command =
+        program.add_command("records", "Read recordings: filter, convert, follow, verify");
     auto flags = std::make_shared<RecordsFlags>();
-    auto settings = std::make_shared<Settings>(*command);
+    auto settings = std::make_shared<Settings>(command);
     command
-        ->add_option(
-            "file", flags->paths,
-            "Files of records, compressed or not, or folders of segments; - means standard input")
-        ->type_name("FILE")
-        ->required();
+        .add("file", &flags->paths, "FILE",
+             "Files of records, compressed or not, or folders of segments; - means standard input")
+        .required();
+    command.add("--filter", &flags->filter, "EXPRESSION",
+                "Only matching records, for example 'snapshot and tick > 500' "
+                "(proxy/filter/FILTERS.md); of items, it sees only those listed");
+    command.add("--session", &flags->sessions, "NUMBER", "Only this session (repeatable)")
+        .check(find_problem_of_session);
+    command.add("--from", &flags->from, "TIME",
+                "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15");
+    command.add("--to", &flags->to, "TIME", "Only before this time");
+    command.add("-o,--output", &flags->output, "FILE",
+                "Output file; - means standard output, a name ending in .zst is compressed");
+    add_table_flags(command, *flags);
+    add_objects_flag(command, flags->objects_file, ", whose fields --filter can name");
+    const Flag follow =
+        command.add_switch("-f,--follow", flags->follow,
+                           "At the end, wait for more records, also in new segments, until Ctrl-C");
     command
-        ->add_option("--filter", flags->filter,
-                     "Only matching records, for example 'snapshot and tick > 500' "
-                     "(proxy/filter/FILTERS.md); of items, it sees only those listed")
-        ->type_name("EXPRESSION");
-    make_repeatable(
-        command->add_option("--session", flags->sessions, "Only this session (repeatable)")
-            ->type_name("NUMBER")
-            ->check(session_number()));
-    command
-        ->add_option("--from", flags->from,
-                     "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15")
-        ->type_name("TIME");
-    command->add_option("--to", flags->to, "Only before this time")->type_name("TIME");
-    command
-        ->add_option("-o,--output", flags->output,
-                     "Output file; - means standard output, a name ending in .zst is compressed")
-        ->type_name("FILE")
-        ->capture_default_str();
-    add_table_flags(*command, *flags);
-    command
-        ->add_option("--objects", flags->objects_file,
-                     "JSON file describing a mod's objects and messages, whose fields --filter can "
-                     "name (snapshot/OBJECTS.md)")
-        ->type_name("FILE");
-    CLI::Option* const follow =
-        command->add_flag("-f,--follow", flags->follow,
-                          "At the end, wait for more records, also in new segments, until Ctrl-C");
-    command
-        ->add_flag("--verify", flags->verify,
-                   "Only verify: complete lines, order, missing segments, and losses that the "
-                   "records report; exit with 3 on any problem")
-        ->excludes(follow);
+        .add_switch("--verify", flags->verify,
+                    "Only verify: complete lines, order, missing segments, and losses that the "
+                    "records report; exit with 3 on any problem")
+        .excludes(follow);
     return [flags, settings] {
         settings->complete();
         return settings->run([&] { return run_records(*flags); });

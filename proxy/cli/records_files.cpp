@@ -35,7 +35,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -74,21 +73,12 @@ bool is_session(const std::string& text) {
 
 } // namespace
 
-CLI::Validator session_number() {
-    return CLI::Validator{[](const std::string& text) {
-                              return is_session(text) ? std::string{}
-                                                      : "expected a session number, from 1";
-                          },
-                          ""};
+std::string find_problem_of_session(const std::string& text) {
+    return is_session(text) ? "" : "expected a session number, from 1";
 }
 
-CLI::Validator session_number_or_zero() {
-    return CLI::Validator{[](const std::string& text) {
-                              return text == "0" || is_session(text)
-                                         ? std::string{}
-                                         : "expected a session number, or 0 for worlds";
-                          },
-                          ""};
+std::string find_problem_of_session_or_zero(const std::string& text) {
+    return text == "0" || is_session(text) ? "" : "expected a session number, or 0 for worlds";
 }
 
 std::string parse_record_time(std::string_view flag, const std::string& given) {

@@ -16,16 +16,12 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class Validator;
-} // namespace CLI
-
 namespace tw::cli {
 
-/// A validator for session numbers, which start at 1.
-[[nodiscard]] CLI::Validator session_number();
-/// A validator for session numbers, or 0 for the merged snapshots of all sessions.
-[[nodiscard]] CLI::Validator session_number_or_zero();
+/// Returns why a text is no session number, which start at 1; empty if it is one.
+[[nodiscard]] std::string find_problem_of_session(const std::string& text);
+/// The same, if 0 stands for the merged snapshots of all sessions.
+[[nodiscard]] std::string find_problem_of_session_or_zero(const std::string& text);
 
 /// Parses a UTC time as in records; its last parts may be left out, as in "2026-11-22T18". Returns
 /// it without the Z, for comparison with record times as text.

@@ -28,7 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
@@ -97,7 +96,7 @@ struct ReplayFlags {
     RecordFlags records;
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
     std::size_t clients = 1;
-    std::uint32_t session = 0; ///< 0 for all sessions in turn
+    std::optional<std::int64_t> session; ///< nullopt for all sessions in turn
     double speed = 1;
     double duration = 0; ///< seconds; 0 for the capture's length
     double timeout = 10;
@@ -168,7 +167,7 @@ void ReplayCommand::read_scripts() {
                           flags_->capture);
     }
     scripts_ = reader.take_scripts();
-    if (flags_->session != 0) {
+    if (flags_->session) {
         std::erase_if(scripts_, [this](const replay::ClientScript& script) {
             return script.session != flags_->session;
         });
@@ -176,7 +175,7 @@ void ReplayCommand::read_scripts() {
     if (scripts_.empty()) {
         throw UsageError{fmt::format(
             "{}: no client plays in {}; 'twscope decode' shows what it contains", flags_->capture,
-            flags_->session == 0 ? "it" : fmt::format("its session {}", flags_->session))};
+            flags_->session ? fmt::format("its session {}", *flags_->session) : "it")};
     }
     withheld_ = std::accumulate(scripts_.begin(), scripts_.end(), std::uint64_t{0},
                                 [](std::uint64_t sum, const replay::ClientScript& script) {
@@ -272,77 +271,59 @@ int ReplayCommand::run() {
     return code == 0 && (!recorded || damaged_) ? kExitFailed : code;
 }
 
-CLI::Validator speed() {
-    return CLI::Validator{[](const std::string& text) {
-                              double value = 0;
-                              const char* const end = text.data() + text.size();
-                              const auto read = std::from_chars(text.data(), end, value);
-                              const bool good = read.ec == std::errc{} && read.ptr == end &&
-                                                value >= kMinSpeed && value <= kMaxSpeed;
-                              return good ? std::string{}
-                                          : fmt::format("expected a number from {} to {}",
-                                                        kMinSpeed, kMaxSpeed);
-                          },
-                          ""};
+std::string find_problem_of_speed(const std::string& text) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    const bool good =
+        read.ec == std::errc{} && read.ptr == end && value >= kMinSpeed && value <= kMaxSpeed;
+    return good ? std::string{}
+                : fmt::format("expected a number from {} to {}", kMinSpeed, kMaxSpeed);
 }
 
-void add_flags(ReplayFlags& flags, CLI::App& command) {
+std::string find_problem_of_password(const std::string& text) {
+    return text.size() > kMaxPassword ? fmt::format("is longer than {} bytes", kMaxPassword)
+                                      : std::string{};
+}
+
+void add_flags(ReplayFlags& flags, Command& command) {
     command
-        .add_option("capture", flags.capture,
-                    "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "
-                    "of segments")
-        ->type_name("CAPTURE")
-        ->required();
-    command.add_option("-s,--server", flags.server, "Game server to play on")
-        ->type_name("HOST:PORT");
+        .add("capture", &flags.capture, "CAPTURE",
+             "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "
+             "of segments")
+        .required();
+    command.add("-s,--server", &flags.server, "HOST:PORT", "Game server to play on");
+    command.add_number("--clients", &flags.clients, 1, kMaxClients,
+                       "Number of simultaneous clients; they share the capture's sessions");
+    command.add("--session", &flags.session, "NUMBER", "Replay only this session of the capture")
+        .check(find_problem_of_session);
+    command.add("--speed", &flags.speed, "NUMBER", "Playback speed, relative to the capture")
+        .check(find_problem_of_speed);
+    command.add_time("--duration", flags.duration, 0.001, 86400,
+                     "Keep each client connected for exactly this many seconds (by default, until "
+                     "it has sent everything); they start 50 ms apart");
+    command.add_time("--timeout", flags.timeout, 0.1, 3600,
+                     "Give up after this many seconds without an answer from the server");
     command
-        .add_option("--clients", flags.clients,
-                    "Number of simultaneous clients; they share the capture's sessions")
-        ->check(CLI::Range(std::size_t{1}, kMaxClients))
-        ->capture_default_str();
-    command.add_option("--session", flags.session, "Replay only this session of the capture")
-        ->type_name("NUMBER")
-        ->check(session_number());
-    command.add_option("--speed", flags.speed, "Playback speed, relative to the capture")
-        ->check(speed())
-        ->capture_default_str();
-    command
-        .add_option("--duration", flags.duration,
-                    "Keep each client connected for exactly this many seconds (by default, until "
-                    "it has sent everything); they start 50 ms apart")
-        ->transform(seconds())
-        ->check(CLI::Range(0.001, 86400.0));
-    command
-        .add_option("--timeout", flags.timeout,
-                    "Give up after this many seconds without an answer from the server")
-        ->transform(seconds())
-        ->check(CLI::Range(0.1, 3600.0))
-        ->capture_default_str();
-    command
-        .add_option("--password", flags.password, "Server password; the captured one is never sent")
-        ->check(CLI::Validator{[](const std::string& text) {
-                                   return text.size() > kMaxPassword
-                                              ? fmt::format("is longer than {} bytes", kMaxPassword)
-                                              : std::string{};
-                               },
-                               ""})
-        ->type_name("TEXT");
+        .add("--password", &flags.password, "TEXT",
+             "Server password; the captured one is never sent")
+        .check(find_problem_of_password);
     flags.records.add_to(command);
     // A replay has no console and no merged snapshots, and the clients are our own.
     for (const char* const useless : {"--view", "--console-filter", "--pseudonyms"}) {
-        command.remove_option(command.get_option(useless));
+        command.remove(useless);
     }
     add_memory_flag(command, flags.memory_mib);
 }
 
 } // namespace
 
-Action add_replay_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
+Action add_replay_command(Command& program) {
+    Command command = program.add_command(
         "replay", "Replay the clients of a capture against a real server, and check its answers");
     auto flags = std::make_shared<ReplayFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    add_flags(*flags, *command);
+    auto settings = std::make_shared<Settings>(command);
+    add_flags(*flags, command);
     return [flags, settings] {
         settings->complete();
         if (flags->server.empty()) {

@@ -8,47 +8,27 @@
 #include "proxy/sink/output.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace tw::cli {
 
-namespace {
-
-/// Limits of --duration in seconds: a millisecond to a year.
-constexpr double kShortestRun = 0.001;
-constexpr double kLongestRun = 366 * 86400.0;
-
-} // namespace
-
-CLI::Validator seconds() {
-    const std::map<std::string, double> units{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}};
-    const CLI::Validator read =
-        CLI::AsNumberWithUnit{units, CLI::AsNumberWithUnit::DEFAULT, "ms|s|min|h"};
-    CLI::Validator finite = read;
-    finite.operation([read](std::string& text) {
-        const std::string given = text;
-        std::string error = read(text);
-        // A NaN such as nan(1) would pass both limits.
-        if (error.empty() && !std::isfinite(std::strtod(text.c_str(), nullptr))) {
-            error = fmt::format("{} is not a time; give a number, for example 30s", given);
-        }
-        return error;
-    });
-    return finite;
+void add_duration_flag(Command& command, double& seconds) {
+    command.add_time("--duration", seconds, 0.001, 366 * 86400.0, "Stop after this many seconds");
 }
 
-void RunFlags::add_output_flags(CLI::App& command) {
+void add_log_level_flag(Command& command, std::string& level) {
+    command.add("--log-level", &level, "LEVEL", "Log level on standard error")
+        .one_of({"error", "warn", "info", "debug", "trace"});
+}
+
+void RunFlags::add_output_flags(Command& command) {
     records.add_to(command);
     artifacts.add_to(command);
     recording.add_to(command);
@@ -56,47 +36,30 @@ void RunFlags::add_output_flags(CLI::App& command) {
     flight.add_to(command);
 }
 
-void RunFlags::add_limit_flags(CLI::App& command) {
-    command
-        .add_option("--idle-timeout", idle_timeout,
-                    "End a session after this many seconds without a datagram")
-        ->transform(seconds())
-        ->check(CLI::Range(0.1, 86400.0))
-        ->capture_default_str();
-    command
-        .add_option("--max-sessions", max_sessions,
-                    "Maximum number of connected clients; more are refused")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{60000}))
-        ->capture_default_str();
-    command
-        .add_option("--ring", ring_mib,
-                    "Memory in MiB, per thread, for copies waiting to be inspected")
-        ->check(CLI::Range(std::size_t{1}, std::size_t{4096}))
-        ->capture_default_str();
+void RunFlags::add_limit_flags(Command& command) {
+    command.add_time("--idle-timeout", idle_timeout, 0.1, 86400,
+                     "End a session after this many seconds without a datagram");
+    command.add_number("--max-sessions", &max_sessions, 1, 60000,
+                       "Maximum number of connected clients; more are refused");
+    command.add_number("--ring", &ring_mib, 1, 4096,
+                       "Memory in MiB, per thread, for copies waiting to be inspected");
     add_memory_flag(command, memory_mib);
-    command
-        .add_option("--observer-memory", observer_memory_mib,
-                    "Memory limit in MiB for the observer, the process that inspects; it is "
-                    "restarted if it needs more")
-        ->check(CLI::Range(std::size_t{128}, std::size_t{1} << 20U))
-        ->capture_default_str();
+    command.add_number("--observer-memory", &observer_memory_mib, 128, 1 << 20,
+                       "Memory limit in MiB for the observer, the process that inspects; it is "
+                       "restarted if it needs more");
 }
 
-void RunFlags::add_lifecycle_flags(CLI::App& command, const std::string& background_help) {
-    command.add_flag("--background", background, background_help);
-    command.add_option("--duration", duration, "Stop after this many seconds")
-        ->transform(seconds())
-        ->check(CLI::Range(kShortestRun, kLongestRun));
-    command.add_flag(
+void RunFlags::add_lifecycle_flags(Command& command, const std::string& background_help) {
+    command.add_switch("--background", background, background_help);
+    add_duration_flag(command, duration);
+    command.add_switch(
         "--stats", records.config.stats,
         "At the end, print where every byte went, as 'twscope decode --stats' does for captures");
-    command.add_flag("-q,--quiet", quiet, "Do not print the status, findings or their table");
-    command.add_flag("--check-config", check_config,
-                     "Read flags, variables and --config, print what a run would do, or every "
-                     "error, and exit");
-    command.add_option("--log-level", log_level, "Log level on standard error")
-        ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
-        ->capture_default_str();
+    command.add_switch("-q,--quiet", quiet, "Do not print the status, findings or their table");
+    command.add_switch("--check-config", check_config,
+                       "Read flags, variables and --config, print what a run would do, or every "
+                       "error, and exit");
+    add_log_level_flag(command, log_level);
 }
 
 std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {

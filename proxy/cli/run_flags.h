@@ -14,13 +14,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-class Validator;
-} // namespace CLI
-
 namespace tw::cli {
 
+class Command;
 class Settings;
 
 /// The flags of every live run, for any source of traffic.
@@ -50,7 +46,7 @@ struct RunFlags {
     RunFlags(RunFlags&&) = delete;
     RunFlags& operator=(RunFlags&&) = delete;
 
-    virtual void add_to(CLI::App& command) = 0;
+    virtual void add_to(Command& command) = 0;
     /// A check of some flags. Errors: UsageError.
     using Check = std::function<void()>;
 
@@ -98,11 +94,11 @@ struct RunFlags {
 
   protected:
     /// Adds the flags about recordings and their presentation.
-    void add_output_flags(CLI::App& command);
+    void add_output_flags(Command& command);
     /// Adds the flags about limits.
-    void add_limit_flags(CLI::App& command);
+    void add_limit_flags(Command& command);
     /// Adds the flags about start, end and log.
-    void add_lifecycle_flags(CLI::App& command, const std::string& background_help);
+    void add_lifecycle_flags(Command& command, const std::string& background_help);
 
   private:
     void check_files(const Settings& settings) const;
@@ -113,7 +109,9 @@ struct RunFlags {
 /// every error. Returns the exit code.
 [[nodiscard]] int check_config(const RunFlags& flags, Settings& settings);
 
-/// A validator for times: seconds, or with a unit such as 500ms, 30s or 2min.
-[[nodiscard]] CLI::Validator seconds();
+/// Adds --duration.
+void add_duration_flag(Command& command, double& seconds);
+/// Adds --log-level.
+void add_log_level_flag(Command& command, std::string& level);
 
 } // namespace tw::cli

@@ -265,24 +265,15 @@ void check_required_flags(const CLI::App& command) {
 
 } // namespace
 
-void make_repeatable(CLI::Option* option) {
-    option->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->allow_extra_args(false);
+void add_color_flag(Command& command, std::string& value) {
+    command.add("--color", &value, "WHEN", "Colour text on the terminal; auto obeys NO_COLOR")
+        .one_of({"auto", "always", "never"});
 }
 
-void add_color_flag(CLI::App& command, std::string& value) {
-    command.add_option("--color", value, "Colour text on the terminal; auto obeys NO_COLOR")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->capture_default_str();
-}
-
-Settings::Settings(CLI::App& command) : command_{&command} {
+Settings::Settings(Command& command) : command_{&command.app()} {
     add_color_flag(command, color_);
-    command
-        .add_option("--config", file_,
-                    "Read flags from this file, one 'flag-name = value' per line")
-        ->type_name("FILE");
+    command.add("--config", &file_, "FILE",
+                "Read flags from this file, one 'flag-name = value' per line");
 }
 
 std::map<std::string, std::vector<std::string>> Settings::values() const {

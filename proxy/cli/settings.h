@@ -1,32 +1,25 @@
 #pragma once
 
+#include "proxy/cli/flags.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace CLI {
 class App;
-class Option;
+struct ConfigItem;
 } // namespace CLI
 
 namespace tw::cli {
 
-/// A usage error. The message is one line that says what is wrong and what to do.
-class UsageError : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
-
 /// Adds --color to a command. `value`: gets auto, always or never.
-void add_color_flag(CLI::App& command, std::string& value);
+void add_color_flag(Command& command, std::string& value);
 
 /// Calls `check`, and adds the message of the exception that it throws, if any, to a list, unless
 /// it is in the list.
@@ -41,30 +34,12 @@ void add_problem(std::vector<std::string>& problems, const Check& check) {
     }
 }
 
-/// Makes a flag repeatable, with one value each time. The argument after the value does not belong
-/// to the flag.
-void make_repeatable(CLI::Option* option);
-
-/// Adds a flag that takes one of a few words, each of which stands for a value of `variable`.
-template <typename Value>
-CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& variable,
-                        const std::vector<std::pair<std::string, Value>>& words,
-                        const std::string& help) {
-    using Word = std::pair<std::string, Value>;
-    const auto take = [&variable, words](const std::string& word) {
-        variable = std::ranges::find(words, word, &Word::first)->second;
-    };
-    return command.add_option_function<std::string>(flag, take, help)
-        ->check(CLI::IsMember(words))
-        ->default_str(std::ranges::find(words, variable, &Word::second)->first);
-}
-
 /// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
 /// --config. Flags win, then variables, then the file. An unknown key is an error.
 class Settings {
   public:
     /// Adds --config to the command.
-    explicit Settings(CLI::App& command);
+    explicit Settings(Command& command);
 
     /// Fills in what the command line left out, after it was parsed. `text`: used instead of the
     /// file's content.

@@ -6,9 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
-
-#include <CLI/CLI.hpp>
 
 /// The input is a configuration file of `proxy`. It must either set flags that are converted to the relay's
 /// options, or give an error of one line. No other exception may be thrown.
@@ -16,12 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace tw::cli;
     using tw::fuzz::demand;
     const tw::fuzz::MemoryFile file{data, size};
-    CLI::App command{"", "proxy"};
+    Command command{"", "proxy"};
     ProxyFlags flags;
     Settings settings{command};
     flags.add_to(command);
-    command.parse(std::vector<std::string>{
-        file.path(), "--config"}); // CLI11 takes the arguments in reverse order
+    command.parse({"--config", file.path()});
     try {
         settings.fill();
         demand(flags.relay_options().max_sessions == flags.max_sessions);

@@ -26,7 +26,7 @@ TEST_CASE("bash completes commands, flags and the values of flags") {
     };
     const tw::cli::CommandLine line;
     const tw::test::TemporaryFolder folder;
-    tw::test::write_text(folder.file("completion"), tw::cli::bash_completion(line.app));
+    tw::test::write_text(folder.file("completion"), tw::cli::bash_completion(line.program.app()));
     for (const Row& row : rows) {
         CAPTURE(row.words);
         const auto done = tw::test::run_program(
@@ -43,8 +43,9 @@ TEST_CASE("bash completes commands, flags and the values of flags") {
 
 TEST_CASE("zsh uses the script of bash, and the script of fish has each command and flag") {
     const tw::cli::CommandLine line;
-    CHECK(tw::cli::zsh_completion(line.app).ends_with(tw::cli::bash_completion(line.app)));
-    const std::string fish = tw::cli::fish_completion(line.app);
+    CHECK(tw::cli::zsh_completion(line.program.app())
+              .ends_with(tw::cli::bash_completion(line.program.app())));
+    const std::string fish = tw::cli::fish_completion(line.program.app());
     const std::string_view wanted[] = {
         "complete -c twscope -n __fish_use_subcommand -f -a decode -d '",
         "'__fish_seen_subcommand_from proxy' -l items -x -a 'none changed all raw' -d '",
@@ -64,5 +65,5 @@ TEST_CASE("help and the version have the names that other programs use") {
     CHECK(twscope({"-V"}).out == twscope({"--version"}).out);
     CHECK(twscope({"completion", "tcsh"}).status == 2);
     CHECK(twscope({"completion", "bash"}).out ==
-          tw::cli::bash_completion(tw::cli::CommandLine{}.app));
+          tw::cli::bash_completion(tw::cli::CommandLine{}.program.app()));
 }

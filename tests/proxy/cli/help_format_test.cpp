@@ -1,7 +1,7 @@
 // Covers: proxy/cli/help.cpp
 #include "proxy/cli/command_line.h"
+#include "proxy/cli/flags.h"
 #include "proxy/cli/help.h"
-#include "proxy/cli/run_flags.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <algorithm>
@@ -10,77 +10,72 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <doctest/doctest.h>
 
-using tw::cli::HelpFormat;
-
 TEST_CASE("help shows names, values and defaults the way help2man reads them") {
-    CLI::App app;
+    tw::cli::Command command;
     std::string file;
     std::string items = "changed";
-    std::vector<std::string> listen{"127.0.0.1:8303"};
+    tw::cli::Texts listen{"127.0.0.1:8303"};
+    tw::cli::Texts none;
     bool raw = false;
     unsigned threads = 1;
-    double seconds = 0;
+    std::uint64_t seed = 1;
+    int beyond = 0;
+    double never = 0;
+    double seconds = 60;
 
     struct Row {
-        const CLI::Option* option;
+        tw::cli::Flag flag;
         std::string text;
     };
 
     const Row rows[] = {
-        {app.add_option("-o,--output", file, "Write")->type_name("FILE"),
+        {command.add("-o,--output", &file, "FILE", "Write"),
          "  -o, --output FILE           Write\n"},
-        {app.add_option("--items", items, "Which")
-             ->check(CLI::IsMember{{"none", "changed", "all"}})
-             ->capture_default_str(),
+        {command.add("--items", &items, "WHICH", "Which").one_of({"none", "changed", "all"}),
          "  --items none|changed|all    Which (default: changed)\n"},
-        {app.add_option("--listen", listen, "Where")->type_name("ADDR")->capture_default_str(),
+        {command.add("--listen", &listen, "ADDR", "Where"),
          "  --listen ADDR               Where (default: 127.0.0.1:8303)\n"},
-        {app.add_option("--http", listen, "Where")->type_name("[ADDR:]PORT"),
+        {command.add("--http", &none, "[ADDR:]PORT", "Where"),
          "  --http [ADDR:]PORT          Where\n"},
-        {app.add_flag("--raw", raw, "Ints"), "  --raw                       Ints\n"},
-        {app.add_option("--threads", threads, "Relay threads")
-             ->check(CLI::Range(1U, 64U))
-             ->capture_default_str(),
+        {command.add_switch("--raw", raw, "Ints"), "  --raw                       Ints\n"},
+        {command.add_number("--threads", &threads, 1, 64, "Relay threads"),
          "  --threads NUMBER            Relay threads (1 to 64; default: 1)\n"},
-        {app.add_option("--seed", threads, "Chance")
-             ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 60U)),
-         "  --seed NUMBER               Chance\n"},
-        {app.add_option("--memory", threads, "MiB")->type_name("MIB")->check(CLI::Range(16, 99)),
-         "  --memory MIB                MiB (16 to 99)\n"},
-        {app.add_option("--duration", seconds, "Stop after this many seconds")
-             ->transform(tw::cli::seconds())
-             ->check(CLI::Range(0.001, 366 * 86400.0)),
-         "  --duration TIME             Stop after this many seconds (or with a unit: ms, s, min, "
-         "h)\n"},
-        {app.add_option("--session", threads, "Only this")
-             ->type_name("NUMBER")
-             ->check(CLI::PositiveNumber),
-         "  --session NUMBER            Only this\n"},
+        {command.add_number("--seed", &seed, 0, std::int64_t{1} << 60U, "Chance"),
+         "  --seed NUMBER               Chance (default: 1)\n"},
+        {command.add_number("--memory", &beyond, 16, 99, "Mebibytes", "MIB"),
+         "  --memory MIB                Mebibytes (16 to 99)\n"},
+        {command.add_time("--duration", never, 0.001, 366 * 86400.0, "Stop after this time"),
+         "  --duration TIME             Stop after this time (or with a unit: ms, s, min, h)\n"},
+        {command.add_time("--idle", seconds, 0.1, 86400, "End"),
+         "  --idle TIME                 End (0.1 to 86400; or with a unit: ms, s, min, h; default: "
+         "60)\n"},
+        {command.add("--twice", &file, "VALUE", "Two").show_default("none"),
+         "  --twice VALUE               Two (default: none)\n"},
         // At least two spaces separate the description from the value.
-        {app.add_option("--twenty-eight-wide", file, "Where")->type_name("VALUE-8"),
+        {command.add("--twenty-eight-wide", &file, "VALUE-8", "Where"),
          "  --twenty-eight-wide VALUE-8\n                              Where\n"},
+        {command.add("file", &file, "FILE", "The map"), "  file                        The map\n"},
     };
+    const auto format = std::static_pointer_cast<CLI::Formatter>(tw::cli::help_format());
     for (const Row& row : rows) {
-        CAPTURE(row.option->get_name());
-        CHECK(HelpFormat{}.make_option(row.option, false) == row.text);
+        CAPTURE(row.text);
+        const CLI::Option& option = row.flag.option();
+        CHECK(format->make_option(&option, option.get_positional()) == row.text);
     }
-    const CLI::Option* const map = app.add_option("file", file, "The map")->required();
-    CHECK(HelpFormat{}.make_option(map, true) == "  file                        The map\n");
 }
 
 TEST_CASE("the values of a flag are distinguished from names of types") {
-    CLI::App app;
+    tw::cli::Command command;
     std::string value;
-    CLI::Option* const option = app.add_option("--value", value);
-    CHECK(tw::cli::value_words(*option).empty());
-    option->type_name("A}{B");
-    CHECK(tw::cli::value_words(*option).empty());
-    option->type_name("TEXT:{a,b}");
-    CHECK(tw::cli::value_words(*option) == std::vector<std::string>{"a", "b"});
-    option->type_name("TEXT:{a}");
-    CHECK(tw::cli::value_words(*option) == std::vector<std::string>{"a"});
+    const tw::cli::Flag flag = command.add("--value", &value, "A}{B", "");
+    CHECK(tw::cli::value_words(flag.option()).empty());
+    flag.option().type_name("TEXT:{a,b}");
+    CHECK(tw::cli::value_words(flag.option()) == tw::cli::Texts{"a", "b"});
+    flag.option().type_name("TEXT:{a}");
+    CHECK(tw::cli::value_words(flag.option()) == tw::cli::Texts{"a"});
 }
 
 TEST_CASE("help is wrapped to the terminal's width, and continuation lines are indented") {
@@ -124,7 +119,8 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
         CHECK(all == tw::test::twscope({"help", command}).out);
         CHECK(all.find("\nAdvanced:\n") != std::string::npos);
         const tw::cli::CommandLine line;
-        for (const CLI::Option* option : line.app.get_subcommand(command)->get_options()) {
+        for (const CLI::Option* option :
+             line.program.app().get_subcommand(command)->get_options()) {
             const bool is_old = !tw::cli::replacement_of_flag(*option).empty();
             const auto& names = option->get_lnames();
             const std::string flag = names.empty() ? "-h" : "--" + names.front();
@@ -151,7 +147,7 @@ TEST_CASE("each flag with a heading is a flag of a live run") {
         CAPTURE(flag);
         const std::string name = "--" + std::string{flag};
         const auto has_flag = [&](const char* command) {
-            return line.app.get_subcommand(command)->get_option_no_throw(name) != nullptr;
+            return line.program.app().get_subcommand(command)->get_option_no_throw(name) != nullptr;
         };
         CHECK((has_flag("proxy") || has_flag("tap")));
     }
@@ -160,7 +156,8 @@ TEST_CASE("each flag with a heading is a flag of a live run") {
 TEST_CASE("no line of help is longer than the terminal is wide") {
     const tw::cli::CommandLine line;
     std::vector<std::string> commands{""};
-    for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command :
+         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
         commands.push_back(command->get_name());
     }
     for (const std::string& command : commands) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
 #include <doctest/doctest.h>
 
 namespace {
@@ -24,7 +25,8 @@ TEST_CASE("the manual has a page for each command with every flag and its purpos
     const tw::cli::CommandLine line;
     const std::string main_page = page("twscope");
     CHECK(holds(main_page, ".TH TWSCOPE \"1\""));
-    for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command :
+         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
         CAPTURE(command->get_name());
         CHECK(holds(main_page, "\\fBtwscope-" + command->get_name() + "\\fR(1)"));
         const std::string own_page = page("twscope-" + command->get_name());

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw::test;
@@ -124,15 +125,16 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
 
 TEST_CASE("old names are neither in help nor in completions") {
     const tw::cli::CommandLine line;
-    const std::string bash = tw::cli::bash_completion(line.app);
-    const std::string fish = tw::cli::fish_completion(line.app);
+    const std::string bash = tw::cli::bash_completion(line.program.app());
+    const std::string fish = tw::cli::fish_completion(line.program.app());
     const std::string help = twscope({"--help"}).out;
     for (const std::string command : {"stats", "sizes", "findings", "extcap"}) {
         CAPTURE(command);
         CHECK(help.find("\n  " + command + ' ') == std::string::npos);
     }
     std::size_t old = 0;
-    for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command :
+         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
         const std::string own = twscope({command->get_name(), "--help"}).out;
         for (const CLI::Option* option : command->get_options()) {
             if (tw::cli::replacement_of_flag(*option).empty()) {

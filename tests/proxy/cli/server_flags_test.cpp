@@ -2,12 +2,11 @@
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/settings.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <doctest/doctest.h>
 
 namespace {
@@ -19,13 +18,11 @@ using Arguments = std::vector<std::string>;
 
 struct Parsed {
     explicit Parsed(Arguments arguments) {
-        flags.add_to(app);
-        std::reverse(arguments.begin(),
-                     arguments.end()); // CLI11 takes the arguments in reverse order
-        app.parse(arguments);
+        Command command;
+        flags.add_to(command);
+        command.parse(std::move(arguments));
     }
 
-    CLI::App app;
     ProxyFlags flags;
 };
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
 #include <doctest/doctest.h>
@@ -25,7 +26,8 @@ using Udp = boost::asio::ip::udp;
 
 TEST_CASE("every command has --color, and it decides the colours of the log") {
     const tw::cli::CommandLine line;
-    for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* command :
+         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
         CAPTURE(command->get_name());
         CHECK(command->get_option_no_throw("--color") != nullptr);
     }
