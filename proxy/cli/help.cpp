@@ -178,6 +178,7 @@ struct FlagHelp {
     /// What -h says, with {} for the default and {http_port} for the usual port of the page; empty:
     /// only --help shows the flag.
     std::string_view brief{};
+    std::string_view brief_value{}; ///< the word for the value, where -h lacks room for the usual
 };
 
 constexpr std::string_view kRecord = "Record";
@@ -192,7 +193,7 @@ constexpr auto kFlags = std::to_array<FlagHelp>({
     {"interface", "", "Interface that carries the game's traffic"},
     {"server", "", "Game server; several: -s NAME=HOST:PORT each"},
     {"listen", "", "Address for clients (default: {})"},
-    {"client-address", "", "auto, shared, loopback or transparent"},
+    {"client-address", "", "auto, shared, loopback or transparent", "MODE"},
     {"insecure-shared", ""},
     {"max-sessions", "", "Maximum number of clients (default: {})"},
     {"max-per-address", ""},
@@ -235,7 +236,7 @@ constexpr auto kFlags = std::to_array<FlagHelp>({
     {"duration", kCheck, "Stop after this time"},
     {"check-config", kCheck, "Say what a run would do, and exit"},
     {"config", kCheck, "Read flags from this file"},
-    {"impair", kSimulate, "For example s2c:delay=40ms,loss=2%"},
+    {"impair", kSimulate, "For example s2c:delay=40ms,loss=2%", "NAME=VALUE,..."},
     {"bus", kServers, "Publish records to this NATS bus"},
     {"bus-file", kServers},
     {"bus-name", kServers},
@@ -262,12 +263,13 @@ std::string heading_text(const HelpFormat& format, const CLI::App& app, const st
         if (!is_brief) {
             text += format.make_option(option, false);
         } else if (help != nullptr && !help->brief.empty()) {
-            const std::string flag = flag_text(*option);
-            text +=
-                fmt::format("  {:{}} {}\n",
-                            flag.size() <= kBriefColumn ? flag : names_text(*option), kBriefColumn,
-                            fmt::format(fmt::runtime(help->brief), default_text(*option),
-                                        fmt::arg("http_port", kSuggestedHttpPort)));
+            std::string flag = flag_text(*option);
+            if (flag.size() > kBriefColumn) {
+                flag = fmt::format("{} {}", names_text(*option), help->brief_value);
+            }
+            text += fmt::format("  {:{}} {}\n", flag, kBriefColumn,
+                                fmt::format(fmt::runtime(help->brief), default_text(*option),
+                                            fmt::arg("http_port", kSuggestedHttpPort)));
         }
     }
     return text.empty() ? text : fmt::format("\n{}:\n{}", heading, text);

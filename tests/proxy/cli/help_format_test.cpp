@@ -112,6 +112,10 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
         const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
         CHECK(std::count(brief.begin(), brief.end(), '\n') <= 40);
         CHECK(brief.find("\nAdvanced:") == std::string::npos);
+        CHECK((brief.find("\n  --client-address MODE  ") != std::string::npos) ==
+              (command == "proxy"));
+        CHECK((brief.find("\n  --impair NAME=VALUE,...  ") != std::string::npos) ==
+              (command == "proxy"));
         for (const std::string heading : {"Record", "Watch", "Check", "Many servers"}) {
             CHECK(brief.find('\n' + heading + ":\n") != std::string::npos);
         }
