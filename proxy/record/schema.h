@@ -209,8 +209,8 @@ inline constexpr auto kSessionSchema = schema(
         "demo`."),
     key(
         "again", [](const SessionRecord& r) { return only_if(r.again, true); },
-        "True for a session that is already open when a segment begins: repeats its earlier "
-        "record."));
+        "True for a session that is already open when a segment, or a choice by time, begins: "
+        "repeats its earlier record."));
 
 constexpr bool in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
@@ -294,7 +294,8 @@ inline constexpr auto kMapSchema =
                "Of the game layer, in tiles."),
            key(
                "again", [](const MapRecord& r) { return only_if(r.again, true); },
-               "True if repeated at the beginning of a segment, for a session that is open."));
+               "True if repeated at the beginning of a segment, or of a choice by time, for a "
+               "session that is open."));
 
 inline constexpr auto kSnapshotFull = key(
     "full", [](const SnapshotRecord&) { return WithItems{}; },

@@ -165,7 +165,7 @@ export class Log {
     }
 
     private player(session: number, client: number): string {
-        return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `#${client}`;
+        return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `client ${client}`;
     }
 
     private compact(session: number, values: Record<string, unknown>): string {

@@ -284,7 +284,7 @@ export class View {
         for (const item of chosenFirst) {
             const place = this.drawn.get(item.id);
             if (!place) continue;
-            namePlate(context, moment.playerName(item.id) || `#${item.id}`, camera.toScreen(place.x, place.y),
+            namePlate(context, moment.playerName(item.id) || `client ${item.id}`, camera.toScreen(place.x, place.y),
                 keyOf(item.object, item.id) === store.selected, camera.scale, plates);
         }
     }
