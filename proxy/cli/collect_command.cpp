@@ -270,10 +270,7 @@ Action add_collect_command(Command& program) {
     auto flags = std::make_shared<CollectFlags>();
     auto settings = std::make_shared<Settings>(command);
     flags->add_to(command);
-    return [flags, settings] {
-        settings->complete();
-        return settings->run([&] { return run_collect(*flags); });
-    };
+    return complete_and_run(settings, [flags] { return run_collect(*flags); });
 }
 
 } // namespace tw::cli

@@ -383,10 +383,7 @@ Action add_decode_command(Command& program) {
     flags->artifacts.add_to(command);
     flags->bus.add_to(command);
     flags->reports.add_to(command);
-    return [flags, settings] {
-        settings->complete();
-        return settings->run([&] { return DecodeCommand{*flags}.run(); });
-    };
+    return complete_and_run(settings, [flags] { return DecodeCommand{*flags}.run(); });
 }
 
 } // namespace tw::cli

@@ -245,10 +245,7 @@ Action add_explain_command(Command& program) {
     command.add_number("--tick", &flags->tick, 0, kLastTick, "Tick of the snapshot", "TICK");
     flags->lookup.add_to(command, ", to name the tiles");
     command.add_switch("--json", flags->json, kJsonHelp);
-    return [flags, settings] {
-        settings->complete();
-        return settings->run([&] { return run_explain(*flags); });
-    };
+    return complete_and_run(settings, [flags] { return run_explain(*flags); });
 }
 
 namespace {
@@ -468,10 +465,7 @@ Action add_compare_command(Command& program) {
     flags->captures.add_source_flags(command, "In captures, inspect");
     add_objects_flag(command, flags->objects_file);
     command.add_switch("--json", flags->json, kJsonHelp);
-    return [flags, settings] {
-        settings->complete();
-        return settings->run([&] { return run_compare(*flags); });
-    };
+    return complete_and_run(settings, [flags] { return run_compare(*flags); });
 }
 
 } // namespace tw::cli

@@ -311,10 +311,7 @@ Action add_map_command(Command& program) {
     command.add("--color-by", &flags->color_by, "WHAT", "What the colour of a path means")
         .one_of({"player", "session", "time"})
         .show_default("player");
-    return [flags, settings] {
-        settings->complete();
-        return settings->run([&] { return run_map(*flags); });
-    };
+    return complete_and_run(settings, [flags] { return run_map(*flags); });
 }
 
 } // namespace tw::cli

@@ -441,10 +441,7 @@ Action add_records_command(Command& program) {
                     "Only verify: complete lines, order, missing segments, and losses that the "
                     "records report; exit with 3 on any problem")
         .excludes(follow);
-    return [flags, settings] {
-        settings->complete();
-        return settings->run([&] { return run_records(*flags); });
-    };
+    return complete_and_run(settings, [flags] { return run_records(*flags); });
 }
 
 } // namespace tw::cli

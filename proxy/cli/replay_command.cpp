@@ -324,14 +324,13 @@ Action add_replay_command(Command& program) {
     auto flags = std::make_shared<ReplayFlags>();
     auto settings = std::make_shared<Settings>(command);
     add_flags(*flags, command);
-    return [flags, settings] {
-        settings->complete();
+    return complete_and_run(settings, [flags] {
         if (flags->server.empty()) {
             throw UsageError{
                 "replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
         }
-        return settings->run([&] { return ReplayCommand{*flags}.run(); });
-    };
+        return ReplayCommand{*flags}.run();
+    });
 }
 
 } // namespace tw::cli

@@ -357,6 +357,14 @@ int Settings::run(const std::function<int()>& command) const {
     }
 }
 
+std::function<int()> complete_and_run(std::shared_ptr<Settings> settings,
+                                      std::function<int()> command) {
+    return [settings = std::move(settings), command = std::move(command)] {
+        settings->complete();
+        return settings->run(command);
+    };
+}
+
 void Settings::complete_from_variables() {
     for (CLI::Option* option : options_of(*command_)) {
         const std::string variable = variable_name(*option);

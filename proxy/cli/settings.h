@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -90,6 +91,10 @@ class Settings {
     std::string text_;
     bool is_read_ = true;
 };
+
+/// Returns the action of a command: completes the settings, and runs it.
+[[nodiscard]] std::function<int()> complete_and_run(std::shared_ptr<Settings> settings,
+                                                    std::function<int()> command);
 
 /// Returns the folders that a flag names.
 /// Errors: UsageError if a path is no folder.
