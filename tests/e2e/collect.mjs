@@ -1,7 +1,7 @@
 // Collects records from NATS JetStream. Each is handled exactly once, by the collector or its successor, even if either is killed.
 //   node collect.mjs TWSCOPE
 // TW_NATS_KILLS: number of times that a collector is killed (2).
-// Covers: proxy/bus/collector.cpp, proxy/bus/position.cpp, proxy/cli/collect_command.cpp
+// Covers: proxy/bus/collector.cpp, proxy/cli/collect_command.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
