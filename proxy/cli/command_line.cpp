@@ -459,9 +459,9 @@ int run(Invocation invocation) {
     return kExitUsage;
 }
 
-/// Returns the exit code, considering write errors. If the reader of the output left, that is no
-/// failure, because it needs no more text.
-int combine_exit_code(int code, int error) {
+/// Returns the exit code of a command that returned `code`, after writing to standard output ended
+/// with `error`. It is no failure if the reader of the output has left.
+int exit_code_after_output(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
     }
@@ -479,10 +479,10 @@ int run_program(int argc, char** argv) {
         const int code = run(invocation_of(argc, argv));
         errno = 0;
         const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-        return combine_exit_code(code, printed ? 0 : errno == 0 ? EIO : errno);
+        return exit_code_after_output(code, printed ? 0 : errno == 0 ? EIO : errno);
     } catch (const std::system_error& error) {
         if (std::ferror(stdout) != 0) { // the error came from printing
-            return combine_exit_code(0, error.code().value());
+            return exit_code_after_output(0, error.code().value());
         }
         sink::print_error("{}", error.what());
     } catch (const std::exception& error) {

@@ -29,7 +29,7 @@ struct Invocation {
     /// Number of the observer process that a relay started (see ObserverChannel); 0 if a user
     /// started the program.
     std::uint32_t observer = 0;
-    /// Whether the observer process waits for ControlMessage::look before it inspects.
+    /// Whether the observer process waits for ControlMessage::start_inspecting before it inspects.
     bool observer_waits = false;
 };
 

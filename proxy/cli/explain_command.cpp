@@ -287,7 +287,7 @@ class ComparedInput {
     /// if it is damaged and has none.
     /// Errors: UsageError if it is not damaged and has none, or none of the session.
     [[nodiscard]] bool list_visits(std::optional<std::int64_t> session, std::string_view flag) {
-        whole_ = read_lines(origin_, false, [this](std::string_view line) {
+        is_complete_ = read_lines(origin_, false, [this](std::string_view line) {
             static_cast<void>(visits_.on_line(line));
         });
         const auto& visits = visits_.visits();
@@ -295,7 +295,7 @@ class ComparedInput {
             const std::string nothing =
                 fmt::format("{}: contains no snapshot with known items{}", origin_.path,
                             visits_.unusable_snapshots() == 0 ? "" : " (recorded without items?)");
-            if (whole_) {
+            if (is_complete_) {
                 throw UsageError{nothing};
             }
             sink::print_error("{}", nothing);
@@ -306,14 +306,14 @@ class ComparedInput {
             throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", flag,
                                          *session, origin_.path)};
         }
-        whole_ = report_invalid_lines(origin_.path, visits_.broken_lines()) && whole_;
+        is_complete_ = report_invalid_lines(origin_.path, visits_.broken_lines()) && is_complete_;
         return true;
     }
 
     [[nodiscard]] const analyze::MapVisitReader& visits() const { return visits_; }
 
     /// True if the whole input could be read.
-    [[nodiscard]] bool whole() const { return whole_; }
+    [[nodiscard]] bool is_complete() const { return is_complete_; }
 
     /// Starts to read the snapshots in another thread, which reads a little ahead.
     void start() {
@@ -366,7 +366,7 @@ class ComparedInput {
 
     RecordsOrigin origin_;
     analyze::MapVisitReader visits_{false};
-    bool whole_ = true;
+    bool is_complete_ = true;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::optional<analyze::MapVisitSnapshot>> ahead_;
@@ -440,7 +440,7 @@ int run_compare(const CompareFlags& flags) {
     if (!comparison.are_equal()) {
         return kExitFinding;
     }
-    return inputs[0]->whole() && inputs[1]->whole() ? 0 : kExitFailed;
+    return inputs[0]->is_complete() && inputs[1]->is_complete() ? 0 : kExitFailed;
 }
 
 } // namespace

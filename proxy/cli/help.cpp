@@ -24,7 +24,7 @@ namespace {
 
 struct OldCommand {
     std::string_view name;
-    std::string_view command; ///< the command that has its report now
+    std::string_view command; ///< the command that prints the report instead
     std::string_view flag;    ///< the flag that asks for the report; empty if none is needed
     std::string_view output;  ///< what its -o is now; empty if it had none
 };
@@ -54,14 +54,14 @@ constexpr std::array<OldFlag, 12> kOldFlags{
      {.name = "nats-consumer", .now = "--bus-consumer"}}};
 
 /// Renames -o and --output, with or without their value in the same argument.
-void rename_output(std::string& argument, std::string_view now) {
+void rename_output(std::string& argument, std::string_view new_name) {
     constexpr std::string_view kShort = "-o";
     constexpr std::string_view kLong = "--output";
     if (argument == kLong || argument.starts_with("--output=")) {
-        argument.replace(0, kLong.size(), now);
+        argument.replace(0, kLong.size(), new_name);
     } else if (argument.starts_with(kShort)) {
         const std::string value = argument.substr(kShort.size());
-        argument = std::string{now} + (value.empty() ? "" : "=") + value;
+        argument = std::string{new_name} + (value.empty() ? "" : "=") + value;
     }
 }
 
