@@ -94,7 +94,8 @@ SizeField Datafile::swaplen_field() const {
 
 namespace {
 
-/// Inflates `in` into `out`. It is an error if the inflated stream is not exactly as long as `out`.
+/// Inflates `in` into `out`. The size of the inflated stream must be that of `out`; otherwise this
+/// is an error.
 MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out) {
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) {
@@ -108,8 +109,8 @@ MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out)
     int code = inflate(&stream, Z_FINISH);
     const std::size_t got = out.size() - stream.avail_out;
     if (code != Z_STREAM_END && got == out.size()) {
-        // The output is full, but the stream has not ended. One more byte of space shows whether the
-        // stream continues.
+        // The output is full, but the stream has not ended. One more byte of space shows whether
+        // the stream continues.
         stream.next_out = reinterpret_cast<Bytef*>(&spare);
         stream.avail_out = 1;
         code = inflate(&stream, Z_FINISH);
@@ -172,7 +173,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
     const auto fail = [](MapErrc code) { return tl::unexpected{MapError{.code = code}}; };
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) {
-        return fail(MapErrc::file_unreadable); // a folder could be opened, and a pipe would block
+        return fail(MapErrc::file_unreadable); // fopen accepts folders, and a pipe would block
     }
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) {
@@ -187,7 +188,8 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
         return fail(MapErrc::file_unreadable);
     }
     std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-    // If the file shrinks while it is read, the bytes that were read are parsed, which reports an error.
+    // If the file shrinks while it is read, the parser reports an error in the bytes that were
+    // read.
     bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
     if (std::ferror(file.get()) != 0) {
         return fail(MapErrc::file_unreadable);
@@ -201,8 +203,8 @@ constexpr std::uint64_t kHeaderBytes = 36;
 constexpr std::uint64_t kItemTypeBytes = 12;
 constexpr std::uint64_t kItemHeadBytes = 8;
 constexpr std::uint64_t kIntBytes = 4;
-/// Type of the items that define UUID types. Old DDNet tools listed these items twice, so their ids may
-/// repeat.
+/// The type of items that define UUID types. Old DDNet tools wrote these items twice, so their ids
+/// may repeat.
 constexpr std::uint16_t kUuidIndexType = 0xffff;
 
 } // namespace

@@ -12,19 +12,19 @@
 
 namespace tw::map {
 
-/// World units (pixels) along one side of a tile. Source: CCollision of the reference.
+/// The length of a tile's side in world units (pixels). Source: DDNet CCollision.
 inline constexpr int kTileSize = 32;
 
-/// Limits for reading one file. Each size that a file declares is checked against them before memory
-/// is allocated.
+/// Limits for reading one file. Each size that a file declares is checked against them before
+/// memory is allocated.
 ///
 /// Units:   bytes, tiles.
 struct Limits {
     /// Maximum file size. The largest known real map has 1.7 MB, but larger ones may exist. A DDNet
     /// client accepts maps up to 1 GiB.
     std::uint64_t max_file_bytes = std::uint64_t{64} << 20U;
-    /// Maximum inflated size of a data block. The largest block of a real map, a decoration layer, has
-    /// 127557192 bytes.
+    /// Maximum inflated size of a data block. The largest block of a real map, a decoration layer,
+    /// has 127557192 bytes.
     std::uint64_t max_block_bytes = std::uint64_t{256} << 20U;
     /// Maximum number of tiles of a layer. Of real maps, the largest game layer is 1305 x 1320, the
     /// largest decoration layer 9611 x 3318.
@@ -34,15 +34,15 @@ struct Limits {
 /// Maximum number of item types in a datafile; an item type has 16 bits. Source: DDNet master.
 inline constexpr std::int64_t kMaxItemTypes = 65536;
 
-/// n bytes of a zlib stream inflate to at most kMaxInflateRatio * n + kInflateSlack bytes.
+// A zlib stream of n bytes inflates to at most kMaxInflateRatio * n + kInflateSlack bytes.
 inline constexpr std::uint64_t kMaxInflateRatio = 1032;
 inline constexpr std::uint64_t kInflateSlack = 64;
 
-/// Maximum number of tiles of one packed entry in a version 4 tilemap: the tile and 255
-/// repetitions.
+/// Maximum number of tiles in one packed entry of a version 4 tilemap: a tile and 255 repetitions.
 inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
 
-/// Reads a little-endian integer, whatever the machine's byte order. Precondition: the bytes exist.
+/// Reads a little-endian integer on machines of any byte order. Precondition: `bytes` contains all
+/// bytes of the integer at `at`.
 [[nodiscard]] inline std::int32_t read_i32(std::span<const std::byte> bytes, std::size_t at) {
     const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[at + i]); };
     return static_cast<std::int32_t>(byte(0) | byte(1) << 8U | byte(2) << 16U | byte(3) << 24U);
@@ -53,14 +53,14 @@ inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
                                      std::to_integer<unsigned>(bytes[at + 1]) << 8U);
 }
 
-/// The content of a data block, inflated. Owns its bytes, which are aligned for any record.
+/// The inflated content of a data block. Owns its bytes, which are aligned for every record type.
 class Block {
   public:
     Block() = default;
 
     // NOLINTBEGIN(modernize-avoid-c-arrays): a vector would set the memory to zero
-    /// Allocates `size` uninitialised bytes. So memory that a malformed file does not fill is never
-    /// touched.
+    /// Allocates `size` uninitialised bytes. The system provides their memory only when they are
+    /// written, so a malformed file with little content takes little memory.
     explicit Block(std::size_t size)
         : bytes_{std::make_unique_for_overwrite<std::byte[]>(size)}, size_{size} {}
 
@@ -76,9 +76,9 @@ class Block {
     std::size_t size_ = 0;
 };
 
-/// The header of a datafile, as in the file.
+/// The header of a datafile.
 struct DatafileHeader {
-    /// The magic is ATAD, not DATA; the ints are little-endian all the same.
+    /// The magic is ATAD instead of DATA. The ints are little-endian in both cases.
     bool reversed_magic = false;
     std::int32_t version = 0; ///< 3 or 4
     std::int32_t size = 0;
@@ -96,7 +96,7 @@ struct ItemType {
     std::uint32_t num = 0;
 };
 
-/// A view of an item, valid as long as the datafile.
+/// A view of an item, valid until the datafile is destroyed.
 struct ItemView {
     std::uint16_t type = 0;
     std::uint16_t id = 0;
@@ -106,19 +106,19 @@ struct ItemView {
 /// The position and declared sizes of a block.
 struct BlockInfo {
     std::uint64_t offset = 0; ///< bytes from the start of the file
-    std::uint64_t stored = 0; ///< bytes in the file
-    std::uint64_t size = 0;   ///< bytes after inflating; in version 3 equal to `stored`
+    std::uint64_t stored = 0; ///< number of bytes that the block takes in the file
+    std::uint64_t size = 0;   ///< number of bytes after inflating; in version 3 equal to `stored`
 };
 
-/// How a size field of the header relates to the real size: right (full), without the table of inflated
-/// sizes, which old writers omitted (shortened), or wrong. See FORMAT.md, section 1.
+/// Whether a size field of the header is right (full), does not count the table of inflated sizes,
+/// as in files of old writers (shortened), or is wrong. See FORMAT.md, section 1.
 enum class SizeField : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
 /// inflated when block() is called.
 ///
 /// Layout:  see FORMAT.md, section 1.
-/// Errors:  what makes the container unreadable. What can be read but DDNet master rejects is a
+/// Errors:  reported for files that cannot be read. A readable file that DDNet master rejects has a
 ///          warning.
 /// Source:  DDNet CDataFileReader; libtw2 doc/datafile.md.
 class Datafile {
@@ -136,23 +136,24 @@ class Datafile {
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return file_; }
 
-    /// The number of bytes after the last block.
+    /// Returns the number of bytes after the last block.
     [[nodiscard]] std::uint64_t trailing_bytes() const { return trailing_; }
 
     [[nodiscard]] SizeField size_field() const;
     [[nodiscard]] SizeField swaplen_field() const;
 
-    /// The item types that the file lists, in its order.
+    /// Returns the item types that the file lists, in the order of the file.
     [[nodiscard]] std::span<const ItemType> item_types() const { return types_; }
 
     [[nodiscard]] std::size_t item_count() const { return item_starts_.size(); }
 
-    /// The item with this index among all items. Precondition: index < item_count().
+    /// Returns the item with the given index among all items. Precondition: index < item_count().
     [[nodiscard]] ItemView item(std::size_t index) const;
     [[nodiscard]] std::optional<ItemType> find_type(std::uint16_t type) const;
-    /// The item with this index among the items of its type. Items refer to each other by this index.
+    /// Returns the item with the given index among the items of its type; nullopt if it does not
+    /// exist. Items refer to each other by this index.
     [[nodiscard]] std::optional<ItemView> find_item(std::uint16_t type, std::int64_t index) const;
-    /// The first item that has this type and this id; nullopt if there is none.
+    /// Returns the first item with the given type and id; nullopt if no item has them.
     [[nodiscard]] std::optional<ItemView> find_item_by_id(std::uint16_t type,
                                                           std::uint16_t id) const;
 
@@ -160,15 +161,16 @@ class Datafile {
         return static_cast<std::size_t>(header_.num_data);
     }
 
-    /// The position of a block. It is read from the file's tables on each call, so that a file of many
-    /// empty blocks takes no extra memory. Precondition: index < block_count().
+    /// Returns the position and sizes of a block. To save memory for files with many empty blocks,
+    /// each call reads them from the file's tables. Precondition: index < block_count().
     [[nodiscard]] BlockInfo block_info(std::size_t index) const;
 
-    /// The bytes of a block as stored in the file. Precondition: index < block_count().
+    /// Returns the bytes of a block as stored in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block. A block with the declared size 0 and no content is valid, because some real
-    /// maps have one. With content, it has the wrong size.
+    /// Inflates one block. A block with the declared size 0 and no content is valid, because some
+    /// real maps have such a block. If a block with the declared size 0 has content, its size is
+    /// wrong.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,
     ///          block_corrupt, block_wrong_size, out_of_memory.
@@ -184,8 +186,8 @@ class Datafile {
     DatafileHeader header_;
     std::uint64_t trailing_ = 0;
     std::vector<ItemType> types_;
-    std::vector<std::int32_t> ints_;         ///< the whole section of items
-    std::vector<std::uint32_t> item_starts_; ///< index in ints_ of each item's two head ints
+    std::vector<std::int32_t> ints_;         ///< all ints of the file's item section
+    std::vector<std::uint32_t> item_starts_; ///< for each item, the index of its first int in ints_
     // Positions in bytes from the start of the file.
     std::uint64_t block_offsets_at_ = 0;
     std::uint64_t block_sizes_at_ = 0;
@@ -193,14 +195,14 @@ class Datafile {
     Warnings warnings_;
 };
 
-/// Reads a whole file, at most `max_bytes`.
+/// Reads a whole file. A file of more than `max_bytes` bytes is an error.
 ///
 /// Errors:  file_unreadable, file_too_large.
 [[nodiscard]] Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
 
-/// Parses and checks a datafile from start to end. Each step relies on the earlier steps. Parsing stops
-/// at the first error that makes the file unreadable.
+/// Parses and checks a datafile from start to end. Each step relies on the earlier steps. Parsing
+/// stops at the first error that makes the file unreadable.
 class DatafileParser {
   public:
     DatafileParser(std::vector<std::byte> file, const Limits& limits);

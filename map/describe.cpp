@@ -21,7 +21,7 @@ MapAcceptance judge(const Map& map) {
     return judge(warnings, physics);
 }
 
-MapAcceptance judge(const Warnings& warnings, const Result<Physics>& physics) {
+MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physics) {
     if (!physics) {
         return judge(physics.error());
     }
@@ -129,8 +129,8 @@ std::uint64_t declared_bytes(const Map& map, std::int32_t block) {
     return there ? map.datafile().block_info(static_cast<std::size_t>(block)).size : 0;
 }
 
-/// The number of tiles of a layer. Precondition: the layer was loaded, so width and height are
-/// positive.
+/// Returns the number of tiles of a layer. Precondition: width and height are positive, as in every
+/// layer that was loaded.
 std::size_t tile_count(const TileLayer& layer) {
     return static_cast<std::size_t>(layer.width) * static_cast<std::size_t>(layer.height);
 }
@@ -209,7 +209,7 @@ std::vector<DdnetLayerDescription> describe_ddnet_layers(const Map& map) {
     return layers;
 }
 
-PlacesDescription describe_places(const Physics& physics, const DescribeOptions& options) {
+PlacesDescription describe_places(const PhysicsLayers& physics, const DescribeOptions& options) {
     PlacesDescription places;
     for (const PointToDescribe& point : options.points) {
         const Location at = physics.locate(point.x, point.y);

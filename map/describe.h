@@ -17,19 +17,19 @@
 
 namespace tw::map {
 
-/// Whether programs accept a map. Each text is "accepts", or "rejects:" and the name of the first error
-/// or warning because of which the program rejects the map.
+/// Whether programs accept a map. Each text is "accepts", or "rejects:" and the name of the first
+/// error or warning for which the program rejects the map.
 struct MapAcceptance {
-    std::string strict;  ///< for DDNet master
-    std::string lenient; ///< for a program that needs only the physics layers
+    std::string strict;  ///< whether DDNet master accepts the map
+    std::string lenient; ///< whether a program that needs only the physics layers accepts the map
 };
 
 /// Determines whether programs accept a map. Inflates the physics layers.
 [[nodiscard]] MapAcceptance judge(const Map& map);
-/// Like judge(map), for a map whose physics layers are loaded already. `warnings`: those of the map and
-/// of its physics layers.
-[[nodiscard]] MapAcceptance judge(const Warnings& warnings, const Result<Physics>& physics);
-/// The result for a file that is not a map because of `error`: all programs reject it.
+/// Like judge(map), for a map whose physics layers were loaded before. `warnings`: the warnings
+/// about the map and about its physics layers.
+[[nodiscard]] MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physics);
+/// Returns the result for a file that is not a map: all programs reject it because of `error`.
 [[nodiscard]] MapAcceptance judge(const MapError& error);
 
 /// Describes the datafile container.
@@ -55,8 +55,8 @@ struct EnvelopesDescription {
     std::set<std::int32_t> versions;
     std::set<std::size_t> item_ints;
     std::map<std::int32_t, std::size_t> channels; ///< number of envelopes by channel count
-    std::vector<std::size_t> points_ints;         ///< ints of each envelope-points item
-    std::int64_t points_needed = 0; ///< number of points that there must be for all envelopes
+    std::vector<std::size_t> points_ints;         ///< number of ints in each envelope-points item
+    std::int64_t points_needed = 0;               ///< number of points that the envelopes refer to
 };
 
 struct LayersDescription {
@@ -69,28 +69,29 @@ struct LayersDescription {
     std::map<Layer, std::size_t> physics; ///< number of physics layers by kind
 };
 
-/// Number of tiles by tile id; ids that do not occur are absent.
+/// The number of tiles by tile id. Ids that do not occur are absent.
 using Histogram = std::map<std::uint8_t, std::size_t>;
 
 struct GameTiles {
     Histogram histogram;
-    Sha256 ids{};          ///< hash of the tiles' id bytes
-    Sha256 flags{};        ///< hash of the tiles' flag bytes
-    std::size_t skips = 0; ///< tiles with a non-zero skip or reserved byte
+    Sha256 ids{};          ///< hash of the id bytes of all tiles
+    Sha256 flags{};        ///< hash of the flag bytes of all tiles
+    std::size_t skips = 0; ///< number of tiles with a non-zero skip or reserved byte
     std::size_t entities = 0;
 };
 
 struct GameLayerDescription {
     LayerPlace place;
     TileLayer layer;
-    std::uint64_t data_bytes = 0;              ///< declared size of the block
-    std::optional<std::uint64_t> packed_tiles; ///< entries in the block; packed layers only
-    Result<GameTiles> tiles;                   ///< the tiles, or why they cannot be used
+    std::uint64_t data_bytes = 0; ///< declared size of the block
+    std::optional<std::uint64_t>
+        packed_tiles;        ///< packed layers only: number of entries in the block
+    Result<GameTiles> tiles; ///< the tiles, or why they cannot be used
 };
 
 struct DdnetTiles {
     Histogram histogram;
-    Sha256 sha256{}; ///< hash of the tile records
+    Sha256 sha256{}; ///< hash of all tile records
 };
 
 struct DdnetLayerDescription {
@@ -98,8 +99,8 @@ struct DdnetLayerDescription {
     LayerPlace place;
     TileLayer layer;
     std::size_t item_ints = 0;
-    std::int32_t own_data = -1;   ///< index of the block with the layer's records; -1: none
-    std::uint64_t data_bytes = 0; ///< declared size of that block
+    std::int32_t own_data = -1;   ///< index of the block with the layer's records; -1: no block
+    std::uint64_t data_bytes = 0; ///< declared size of the block with the layer's records
     Result<DdnetTiles> tiles;     ///< the tiles, or why they cannot be used
 };
 
@@ -122,8 +123,9 @@ struct PointToDescribe {
 struct PointDescription {
     PointToDescribe point;
     Location at;
-    std::optional<std::uint8_t> front; ///< tile id in the front layer, if there is one
-    TilePos effect_tile;               ///< the tile that DDNet's tile effects use
+    std::optional<std::uint8_t>
+        front;           ///< tile id in the front layer; nullopt without a front layer
+    TilePos effect_tile; ///< the tile whose effects DDNet applies at the position
 };
 
 /// Describes a tee at a position, by its box of 28 x 28 units.
@@ -140,26 +142,26 @@ struct PlacesDescription {
     std::vector<BoxDescription> boxes;
 };
 
-/// The description of a map. If the file is not a map, the parts that could be read.
+/// The description of a map, or of the readable parts of a file that is not a map.
 struct Description {
     Identity identity;
-    std::optional<ContainerDescription> container; ///< nullopt if it cannot be read
+    std::optional<ContainerDescription> container; ///< nullopt if the container cannot be read
     std::optional<ContentDescription> content;     ///< nullopt if the file is not a map
     MapAcceptance acceptance;
     Warnings warnings;
     std::optional<PlacesDescription> places; ///< nullopt if the game layer is not usable
 };
 
-/// Positions to describe in addition to the map.
+/// Positions that describe() describes in addition to the map.
 struct DescribeOptions {
     std::span<const PointToDescribe> points;
     std::span<const WorldPos> boxes; ///< the centres of tees
 };
 
-/// Describes a map. Inflates each data block at least once.
+/// Describes a map. The function is slow, because it inflates all data blocks.
 [[nodiscard]] Description describe(const Map& map, const DescribeOptions& options = {});
 
-/// Describes a file that is not a map. `error`: why it is not.
+/// Describes a file that is not a map. `error`: why the file is not a map.
 [[nodiscard]] Description describe_rejected(std::vector<std::byte> bytes, const MapError& error);
 
 } // namespace tw::map

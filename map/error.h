@@ -77,8 +77,8 @@ struct ErrorInfo {
 [[nodiscard]] std::span<const ErrorInfo> error_table();
 [[nodiscard]] const ErrorInfo& error_info(MapErrc code);
 
-/// What is unusual in a usable map. `warning_info` describes each warning, and says whether DDNet master
-/// rejects maps because of it.
+/// Kinds of unusual content in a usable map. `warning_info` describes each kind and tells whether
+/// DDNet master rejects such maps.
 enum class WarningId : std::uint8_t {
     header_sizes,
     header_sizes_short,
@@ -119,23 +119,24 @@ struct WarningInfo {
     WarningId id;
     std::string_view name;
     std::string_view sentence;
-    bool strict; ///< DDNet master rejects maps because of this
+    bool strict; ///< DDNet master rejects maps with this warning
 };
 
 [[nodiscard]] std::span<const WarningInfo> warning_table();
 [[nodiscard]] const WarningInfo& warning_info(WarningId id);
 
-/// A kind of warning that a file has: its first position, and how often it occurs.
+/// All warnings of one kind about a file.
 struct Warning {
     WarningId id;
-    /// Index of the item type, item, layer or block; 0 if it is about the file.
+    /// Where the warning occurs first: index of the item type, item, layer or block; 0 if the
+    /// warning is about the file.
     std::uint32_t where;
-    std::uint32_t count;
+    std::uint32_t count; ///< number of occurrences
 
     friend bool operator==(const Warning&, const Warning&) = default;
 };
 
-/// The warnings of a file. There is one entry per kind, so that a hostile file cannot make the list
+/// The warnings about a file. The list has one entry per kind, so a hostile file cannot make it
 /// long.
 class Warnings {
   public:
@@ -144,7 +145,7 @@ class Warnings {
     [[nodiscard]] std::span<const Warning> list() const { return list_; }
 
     [[nodiscard]] bool contains(WarningId id) const;
-    /// The first warning for which DDNet master rejects the file.
+    /// Returns the first warning for which DDNet master rejects the file, or nullopt.
     [[nodiscard]] std::optional<WarningId> first_strict() const;
 
   private:

@@ -9,15 +9,15 @@
 namespace tw::map {
 namespace {
 
-/// Half the width of a tee's box, in units. Source: CCharacterCore::PhysicalSize() 28.
+/// Half the width of a tee's box, in world units. Source: CCharacterCore::PhysicalSize() 28.
 constexpr int kHalfTee = 14;
-/// Distance down from a tee's centre at which the game looks for ground. Source:
+/// How far below a tee's centre the game looks for ground, in world units. Source:
 /// CCharacter::IsGrounded.
 constexpr int kGroundDistance = kHalfTee + 5;
 /// Distance in x and y from a tee's centre to the points at which the game looks for death tiles.
 /// Source: CCharacter::HandleTiles, GetProximityRadius() / 3.
 constexpr float kDeathDistance = 28.0F / 3.0F;
-/// A tee that is more than this many tiles outside the map is killed. Source:
+/// Number of tiles outside the map beyond which the game kills a tee. Source:
 /// CCharacter::GameLayerClipped.
 constexpr int kBorderTiles = 200;
 
@@ -40,8 +40,7 @@ float to_float(double value) noexcept {
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
 }
 
-/// When the game loads a map, it turns switch tiles without a meaning into air, but only those up to
-/// this index.
+/// The largest index of a meaningless switch tile that the game turns into air when it loads a map.
 constexpr std::uint8_t kLastFilteredSwitch = 107;
 
 constexpr bool keeps_switch_index(std::uint8_t index) {
@@ -66,44 +65,44 @@ int truncate_to_int(double value) noexcept {
     return to_int(to_float(value));
 }
 
-TilePos Physics::clamp_to_map(TilePos tile) const noexcept {
+TilePos PhysicsLayers::clamp_to_map(TilePos tile) const noexcept {
     return {std::clamp(tile.x, 0, planes_.width - 1), std::clamp(tile.y, 0, planes_.height - 1)};
 }
 
-std::size_t Physics::cell_index(TilePos tile) const noexcept {
+std::size_t PhysicsLayers::cell_index(TilePos tile) const noexcept {
     return static_cast<std::size_t>(tile.y) * static_cast<std::size_t>(planes_.width) +
            static_cast<std::size_t>(tile.x);
 }
 
-TilePos Physics::tile_at(WorldPos position) const noexcept {
+TilePos PhysicsLayers::tile_at(WorldPos position) const noexcept {
     return clamp_to_map({position.x / kTileSize, position.y / kTileSize});
 }
 
-TilePos Physics::tile_at(double x, double y) const noexcept {
+TilePos PhysicsLayers::tile_at(double x, double y) const noexcept {
     return tile_at(WorldPos{round_to_int(x), round_to_int(y)});
 }
 
-TilePos Physics::effect_tile_at(double x, double y) const noexcept {
+TilePos PhysicsLayers::effect_tile_at(double x, double y) const noexcept {
     return tile_at(WorldPos{truncate_to_int(x), truncate_to_int(y)});
 }
 
-bool Physics::is_outside(WorldPos position) const noexcept {
+bool PhysicsLayers::is_outside(WorldPos position) const noexcept {
     return position.x < 0 || position.y < 0 || position.x / kTileSize >= planes_.width ||
            position.y / kTileSize >= planes_.height;
 }
 
-Location Physics::locate(WorldPos position) const noexcept {
+Location PhysicsLayers::locate(WorldPos position) const noexcept {
     Location found = at(tile_at(position));
     found.position = position;
     found.outside = is_outside(position);
     return found;
 }
 
-Location Physics::locate(double x, double y) const noexcept {
+Location PhysicsLayers::locate(double x, double y) const noexcept {
     return locate(WorldPos{round_to_int(x), round_to_int(y)});
 }
 
-std::uint8_t Physics::index(Layer layer, TilePos tile) const noexcept {
+std::uint8_t PhysicsLayers::index(Layer layer, TilePos tile) const noexcept {
     if (!has(layer)) {
         return kTileAir;
     }
@@ -112,7 +111,7 @@ std::uint8_t Physics::index(Layer layer, TilePos tile) const noexcept {
     return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
 }
 
-Location Physics::at(TilePos tile) const noexcept {
+Location PhysicsLayers::at(TilePos tile) const noexcept {
     Location found;
     found.tile = clamp_to_map(tile);
     found.position = {found.tile.x * kTileSize, found.tile.y * kTileSize};
@@ -148,28 +147,28 @@ Location Physics::at(TilePos tile) const noexcept {
     return found;
 }
 
-bool Physics::is_solid(WorldPos position) const noexcept {
+bool PhysicsLayers::is_solid(WorldPos position) const noexcept {
     return is_wall(index(Layer::game, tile_at(position)));
 }
 
-bool Physics::is_solid(double x, double y) const noexcept {
+bool PhysicsLayers::is_solid(double x, double y) const noexcept {
     return is_wall(index(Layer::game, tile_at(x, y)));
 }
 
-bool Physics::tee_in_solid(WorldPos centre) const noexcept {
+bool PhysicsLayers::tee_in_solid(WorldPos centre) const noexcept {
     const double x = centre.x;
     const double y = centre.y;
     return is_solid(x - kHalfTee, y - kHalfTee) || is_solid(x + kHalfTee, y - kHalfTee) ||
            is_solid(x - kHalfTee, y + kHalfTee) || is_solid(x + kHalfTee, y + kHalfTee);
 }
 
-std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
+std::optional<TilePos> PhysicsLayers::wall_at_tee(WorldPos centre) const noexcept {
     struct Offset {
         int x, y;
     };
 
-    // The centre comes first: the box is nearly as wide as a tile, so if the centre is in a wall, a
-    // corner usually is, too, but perhaps in another tile.
+    // The centre is checked first. The box is nearly as wide as a tile, so if the centre is in a
+    // wall, a corner usually is, too, but possibly in another tile.
     constexpr Offset kTouching[] = {{0, 0},
                                     {-kHalfTee, -kHalfTee},
                                     {kHalfTee, -kHalfTee},
@@ -186,14 +185,14 @@ std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
     return std::nullopt;
 }
 
-bool Physics::tee_on_ground(WorldPos centre) const noexcept {
+bool PhysicsLayers::tee_on_ground(WorldPos centre) const noexcept {
     const double x = centre.x;
     const double y = centre.y;
     return is_solid(x + kHalfTee, y + kGroundDistance) ||
            is_solid(x - kHalfTee, y + kGroundDistance);
 }
 
-bool Physics::tee_touches_death(WorldPos centre, Layer layer) const noexcept {
+bool PhysicsLayers::tee_touches_death(WorldPos centre, Layer layer) const noexcept {
     const auto x = static_cast<float>(centre.x);
     const auto y = static_cast<float>(centre.y);
     for (const float dx : {kDeathDistance, -kDeathDistance}) {
@@ -207,11 +206,11 @@ bool Physics::tee_touches_death(WorldPos centre, Layer layer) const noexcept {
     return false;
 }
 
-bool Physics::tee_in_death(WorldPos centre) const noexcept {
+bool PhysicsLayers::tee_in_death(WorldPos centre) const noexcept {
     return tee_touches_death(centre, Layer::game) || tee_touches_death(centre, Layer::front);
 }
 
-bool Physics::beyond_border(WorldPos position) const noexcept {
+bool PhysicsLayers::beyond_border(WorldPos position) const noexcept {
     return on_border_side(position.x / kTileSize, planes_.width) ||
            on_border_side(position.y / kTileSize, planes_.height);
 }

@@ -49,11 +49,11 @@ struct TuneTile {
     friend bool operator==(const TuneTile&, const TuneTile&) = default;
 };
 
-/// The tiles of all physics layers at a position. A layer that the map does not have gives air (index
-/// 0).
+/// The tiles of all physics layers at a position. The tile is air (index 0) for a layer that the
+/// map does not have.
 struct Location {
     WorldPos position;    ///< the position, rounded to integers
-    TilePos tile;         ///< for a position outside the map, the nearest tile at the border
+    TilePos tile;         ///< the tile there; outside the map, the nearest tile at the border
     bool outside = false; ///< the position is outside the map
     std::uint8_t game = 0, game_flags = 0;
     std::uint8_t front = 0, front_flags = 0;
@@ -65,18 +65,18 @@ struct Location {
     friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// Rounds as the reference does: as a float, halves away from zero. NaN gives 0. A value that no int can
-/// hold gives the nearest int.
+/// Rounds as the game does: as a float, halves away from zero. Returns 0 for NaN, and the nearest
+/// int for a value that no int can hold.
 [[nodiscard]] int round_to_int(double value) noexcept;
-/// Truncates toward zero, as DDNet's tile effects do.
+/// Truncates toward zero, as DDNet does for the effects of tiles.
 [[nodiscard]] int truncate_to_int(double value) noexcept;
 
-/// The inflated game layer and DDNet layers of a map. Immutable, so that several threads can read it.
+/// The inflated game layer and DDNet layers of a map. Immutable, so several threads can read it.
 ///
-/// Layout:  rows from the top, no padding. Like the game, this uses the game layer's width for all
-///          layers, even if a layer has another width.
+/// Layout:  rows from the top, no padding. As in the game, the width of the game layer applies to
+///          all layers, even to a layer with another width.
 /// Source:  DDNet CCollision.
-class Physics {
+class PhysicsLayers {
   public:
     /// The inflated records of each layer; empty for an absent layer.
     struct Planes {
@@ -84,9 +84,9 @@ class Physics {
         std::array<Block, kPhysicsLayers> records;
     };
 
-    /// Preconditions: width and height are at least 1. The game layer's block, and each other block
-    /// that is not empty, has at least width * height records.
-    explicit Physics(Planes planes) noexcept : planes_{std::move(planes)} {}
+    /// Preconditions: width and height are at least 1. The game layer's block and each other
+    /// non-empty block have at least width * height records.
+    explicit PhysicsLayers(Planes planes) noexcept : planes_{std::move(planes)} {}
 
     [[nodiscard]] int width() const noexcept { return planes_.width; }
 
@@ -102,34 +102,37 @@ class Physics {
 
     [[nodiscard]] bool has(Layer layer) const noexcept { return plane(layer).size() > 0; }
 
-    /// The tile at a position. Fractions are rounded. For the effects of DDNet's tiles, fractions are
-    /// truncated; see effect_tile_at().
+    /// Returns the tile at a position, which is rounded to integers. For the effects of DDNet's
+    /// tiles, the position is truncated instead; see effect_tile_at().
     [[nodiscard]] TilePos tile_at(WorldPos position) const noexcept;
     [[nodiscard]] TilePos tile_at(double x, double y) const noexcept;
     [[nodiscard]] TilePos effect_tile_at(double x, double y) const noexcept;
 
     [[nodiscard]] Location locate(WorldPos position) const noexcept;
     [[nodiscard]] Location locate(double x, double y) const noexcept;
-    /// The content of a tile. For a tile outside the map, that of the nearest tile at the border.
+    /// Returns the content of a tile; for a tile outside the map, of the nearest tile at the
+    /// border.
     [[nodiscard]] Location at(TilePos tile) const noexcept;
-    /// The tile's id byte in a layer, as in the file.
+    /// Returns the tile's id byte in a layer, as in the file.
     [[nodiscard]] std::uint8_t index(Layer layer, TilePos tile) const noexcept;
 
     [[nodiscard]] bool is_outside(WorldPos position) const noexcept;
     [[nodiscard]] bool is_solid(WorldPos position) const noexcept;
     [[nodiscard]] bool is_solid(double x, double y) const noexcept;
 
-    /// Whether a corner of a tee's box is in a wall. The box is 28 x 28 units around the centre.
+    /// Whether a corner of the tee's box of 28 x 28 units around `centre` is in a wall.
     [[nodiscard]] bool tee_in_solid(WorldPos centre) const noexcept;
-    /// A wall tile that a tee is in: the tile at the tee's centre if that is a wall, else the tile at the
-    /// first corner of its box that is in a wall; nullopt if there is none.
+    /// Returns a wall tile in which a tee is: the tile at its centre if that is a wall, otherwise
+    /// the tile at the first corner of its box that is in a wall; nullopt if the tee is not in a
+    /// wall.
     [[nodiscard]] std::optional<TilePos> wall_at_tee(WorldPos centre) const noexcept;
-    /// Whether there is a wall 5 units below one of the lower corners of the tee's box.
+    /// Whether the tee stands on a wall: 5 units below a lower corner of its box is a wall.
     [[nodiscard]] bool tee_on_ground(WorldPos centre) const noexcept;
-    /// Whether one of the four points that the game checks around a tee is on a death tile of this layer,
-    /// which must be the game or the front layer.
+    /// Whether one of the four points that the game checks around a tee is on a death tile of the
+    /// given layer. Precondition: `layer` is the game layer or the front layer.
     [[nodiscard]] bool tee_touches_death(WorldPos centre, Layer layer) const noexcept;
-    /// Whether the tee touches a death tile in the game layer or the front layer, as DDNet checks it.
+    /// Whether the tee touches a death tile in the game layer or the front layer, as DDNet checks
+    /// it.
     [[nodiscard]] bool tee_in_death(WorldPos centre) const noexcept;
     /// Whether the position is so far outside the map that the game kills a tee there.
     [[nodiscard]] bool beyond_border(WorldPos position) const noexcept;

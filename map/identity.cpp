@@ -11,7 +11,8 @@
 namespace tw::map {
 namespace {
 
-/// The longest map name that a server can announce: the map_change message has 128 bytes with the NUL.
+/// The maximum size of a map name that a server can announce. With the NUL, map_change has 128
+/// bytes.
 constexpr std::size_t kMaxNameBytes = 127;
 
 constexpr std::string_view kRefusedChars = "\\/|:*?<>\"";
@@ -25,7 +26,8 @@ struct CodePoints {
     char32_t last;
 };
 
-/// White space outside of ASCII. It is not allowed, because it makes different names look alike.
+/// White space that is not ASCII. Names must not contain it, because it makes different names look
+/// alike.
 constexpr std::array<CodePoints, 9> kWideSpaces{{{0x85, 0x85},
                                                  {0xa0, 0xa0},
                                                  {0x1680, 0x1680},
@@ -42,7 +44,7 @@ bool is_wide_space(char32_t c) {
     });
 }
 
-/// Whether Windows reserves the name: it treats some names, up to the first dot, as devices.
+/// Whether Windows treats the name as a device. Only the name up to the first dot counts.
 bool is_reserved(std::string_view name) {
     std::string stem{name.substr(0, name.find('.'))};
     std::ranges::transform(stem, stem.begin(),

@@ -25,8 +25,8 @@ std::optional<std::string> block_text(const Map& map, std::int32_t index, std::s
     return text ? std::optional{std::string{truncate_utf8(*text, max_bytes)}} : std::nullopt;
 }
 
-/// Reads a name that clients use as a file name; nullopt if it is not a plain file name, so that it
-/// could point to another folder.
+/// Reads a name that clients use as a file name. Returns nullopt if it is not a plain file name,
+/// because it could point to another folder.
 std::optional<std::string> block_file_name(const Map& map, std::int32_t index) {
     auto name = block_text(map, index, 127);
     return name && name->find_first_of("/\\") == std::string::npos ? name : std::nullopt;
@@ -49,14 +49,14 @@ std::vector<std::string> split_lines(std::span<const std::byte> block) {
     return lines;
 }
 
-/// Reads `count` records of `ints_each` ints from a block. Error: the block does not contain them all.
+/// Reads `count` records of `ints_each` ints from a block. A block with fewer ints is an error.
 Result<std::vector<std::int32_t>> load_ints(const Map& map, std::int32_t block, std::int32_t count,
                                             std::size_t ints_each) {
     const auto fail = [block](MapErrc code) {
         return tl::unexpected{MapError{.code = code, .block = static_cast<std::uint32_t>(block)}};
     };
     if (count == 0) {
-        return std::vector<std::int32_t>{}; // real files may have an empty block here
+        return std::vector<std::int32_t>{}; // in real files, this block can be empty
     }
     if (block < 0 || static_cast<std::size_t>(block) >= map.datafile().block_count()) {
         return fail(MapErrc::block_index_out_of_range);

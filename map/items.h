@@ -25,22 +25,23 @@ struct Info {
     std::optional<std::vector<std::string>> settings;
 };
 
-/// Reads the info item; nullopt if the map has none, like a quarter of real maps. A text is nullopt if
-/// it is not UTF-8 or not a single NUL-terminated string. A text that is too long is cut.
+/// Reads the info item. Returns nullopt if the map has no info item, like a quarter of real maps. A
+/// text is nullopt if it is not UTF-8 or not a single NUL-terminated string. A text that is too
+/// long is cut.
 [[nodiscard]] std::optional<Info> read_info(const Map& map);
 
 struct Image {
     std::int32_t version = 0;
     std::int32_t width = 0, height = 0;
     bool external = false;           ///< the image is a file in the client's mapres folder
-    std::optional<std::string> name; ///< nullopt if it is unreadable or unsafe as a file name
+    std::optional<std::string> name; ///< nullopt if the name is unreadable or unsafe as a file name
     std::int32_t data = -1;
     std::optional<std::int32_t> format; ///< in version 2: 1 is RGBA, 0 is RGB
 };
 
 [[nodiscard]] std::size_t image_count(const Map& map);
 [[nodiscard]] std::optional<Image> read_image(const Map& map, std::size_t index);
-/// The pixels of an embedded image: 4 * width * height bytes, RGBA, rows from the top.
+/// Reads the pixels of an embedded image: 4 * width * height bytes, RGBA, rows from the top.
 ///
 /// Errors:  wrong_record_size; layer_bad_dimensions if a side is below 1; those of Datafile::block.
 [[nodiscard]] Result<Block> read_pixels(const Map& map, const Image& image);
@@ -56,7 +57,8 @@ struct Sound {
 [[nodiscard]] std::size_t sound_count(const Map& map);
 [[nodiscard]] std::optional<Sound> read_sound(const Map& map, std::size_t index);
 
-/// The interpolation from one envelope point to the next. An unknown value in a file means linear.
+/// The interpolation from one envelope point to the next. Unknown values in a file are read as
+/// linear.
 enum class Curve : std::uint8_t { step, linear, slow, fast, smooth, bezier };
 
 /// An envelope: values that change over time, for example the movement of a quad.
@@ -80,8 +82,8 @@ struct Tangents {
     friend bool operator==(const Tangents&, const Tangents&) = default;
 };
 
-/// Units:   time in ms; values in 22.10 fixed point. Colours and volumes: 1 is full. Positions are in
-///          pixels, rotations in degrees.
+/// Units:   time in ms; values in 22.10 fixed point. Colours and volumes: 1 is full. Positions are
+///          in pixels, rotations in degrees.
 struct EnvelopePoint {
     std::int32_t time = 0;
     Curve curve = Curve::linear;
@@ -89,8 +91,9 @@ struct EnvelopePoint {
     std::optional<Tangents> tangents;
 };
 
-/// The points of all envelopes. If any envelope has version 3 (Teeworlds 0.7), each point has 22 ints,
-/// which contain its tangents. DDNet stores tangents in an item of its own, with 16 ints per point.
+/// Reads the points of all envelopes. If any envelope has version 3 (Teeworlds 0.7), each point has
+/// 22 ints, including its tangents. DDNet stores tangents in a separate item, with 16 ints per
+/// point.
 [[nodiscard]] std::vector<EnvelopePoint> read_envelope_points(const Map& map);
 
 struct FixedPoint {
@@ -126,14 +129,14 @@ struct SoundSource {
     std::int32_t height = 0;
 };
 
-/// The sources of a sound layer. In a layer of the old type (kLayerOldSounds), all sources are circles
-/// with panning.
+/// Reads the sources of a sound layer. In a layer of the old type (kLayerOldSounds), all sources
+/// are circles with panning.
 ///
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<SoundSource>> read_sources(const Map& map,
                                                             const SoundLayer& layer);
 
-/// The tiles of a plain or game layer, unpacked: 4 bytes each.
+/// Reads and unpacks the tiles of a plain or game layer: 4 bytes per tile.
 ///
 /// Errors:  those of load_tiles.
 [[nodiscard]] Result<Block> read_tiles(const Map& map, const TileLayer& layer);
@@ -141,7 +144,7 @@ struct SoundSource {
 /// A UUID: 16 bytes in the order of its text form.
 using Uuid = std::array<std::uint8_t, 16>;
 
-/// UUIDs of DDNet's item types: the version 3 UUIDs of the names beside them.
+// The UUIDs of DDNet's item types. They are version 3 UUIDs of the names in the comments below.
 inline constexpr Uuid kUuidAutomapper = { // mapitemtype-automapper-config@ddnet.tw
     0x3e, 0x1b, 0x27, 0x16, 0x17, 0x8c, 0x39, 0x78, 0x9b, 0xd9, 0xb1, 0x1a, 0xe0, 0x41, 0x0d, 0xd8};
 inline constexpr Uuid kUuidBezierPoints = { // mapitemtype-envpoints-bezier@ddnet.tw
@@ -151,7 +154,7 @@ inline constexpr Uuid kUuidTest = { // mapitemtype-test@ddnet.tw
 inline constexpr Uuid kUuidGroup = { // mapitemtype-group@ddnet.tw, 2023 only
     0x4a, 0x26, 0xca, 0x1f, 0x64, 0xbd, 0x30, 0xe3, 0x90, 0x7a, 0x70, 0x7e, 0xac, 0xd1, 0xf0, 0x80};
 
-/// The UUID as 8-4-4-4-12 lower-case hex digits.
+/// Returns the UUID as lower-case hex digits in the form 8-4-4-4-12.
 [[nodiscard]] std::string to_text(const Uuid& uuid);
 
 struct UuidType {
@@ -161,10 +164,12 @@ struct UuidType {
     friend bool operator==(const UuidType&, const UuidType&) = default;
 };
 
-/// The UUID types of a file, including unknown ones. Each type number is listed once.
+/// Returns the UUID types that a file defines, including unknown UUIDs. Each type number is listed
+/// once.
 [[nodiscard]] std::vector<UuidType> uuid_types(const Datafile& file);
 [[nodiscard]] std::optional<std::uint16_t> find_uuid_type(const Datafile& file, const Uuid& uuid);
-/// The item with this index among the items of a UUID type.
+/// Returns the item with the given index among the items of a UUID type; nullopt if it does not
+/// exist.
 [[nodiscard]] std::optional<ItemView> find_uuid_item(const Datafile& file, const Uuid& uuid,
                                                      std::int64_t index = 0);
 

@@ -28,7 +28,7 @@ std::optional<std::string> name_at(Ints ints, std::size_t at) {
     return decode_int_text(ints.subspan(at, kNameInts));
 }
 
-/// Reads a layer's name; nullopt if the item has none. The name is empty if it is not UTF-8.
+/// Reads a layer's name. Returns nullopt if the item has no name, and "" if the name is not UTF-8.
 std::optional<std::string> clean_name_at(Ints ints, std::size_t at) {
     auto name = name_at(ints, at);
     if (name && !is_utf8(*name)) {
@@ -169,7 +169,7 @@ namespace {
 
 constexpr std::size_t kTileBytes = 4;
 
-/// One entry of a packed layer: a tile and the number of times it follows.
+/// One entry of a packed layer: a tile and the number of its repetitions.
 struct PackedEntry {
     std::byte index, flags, reserved;
     std::size_t length;
@@ -181,7 +181,7 @@ PackedEntry read_run(std::span<const std::byte> packed, std::size_t entry) {
             std::to_integer<std::size_t>(packed[at + 2]) + 1};
 }
 
-/// The number of tiles in packed entries. It is needed before memory is allocated.
+/// Returns the number of tiles in packed entries. Called before memory for the tiles is allocated.
 std::uint64_t packed_length(std::span<const std::byte> packed) {
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < packed.size() / kTileBytes; ++i) {

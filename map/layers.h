@@ -12,7 +12,7 @@
 
 namespace tw::map {
 
-/// Flag bits of a tile layer, which say its kind.
+// The flag bits of a tile layer, which determine its kind.
 inline constexpr std::int32_t kFlagGame = 1;
 inline constexpr std::int32_t kFlagTele = 2;
 inline constexpr std::int32_t kFlagSpeedup = 4;
@@ -21,7 +21,7 @@ inline constexpr std::int32_t kFlagSwitch = 16;
 inline constexpr std::int32_t kFlagTune = 32;
 inline constexpr std::int32_t kPhysicsFlags = 63;
 
-/// Values of a layer item's type.
+// The types of layers.
 inline constexpr std::int32_t kLayerTiles = 2;
 inline constexpr std::int32_t kLayerQuads = 3;
 inline constexpr std::int32_t kLayerOldSounds = 9;
@@ -33,7 +33,7 @@ struct Color {
     friend bool operator==(const Color&, const Color&) = default;
 };
 
-/// A group of layers with common movement and clipping.
+/// A group of layers that move together and have the same clipping.
 ///
 /// Units:   offsets and clip in pixels, parallax in percent.
 struct Group {
@@ -49,8 +49,8 @@ struct Group {
     friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// A tile layer: a plain one or a physics layer. References to images, envelopes and data blocks are
-/// the ints in the file; -1 means "none".
+/// A plain tile layer or a physics layer. References to images, envelopes and data blocks are
+/// indices, as in the file; -1 means that the layer does not have the referenced object.
 struct TileLayer {
     std::int32_t version = 0; ///< version of the tilemap: 2, 3 or 4 (packed)
     std::int32_t width = 0, height = 0;
@@ -60,9 +60,10 @@ struct TileLayer {
     std::int32_t color_envelope_offset = 0; ///< ms
     std::int32_t image = -1;
     std::int32_t data = -1;
-    std::optional<std::string> name; ///< nullopt before version 3; empty if it is not UTF-8
+    std::optional<std::string> name; ///< nullopt before version 3; empty if the name is not UTF-8
     bool name_is_utf8 = true;
-    /// Indices of the data blocks of DDNet's layers; nullopt if the item ends before them.
+    /// Indices of the data blocks of DDNet's layers; nullopt if the item is too short to contain
+    /// them.
     std::optional<std::int32_t> tele, speedup, front, switch_, tune;
 
     friend bool operator==(const TileLayer&, const TileLayer&) = default;
@@ -79,7 +80,7 @@ struct QuadLayer {
 };
 
 struct SoundLayer {
-    bool old_format = false; ///< the layer has the old type 9, whose sources have 36 bytes
+    bool old_format = false; ///< the layer has the old type 9, in which a source has 36 bytes
     std::int32_t version = 0;
     std::int32_t num_sources = 0;
     std::int32_t data = -1;
@@ -104,37 +105,38 @@ struct MapLayer {
     friend bool operator==(const MapLayer&, const MapLayer&) = default;
 };
 
-/// Decodes a group item; nullopt if it has fewer ints than version 1, which has 7.
+/// Decodes a group item. Returns nullopt if it has fewer than 7 ints, the size in version 1.
 ///
 /// Layout:  FORMAT.md, section 3.
 [[nodiscard]] std::optional<Group> decode_group(std::span<const std::int32_t> ints);
 
-/// Decodes a layer item. Returns nullopt if the item is too short for the ints that all layers have,
-/// and an UnknownLayer if it is too short for its type.
+/// Decodes a layer item. Returns nullopt if the item is too short for the ints that all layers
+/// have. Returns an UnknownLayer if the item is too short for its type.
 ///
-/// Layout:  FORMAT.md, section 4. The length of the item decides which fields exist. The version
-///          decides only where the name is.
+/// Layout:  FORMAT.md, section 4. The length of the item determines which fields exist. The version
+///          only determines the position of the name.
 [[nodiscard]] std::optional<MapLayer> decode_layer(std::span<const std::int32_t> ints);
 
-/// The kind of physics layer that the flags name; nullopt if they name none or several.
+/// Returns the kind of physics layer for the flags of a tile layer; nullopt if the flags do not
+/// name exactly one kind.
 [[nodiscard]] std::optional<Layer> physics_layer_of(std::int32_t flags);
 
-/// The index of the data block with the records of a physics layer of this kind; nullopt if the item
-/// is too short to contain the index.
+/// Returns the index of the data block with the layer's records, if the layer is a physics layer of
+/// the given kind; nullopt if the layer's item is too short to contain the index.
 [[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
 
-/// Whether the layer's `data` block contains packed runs of tiles, as in version 4. DDNet releases
-/// treat later versions as version 4.
+/// Whether the tiles in the layer's `data` block are packed, as in version 4. DDNet releases treat
+/// later versions as version 4.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// Returns the layer, with an unknown version (above 4) replaced by 3, for reading the records of a
-/// DDNet layer. DDNet releases never unpack these, whatever the version.
+/// Returns the layer with an unknown version (above 4) replaced by 3. Used to read the records of a
+/// DDNet layer, because DDNet releases never unpack these records.
 [[nodiscard]] TileLayer with_plain_records(TileLayer layer);
 
-/// The size in bytes of one tile record of a physics layer.
+/// Returns the size in bytes of one tile record in a physics layer.
 [[nodiscard]] std::size_t record_size(Layer kind);
 
-/// Returns the number of tiles of a layer. Checks its dimensions against the limits.
+/// Returns the number of tiles of a layer. Dimensions above the limits are an error.
 ///
 /// Errors:  layer_bad_dimensions.
 [[nodiscard]] Result<std::uint64_t> count_tiles(const TileLayer& layer, const Limits& limits);
@@ -145,7 +147,7 @@ struct MapLayer {
 /// Errors:  layer_bad_dimensions, tile_data_missing, tile_data_short, those of Datafile::block.
 ///          Memory is allocated only if the file is large enough to fill it.
 /// Reports: packed_entries_left, packed_run_cut and skip_bytes_set, in `warnings` with the position
-///          `where`. Without `warnings`, these are not searched for.
+///          `where`. If `warnings` is null, nothing is reported.
 [[nodiscard]] Result<Block> load_tiles(const Datafile& file, const TileLayer& layer,
                                        std::int32_t block_index, std::size_t bytes_per_tile,
                                        Warnings* warnings = nullptr, std::uint64_t where = 0);

@@ -44,8 +44,8 @@ MapErrc Map::check_version() {
         return MapErrc::none;
     }
     warnings_.add(there ? WarningId::version_item_unknown : WarningId::version_item_missing);
-    // Files of 2007 have no version item, and other item types. Some maps of block servers lack only the
-    // version item.
+    // Files of 2007 have no version item and use other item types. Some maps of block servers have
+    // no version item, but are otherwise valid.
     if (items_look_sane(*this)) {
         return MapErrc::none;
     }
@@ -65,9 +65,9 @@ std::optional<MapLayer> Map::layer(std::size_t index) const {
 std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
     const std::size_t layers = layer_count();
     std::vector<std::optional<std::uint32_t>> groups(layers);
-    // Following next_free from layer i leads to the next layer that has no group yet, or to i itself. Each search
-    // shortens the path. Without this, a file with n groups that all include n layers would take n * n
-    // steps.
+    // Following next_free from layer i leads to the first layer from i on that has no group yet.
+    // Each search shortens the path. Otherwise a file with n groups that all include n layers would
+    // take n * n steps.
     std::vector<std::uint32_t> next_free(layers + 1);
     std::iota(next_free.begin(), next_free.end(), 0U);
     const auto find_free = [&next_free](std::size_t i) -> std::size_t {
@@ -125,8 +125,8 @@ Map::find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups)
 
 namespace {
 
-/// Loads one of DDNet's layers; empty if it does not exist, is unusable, or has fewer tiles than the
-/// game layer, which has `game_tiles`.
+/// Loads one of DDNet's layers. Returns an empty block if the layer does not exist, is unusable, or
+/// has fewer tiles than the game layer (`game_tiles`).
 Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Warnings* warnings) {
     const auto place = map.physics_layer(kind);
     if (!place) {
@@ -142,7 +142,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
         return {};
     }
     if (!tiles || *tiles < game_tiles) {
-        return {}; // parsing the map has warned about this
+        return {}; // the parser of the map has added a warning about this
     }
     auto block = load_tiles(map.datafile(), layer, *own_data(layer, kind), record_size(kind));
     if (!block) {
@@ -154,7 +154,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
 
 } // namespace
 
-Result<Physics> Map::physics(Warnings* warnings) const {
+Result<PhysicsLayers> Map::physics(Warnings* warnings) const {
     const auto place = physics_layer(Layer::game);
     if (!place) {
         return tl::unexpected{MapError{.code = MapErrc::no_game_layer}};
@@ -166,7 +166,7 @@ Result<Physics> Map::physics(Warnings* warnings) const {
     if (!records) {
         return tl::unexpected{records.error()};
     }
-    Physics::Planes planes{.width = game.width, .height = game.height, .records = {}};
+    PhysicsLayers::Planes planes{.width = game.width, .height = game.height, .records = {}};
     const auto tiles =
         static_cast<std::uint64_t>(game.width) * static_cast<std::uint64_t>(game.height);
     planes.records[static_cast<std::size_t>(Layer::game)] = std::move(*records);
@@ -175,14 +175,15 @@ Result<Physics> Map::physics(Warnings* warnings) const {
         planes.records[static_cast<std::size_t>(kind)] =
             load_extra_layer(*this, kind, tiles, warnings);
     }
-    return Physics{std::move(planes)};
+    return PhysicsLayers{std::move(planes)};
 }
 
 namespace {
 
 /// The smallest width and height of a tile layer that DDNet master accepts. Source: its CMap.
 constexpr std::int32_t kMinSide = 2;
-/// The number of ints of a tile layer's item up to the end of the name. Source: CMapItemLayerTilemap.
+/// The number of ints of a tile layer's item up to the end of the name. Source:
+/// CMapItemLayerTilemap.
 constexpr std::size_t kNamedTileLayerInts = 18;
 constexpr std::int32_t kNamedTileLayerVersion = 3;
 
@@ -216,12 +217,12 @@ void check_groups(const Map& map, std::span<const std::optional<std::uint32_t>> 
     }
 }
 
-/// Remembers which blocks tile layers use.
-class BlockUse {
+/// The set of data blocks that tile layers use.
+class UsedBlocks {
   public:
-    explicit BlockUse(std::size_t blocks) : used_(blocks) {}
+    explicit UsedBlocks(std::size_t blocks) : used_(blocks) {}
 
-    /// Notes that a layer uses a block. Warns if the block does not exist or another layer uses it.
+    /// Adds a block that a layer uses. Warns if the block does not exist or another layer uses it.
     void add(std::int32_t block, std::size_t layer, Warnings& warnings) {
         if (block < 0 || static_cast<std::size_t>(block) >= used_.size()) {
             warnings.add(WarningId::tile_block_missing, layer);
@@ -266,7 +267,7 @@ bool is_color(const Color& color) {
     return fits(color.r) && fits(color.g) && fits(color.b) && fits(color.a);
 }
 
-void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index, BlockUse& use,
+void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index, UsedBlocks& use,
                  Warnings& warnings) {
     const auto& layer = std::get<TileLayer>(item.content);
     if (!is_known_tilemap(layer.version)) {
@@ -344,7 +345,7 @@ void check_items(const Map& map, Warnings& warnings) {
     const auto place = map.physics_layer(Layer::game);
     const auto game_item = place ? map.layer(place->layer) : std::nullopt;
     const auto* const game = game_item ? std::get_if<TileLayer>(&game_item->content) : nullptr;
-    BlockUse use{map.datafile().block_count()};
+    UsedBlocks use{map.datafile().block_count()};
     for (std::size_t i = 0; i < map.layer_count(); ++i) {
         if (!groups[i]) {
             continue; // check_items() does not check layers without a group

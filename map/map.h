@@ -14,7 +14,7 @@
 
 namespace tw::map {
 
-/// Types of the items of a map.
+// The types of a map's items.
 inline constexpr std::uint16_t kItemVersion = 0;
 inline constexpr std::uint16_t kItemInfo = 1;
 inline constexpr std::uint16_t kItemImage = 2;
@@ -25,7 +25,7 @@ inline constexpr std::uint16_t kItemEnvelopePoints = 6;
 inline constexpr std::uint16_t kItemSound = 7;
 inline constexpr std::uint16_t kItemUuidIndex = 0xffff;
 
-/// Identifies a layer: its index among all layers of the map, and its group's index.
+/// Identifies a layer by its index among all layers of the map, and by the index of its group.
 struct LayerPlace {
     std::size_t group = 0;
     std::size_t layer = 0;
@@ -33,8 +33,8 @@ struct LayerPlace {
     friend bool operator==(const LayerPlace&, const LayerPlace&) = default;
 };
 
-/// A map: a datafile with a map's items. Nothing is kept decoded: each call decodes the groups and
-/// layers that it needs, and inflates the data blocks that it needs.
+/// A map: a datafile with a map's items. Each function decodes the groups and layers and inflates
+/// the data blocks that it needs. The results are not cached.
 ///
 /// Errors:  those of the datafile; no_version_item, unknown_map_version.
 /// Source:  DDNet CMap, CLayers; libtw2 doc/map.md.
@@ -46,38 +46,43 @@ class Map {
 
     [[nodiscard]] const Datafile& datafile() const { return file_; }
 
-    /// Warnings about the container and the items. Data blocks are not checked for these.
+    /// Returns warnings about the container and the items, but not about the content of data
+    /// blocks.
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
     [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }
 
     [[nodiscard]] std::size_t layer_count() const { return count(kItemLayer); }
 
-    /// The group with this index; nullopt if it does not exist or its item is too short.
+    /// Returns the group with the given index; nullopt if it does not exist or its item is too
+    /// short.
     [[nodiscard]] std::optional<Group> group(std::size_t index) const;
     [[nodiscard]] std::optional<MapLayer> layer(std::size_t index) const;
-    /// For each layer, the index of the last group that includes it; nullopt if no group does.
+    /// Returns for each layer the index of the last group that includes it; nullopt if no group
+    /// does.
     [[nodiscard]] std::vector<std::optional<std::uint32_t>> groups_of_layers() const;
 
-    /// The layer of this kind that the game uses; nullopt if there is none. If there are several, it is
-    /// the last one, in the order of groups.
+    /// Returns the physics layer of the given kind that the game uses: the last one in the order of
+    /// groups; nullopt if the map has no such layer.
     [[nodiscard]] std::optional<LayerPlace> physics_layer(Layer kind) const {
         return physics_[static_cast<std::size_t>(kind)];
     }
 
-    /// Inflates the game layer, and those of DDNet's layers that exist and are usable.
+    /// Inflates the game layer and all usable DDNet layers.
     ///
-    /// Errors:  no_game_layer, layer_bad_dimensions, tile_data_missing, tile_data_short and those of
-    ///          Datafile::block, for the game layer only. Another unusable layer is left out.
-    /// Reports: warnings about the data blocks, in `warnings` if given.
-    [[nodiscard]] Result<Physics> physics(Warnings* warnings = nullptr) const;
+    /// Errors:  no_game_layer, layer_bad_dimensions, tile_data_missing, tile_data_short and those
+    ///          of Datafile::block, for the game layer only. Other layers that are unusable are
+    ///          left out.
+    /// Reports: warnings about the data blocks, in `warnings` if it is not null.
+    [[nodiscard]] Result<PhysicsLayers> physics(Warnings* warnings = nullptr) const;
 
   private:
     explicit Map(Datafile file);
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
-    /// The game layer, if the map's only game layer also has the flag of another kind; else nullopt.
+    /// Returns the game layer of a map whose only game layer also has the flag of another kind;
+    /// nullopt for other maps.
     [[nodiscard]] std::optional<LayerPlace>
     find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
@@ -88,8 +93,7 @@ class Map {
 
 class Map;
 
-/// The layers of a group: those from `first` up to, but not including, `end` among all layers of the
-/// map. Layers that do not exist are left out.
+/// The layers of a group: the range [first, end) of all existing layers of the map.
 struct LayerRange {
     std::size_t first = 0;
     std::size_t end = 0;
@@ -97,12 +101,12 @@ struct LayerRange {
 
 [[nodiscard]] LayerRange layers_of(const Map& map, std::size_t group);
 
-/// Whether groups and layers look like those of a map. Used for files whose version item is missing
-/// or not 1.
+/// Whether groups and layers have the form of a map's groups and layers. Used for files whose
+/// version item is missing or not 1.
 [[nodiscard]] bool items_look_sane(const Map& map);
 
-/// Warns about unusual groups and layers, including those because of which DDNet master rejects a map.
-/// Layers without a group are not checked.
+/// Adds warnings about unusual groups and layers, including those for which DDNet master rejects a
+/// map. Does not check layers without a group.
 ///
 /// Source:  the checks of DDNet CMap as of 2026.
 void check_items(const Map& map, Warnings& warnings);

@@ -11,13 +11,13 @@
 namespace tw::map {
 namespace {
 
-/// The most pixels of a picture. At one byte each, this is 64 MiB. It is also the most tiles of a layer
-/// (Limits::max_tiles).
+/// The maximum number of pixels of a picture. They take one byte each, in total 64 MiB. The number
+/// is also the maximum number of tiles of a layer (Limits::max_tiles).
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26U;
-/// The most pixels if the scale is chosen automatically, so that a browser can show the picture.
+/// The maximum number of pixels at an automatic scale. Browsers can show a picture of this size.
 constexpr std::int64_t kMaxAutomaticPixels = std::int64_t{1} << 24U;
 constexpr int kMaxScale = 64;
-/// The smallest width in pixels, so that there is room for the legend.
+/// The minimum width of a picture in pixels, which the legend needs.
 constexpr int kMinWidth = 360;
 
 constexpr std::array kSwatches = {
@@ -53,14 +53,14 @@ constexpr std::array kSwatches = {
 };
 constexpr std::size_t kSwatchCount = std::size(kSwatches);
 
-/// After the swatches, the palette has the legend's text and background, then the overlay's
-/// colours.
+// The palette contains the swatches, the colours of the legend's text and background, and the
+// colours of the overlay.
 constexpr std::size_t kTextColor = kSwatchCount;
 constexpr std::size_t kGroundColor = kTextColor + 1;
 constexpr std::size_t kOverlayColor = kGroundColor + 1;
 static_assert(kOverlayColor + kMaxOverlayColors <= 256);
 
-/// Darkens a colour of the map, so that it is no colour of an overlay.
+/// Returns a darker shade of a map colour, to distinguish it from the colours of an overlay.
 constexpr std::uint32_t dimmed(std::uint32_t rgb) {
     return rgb >> 1U & 0x7f7f7fU;
 }
@@ -83,7 +83,8 @@ std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
     return palette;
 }
 
-/// The colour of each tile index, by layer. The front layer has the colours of the game layer.
+/// Returns the colour of each tile index, by layer. The front layer has the colours of the game
+/// layer.
 std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_colors() {
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors{};
     for (std::size_t i = kSwatchCount; i-- > 0;) {
@@ -96,7 +97,7 @@ std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_colors() {
     return colors;
 }
 
-int choose_scale(const Physics& physics, int wanted) {
+int choose_scale(const PhysicsLayers& physics, int wanted) {
     if (wanted > 0) {
         return std::min(wanted, kMaxScale);
     }
@@ -109,10 +110,10 @@ int choose_scale(const Physics& physics, int wanted) {
     return 1;
 }
 
-/// Draws one picture.
+/// Draws one picture of a map, with an overlay and a legend.
 class Painter {
   public:
-    Painter(const Physics& physics, const PictureOptions& options, int scale)
+    Painter(const PhysicsLayers& physics, const PictureOptions& options, int scale)
         : physics_{physics}, options_{options}, scale_{scale}, colors_{make_colors()} {
         if (options.overlay != nullptr) {
             overlay_colors_ = options.overlay->colors;
@@ -139,13 +140,15 @@ class Painter {
         return (options_.layers >> static_cast<unsigned>(layer) & 1U) != 0 && physics_.has(layer);
     }
 
-    /// A pixel of the map for a coordinate, or one just outside for a position outside.
+    /// Returns the pixel for a coordinate. For a coordinate outside the map, returns a pixel just
+    /// outside.
     [[nodiscard]] int to_pixel(int value, int tiles) const {
         const std::int64_t pixel = std::int64_t{value} * scale_ / kTileSize;
         return static_cast<int>(std::clamp<std::int64_t>(pixel, -1, std::int64_t{tiles} * scale_));
     }
 
-    /// The palette's index of one of the overlay's colours; nullopt if there is no such colour.
+    /// Returns the palette index of a colour of the overlay; nullopt if the overlay has no such
+    /// colour.
     [[nodiscard]] std::optional<std::uint8_t> overlay_color(std::uint8_t color) const {
         return color < overlay_colors_.size()
                    ? std::optional{static_cast<std::uint8_t>(kOverlayColor + color)}
@@ -155,18 +158,19 @@ class Painter {
     [[nodiscard]] std::int64_t max_legend_rows(std::int64_t columns) const;
     [[nodiscard]] std::vector<std::size_t> used_swatches() const;
 
-    const Physics& physics_;
+    const PhysicsLayers& physics_;
     const PictureOptions& options_;
     int scale_;
-    int zoom_ = 1; ///< factor by which the legend, paths and crosses are enlarged
+    int zoom_ = 1; ///< magnification of the legend, paths and crosses
     std::span<const OverlayColor> overlay_colors_;
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors_;
     std::array<bool, kSwatchCount> used_{};
     Picture out_;
 };
 
-/// Sizes of the legend in pixels, for a picture that is less than twice as wide as this. A wider picture
-/// is shown reduced, so its legend is drawn larger.
+/// The width of a picture in pixels for which the legend has its normal size. The legend of a
+/// picture that is at least twice as wide is magnified, because browsers show such pictures
+/// reduced.
 constexpr int kShownWidth = 720;
 constexpr int kMaxZoom = 16;
 constexpr int kTextScale = 2;
@@ -176,7 +180,7 @@ constexpr int kLegendEdge = 6;
 constexpr int kGlyphStep = (kGlyphWidth + 1) * kTextScale;
 /// The horizontal distance from the start of a legend column to the label.
 constexpr int kLabelOffset = 22;
-/// The most characters of a label that do not touch the next column.
+/// The maximum number of characters of a label. A longer label would touch the next column.
 constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendEdge - kLabelOffset) / kGlyphStep;
 
 void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
@@ -192,7 +196,7 @@ void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
 
 void Painter::draw_tile(TilePos tile) {
     std::uint8_t index = draws(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
-    // If the game layer is air, the front tile fills the tile, else only the tile's middle.
+    // The front layer's tile fills the square if the game layer is air; otherwise only its middle.
     const std::uint8_t front = draws(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
     const bool inside = index != kTileAir && front != kTileAir;
     index = index == kTileAir ? front : index;
@@ -211,8 +215,8 @@ void Painter::draw_tile(TilePos tile) {
     }
 }
 
-/// Draws a tile of another layer of DDNet's. Each of these layers has its own quarter of the tile, so
-/// that they do not hide each other.
+/// Draws a tile of the tele, speedup, switch or tune layer. Each of these layers is drawn in
+/// another quarter of the tile, so they do not hide each other.
 void Painter::draw_mark(TilePos tile, Layer layer, int order) {
     const std::uint8_t index = draws(layer) ? physics_.index(layer, tile) : kTileAir;
     if (index == kTileAir) {
@@ -248,7 +252,7 @@ void Painter::draw_path(const Path& path, std::uint8_t color) {
     }
 }
 
-/// Draws a diagonal cross with a dark edge, so that it is visible on any colour.
+/// Draws a diagonal cross. Its dark edge makes it visible on any colour.
 void Painter::draw_cross(int x, int y, int arm, std::uint8_t color) {
     const int thick = std::max(zoom_, 2);
     for (const int edge : {thick, 0}) {
@@ -283,12 +287,12 @@ void Painter::draw_overlay(const Overlay& overlay) {
     }
 }
 
-/// Draws each character that the font does not have as a question mark.
+/// Draws a text. Characters that the font does not have are drawn as question marks.
 void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_glyphs) {
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
         if ((byte & 0xc0U) == 0x80U) {
-            continue; // a later byte of a UTF-8 character
+            continue; // not the first byte of a UTF-8 character
         }
         if (max_glyphs-- == 0) {
             return;
@@ -307,8 +311,8 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     }
 }
 
-/// The number of rows of the largest possible legend: the title, the overlay's colours, and the colours
-/// of all tiles.
+/// Returns the number of rows of the largest possible legend: the title, the overlay's colours, and
+/// the colours of all tiles.
 std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
     const auto rows = [columns](std::size_t count) {
         return (static_cast<std::int64_t>(count) + columns - 1) / columns;
@@ -316,8 +320,8 @@ std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
     return (overlay_colors_.empty() ? 0 : 1) + rows(overlay_colors_.size()) + rows(kSwatchCount);
 }
 
-/// The indices of the used swatches. Of several swatches with the same label, only the first is
-/// listed.
+/// Returns the indices of the swatches that the map uses. If several have the same label, returns
+/// only the first of these.
 std::vector<std::size_t> Painter::used_swatches() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < kSwatchCount; ++i) {
@@ -406,7 +410,7 @@ Result<Picture> Painter::run() {
         draw_overlay(*options_.overlay);
     }
     if (options_.legend) {
-        // The picture has room for all swatches; the unused rest is cut off.
+        // The picture has space for all swatches in the legend. The unused part is cut off.
         out_.height = static_cast<int>(map_height) + draw_legend(static_cast<int>(map_height));
         out_.pixels.resize(static_cast<std::size_t>(out_.width) *
                            static_cast<std::size_t>(out_.height));
@@ -420,7 +424,7 @@ std::span<const Swatch> swatches() {
     return kSwatches;
 }
 
-Result<Picture> draw(const Physics& physics, const PictureOptions& options) {
+Result<Picture> draw(const PhysicsLayers& physics, const PictureOptions& options) {
     try {
         return Painter{physics, options, choose_scale(physics, options.scale)}.run();
     } catch (const std::bad_alloc&) {
@@ -446,7 +450,7 @@ Result<std::vector<std::byte>> encode_png(const Picture& picture) {
             return bytes;
         }
     } catch (const std::bad_alloc&) {
-        // The result is the same as if libpng had run out of memory.
+        // The caller gets the same error as when libpng runs out of memory.
     }
     return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
 }

@@ -13,8 +13,8 @@
 
 namespace tw::map {
 
-/// A colour of pictures, and its name in the legend. It is the colour of a layer's tiles with the
-/// indices `first` to `last`. The front layer has the colours of the game layer.
+/// The colour of a layer's tiles with the indices `first` to `last`, and its name in the legend.
+/// The front layer has the colours of the game layer.
 struct Swatch {
     Layer layer;
     std::uint8_t first, last;
@@ -22,11 +22,10 @@ struct Swatch {
     std::string_view label;
 };
 
-/// All colours of pictures. A tile gets the first colour whose range contains the tile's index.
+/// Returns the colours of all tiles. A tile has the first colour whose range contains its index.
 [[nodiscard]] std::span<const Swatch> swatches();
 
-/// A colour of an overlay, and the name of the colour in the legend. A colour without a name is not
-/// in the legend.
+/// A colour of an overlay, and its name in the legend. The legend omits a colour without a name.
 struct OverlayColor {
     std::uint32_t rgb;
     std::string label;
@@ -49,8 +48,8 @@ struct Cross {
     std::uint8_t color = 0; ///< index into Overlay::colors
 };
 
-/// What is drawn over the tiles of a map: first the coloured tiles, then the paths, then the
-/// crosses. Whatever has no colour in `colors` is left out.
+/// Shapes that are drawn over the tiles of a map: first the coloured tiles, then the paths, then
+/// the crosses. Shapes whose colour is not in `colors` are left out.
 struct Overlay {
     std::string title;                ///< a line at the beginning of the legend
     std::vector<OverlayColor> colors; ///< only the first kMaxOverlayColors are used
@@ -59,16 +58,17 @@ struct Overlay {
     std::vector<Cross> crosses;
 };
 
-/// The most colours of an overlay: a picture has 256 colours, and the map uses the others.
+/// The maximum number of colours of an overlay. A picture has 256 colours; the map uses the others.
 inline constexpr std::size_t kMaxOverlayColors = 224;
 
-/// The set of all physics layers, for PictureOptions::layers. Bit n stands for the layer with number n in
-/// `Layer`.
+/// The set of all physics layers, for PictureOptions::layers. Bit n stands for the layer with
+/// number n in `Layer`.
 inline constexpr unsigned kAllLayers = 0x3f;
 
 struct PictureOptions {
     unsigned layers = kAllLayers;
-    /// Pixels per tile; 0: the largest of 16, 8, 4, 2 and 1 with which browsers can show the picture.
+    /// Pixels per tile; 0: the largest of 16, 8, 4, 2 and 1 for which browsers can show the
+    /// picture.
     int scale = 0;
     bool legend = true; ///< draw the names of the used colours below the map
     const Overlay* overlay = nullptr;
@@ -81,11 +81,12 @@ struct Picture {
     std::vector<std::uint8_t> palette; ///< red, green, blue of each colour
 };
 
-/// Draws the physics layers as coloured squares. The game layer and the front layer fill a tile; each
-/// other layer takes a quarter of it.
+/// Draws the physics layers as coloured squares. The game layer and the front layer fill a tile;
+/// each other layer takes a quarter of it.
 ///
 /// Errors:  picture_too_large, out_of_memory.
-[[nodiscard]] Result<Picture> draw(const Physics& physics, const PictureOptions& options = {});
+[[nodiscard]] Result<Picture> draw(const PhysicsLayers& physics,
+                                   const PictureOptions& options = {});
 
 /// Encodes a picture as a PNG file and returns the file's bytes.
 ///
@@ -98,13 +99,13 @@ struct Picture {
 [[nodiscard]] Result<std::vector<std::byte>> draw_png(const Map& map,
                                                       const PictureOptions& options);
 
-/// The size in dots of a character in the legend.
+// The size in dots of a character in the legend.
 inline constexpr int kGlyphWidth = 3;
 inline constexpr int kGlyphHeight = 5;
 
-/// The dots of a character: five octal digits, one per row from the top; in each digit, 4 is the
-/// left dot. Characters other than the printable ones of ASCII are blank. Lower case looks like upper
-/// case.
+/// Returns the dots of a character as five octal digits, one per row from the top. In each digit, 4
+/// is the left dot. Lower case looks like upper case. Characters that are not printable ASCII are
+/// blank.
 [[nodiscard]] std::uint16_t glyph(char c);
 
 [[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {

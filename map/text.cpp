@@ -80,7 +80,7 @@ void encode_int_text(std::string_view text, std::span<std::int32_t> ints) {
                 k < text.size() && k + 1 < room ? static_cast<unsigned char>(text[k]) : 0;
             value = value << 8U | ((c + 128U) & 0xffU);
         }
-        // Like the reference, this writes the last byte as 0, not as 0 + 128.
+        // As in the game, the last byte is 0, not 0 + 128.
         ints[i] = static_cast<std::int32_t>(i + 1 == ints.size() ? value & 0xffffff00U : value);
     }
 }

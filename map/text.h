@@ -9,29 +9,30 @@
 
 namespace tw::map {
 
-/// Removes the first code point from `text` and returns it; nullopt if the bytes are not valid
-/// UTF-8. Overlong forms, surrogates and values above U+10FFFF are not valid. Precondition: `text`
-/// is not empty.
+/// Removes the first code point from `text` and returns it. Returns nullopt if the bytes are not
+/// valid UTF-8. Overlong forms, surrogates and values above U+10FFFF are not valid. Precondition:
+/// `text` is not empty.
 [[nodiscard]] std::optional<char32_t> take_code_point(std::string_view& text);
 
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// The text in an item's ints, up to the first NUL. Each int contains four bytes, big-endian, to each of
-/// which 128 was added. The last byte counts as a NUL. The text is not necessarily UTF-8.
+/// Returns the text in an item's ints, up to the first NUL. Each int contains four bytes,
+/// big-endian, plus 128 each. The last byte counts as a NUL. The text is not necessarily UTF-8.
 ///
-/// Source:  IntsToStr of the reference.
+/// Source:  DDNet IntsToStr.
 [[nodiscard]] std::string decode_int_text(std::span<const std::int32_t> ints);
 
-/// Encodes a text for decode_int_text. A text longer than 4 * ints.size() - 1 bytes is cut.
+/// Encodes a text in the form that decode_int_text decodes. Cuts a text of more than
+/// 4 * ints.size() - 1 bytes.
 void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
 
-/// The text in a data block; nullopt if it is not UTF-8, or if it does not have its only NUL at the
-/// end.
+/// Returns the text in a data block; nullopt if the text is not UTF-8, or if the block does not
+/// have exactly one NUL, at its end.
 ///
 /// Source:  DDNet CDataFileReader::GetDataString.
 [[nodiscard]] std::optional<std::string> decode_block_text(std::span<const std::byte> block);
 
-/// The longest start of a UTF-8 text that has at most `max_bytes` bytes and only whole characters.
+/// Returns the longest start of a UTF-8 text with at most `max_bytes` bytes and no cut character.
 [[nodiscard]] std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes);
 
 } // namespace tw::map

@@ -1,5 +1,6 @@
-// Applies a delta. Most items do not change from one snapshot to the next. So the items of the base
-// between two removed or new items are copied as one run. Then the updates are added to the copies.
+// Applies a delta. Most items do not change from one snapshot to the next. Therefore all items of
+// the base between two removed or new items are copied at once. Then the updates are added to the
+// copies.
 
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -12,21 +13,21 @@ namespace tw::snapshot {
 
 namespace {
 
-// The most updates of a delta. Each has at least three ints: type, id, and a size or an int of data.
+// The maximum number of updates in a delta. An update has at least three ints: type, id, and a size
+// or an int of data.
 constexpr std::size_t kMaxUpdates = kMaxDeltaInts / 3;
 static_assert(kMaxItems < kNewItem && kMaxUpdates < kNewItem);
 
 /// The effects of a delta on its base. The arrays are not initialised, because they are long.
 struct DeltaPlan {
-    ItemMarks deleted;
+    ItemSet deleted;
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
     std::size_t num_updates = 0;
     std::size_t num_added = 0;
-    /// No item is added or removed, and each is updated at most once. That is usual while little happens in
-    /// the game.
+    /// True if no item is added or removed and no item is updated twice, as in most deltas.
     bool keeps_keys = false;
-    // Of each update, the index of its item in the base, or kNewItem.
+    // For each update, the index of its item in the base, or kNewItem.
     std::array<std::uint16_t, kMaxUpdates> targets;
     std::array<std::uint64_t, kMaxUpdates> added; // new items: key << 32 | index of update, sorted
 };
@@ -36,7 +37,8 @@ std::size_t size_of(const SnapshotView& base, std::size_t item) {
 }
 
 tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
-    // The offset is that of the int before the data: the size, if the delta contains it.
+    // The offset is that of the int before the data, which is the size if the delta contains a
+    // size.
     return tl::unexpected{DecodeError{
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
@@ -47,7 +49,7 @@ void plan_deletions(const Delta& delta, BaseIndex& index, DeltaPlan& plan,
         const auto key = static_cast<std::uint32_t>(delta.deleted[i]);
         const std::size_t item = index.find(key);
         const bool unknown = item == kNewItem;
-        if (unknown || plan.deleted.set(item)) {
+        if (unknown || plan.deleted.insert(item)) {
             const auto at = static_cast<std::uint32_t>(&delta.deleted[i] - delta.ints.data());
             warnings.add({unknown ? DeltaWarning::unknown_delete : DeltaWarning::duplicate_delete,
                           ItemKey::from_packed(key), at});
@@ -57,7 +59,7 @@ void plan_deletions(const Delta& delta, BaseIndex& index, DeltaPlan& plan,
 
 Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseIndex& index,
                           DeltaPlan& plan, DeltaWarnings& warnings) {
-    ItemMarks updated;
+    ItemSet updated;
     bool sorted = true;
     for (std::size_t i = 0; i < delta.updates.size(); ++i) {
         const DeltaUpdate& update = delta.updates[i];
@@ -71,14 +73,14 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseInde
             continue;
         }
         if (update.size != size_of(base, item)) {
-            // DDNet gives another code if the item is also deleted.
-            const bool gone = plan.deleted.take(item);
+            // DDNet's error code is a different one if the item is also deleted.
+            const bool gone = plan.deleted.erase(item);
             return error(DecodeErrc::size_change, update, gone ? -207 : 0);
         }
-        if (plan.deleted.take(item)) {
+        if (plan.deleted.erase(item)) {
             warnings.add({DeltaWarning::deleted_and_updated, update.key, update.begin});
         }
-        if (updated.set(item)) {
+        if (updated.insert(item)) {
             warnings.add({DeltaWarning::duplicate_update, update.key, update.begin});
         }
     }
@@ -137,7 +139,7 @@ Result<void> find_first_overflow(const Delta& delta, DeltaPlan& plan, std::size_
 Result<void> count_result(const SnapshotView& base, const Delta& delta, DeltaPlan& plan) {
     plan.num_items = base.size();
     plan.num_ints = base.data().size();
-    plan.deleted.each([&](std::size_t item) {
+    plan.deleted.for_each([&](std::size_t item) {
         --plan.num_items;
         plan.num_ints -= size_of(base, item);
     });
@@ -154,8 +156,8 @@ Result<void> count_result(const SnapshotView& base, const Delta& delta, DeltaPla
     return {};
 }
 
-// Copies the items of the base that are not deleted, and inserts the new items. Sets `moved[i]` to the
-// new index of the base's item i.
+// Copies the items of the base that are not deleted, and inserts the new items. Sets `moved[i]` to
+// the new index of the base's item i.
 void merge(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan, SnapshotWriter& out,
            std::array<std::uint16_t, kMaxItems>& moved) {
     std::size_t at = 0;
@@ -180,7 +182,7 @@ void merge(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan, 
             out.add(added, std::span{delta.ints}.subspan(update.begin, update.size));
         }
     };
-    plan.deleted.each([&](std::size_t item) {
+    plan.deleted.for_each([&](std::size_t item) {
         add_before(base.keys()[item], item);
         copy_until(item);
         at = item + 1;
@@ -189,7 +191,7 @@ void merge(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan, 
     copy_until(base.size());
 }
 
-// Sets out to base + difference. Sums wrap around.
+// Sets each int of `out` to the sum of `base` and `difference`. Sums wrap around.
 void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int32_t* out,
               std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
@@ -198,13 +200,13 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
-// Adds difference to out. Sums wrap around. The two never overlap.
+// Adds `difference` to `out`, which must not overlap. Sums wrap around.
 void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
             std::size_t size) {
     add_ints(out, difference, out, size);
 }
 
-// Computes the effects of a delta. Finds all errors, so that nothing is written if there is one.
+// Computes the effects of a delta and finds its errors before anything is written.
 Result<void> plan_delta(const SnapshotView& base, const Delta& delta, DeltaPlan& plan,
                         DeltaWarnings& warnings) {
     if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
@@ -238,7 +240,7 @@ void carry_out(const SnapshotView& base, const Delta& delta, const DeltaPlan& pl
         }
         return;
     }
-    std::array<std::uint16_t, kMaxItems> moved; // merge() sets all elements that are read
+    std::array<std::uint16_t, kMaxItems> moved; // not initialised: merge() sets all elements in use
     merge(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
         const std::size_t item = plan.targets[i];

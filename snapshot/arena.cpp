@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBits = 64;
 
-/// The words of a region's bit set that contain a run of pages, and the bits of the run.
+/// The words of a region's bit set that contain the bits of a run of pages.
 struct PageBits {
     std::size_t first_word;
     std::size_t num_words;
@@ -37,7 +37,7 @@ std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::si
     return std::nullopt;
 }
 
-/// Inverts the bits that say whether these pages are used.
+/// Inverts the used-bits of `count` pages from page `first` on.
 void flip_used_bits(std::span<std::uint64_t> used, std::size_t first, std::size_t count) {
     const PageBits bits{first, count};
     for (std::uint64_t& word : used.subspan(bits.first_word, bits.num_words)) {
@@ -45,7 +45,8 @@ void flip_used_bits(std::span<std::uint64_t> used, std::size_t first, std::size_
     }
 }
 
-/// Maps a region. It is aligned to its size, so that the system can use a large page for it.
+/// Maps memory for a region. It is aligned to its size; otherwise the system cannot use a large
+/// page.
 std::int32_t* map_region(bool large) {
     constexpr std::size_t kBytes = Arena::kRegionBytes;
     constexpr std::size_t kRoom = 2 * kBytes - Arena::kPageBytes;
@@ -57,11 +58,11 @@ std::int32_t* map_region(bool large) {
     auto* const begin = static_cast<std::byte*>(room);
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % kBytes;
     std::byte* const region = begin + before;
-    // Unmapping zero bytes does nothing. A branch that avoids it would depend on where the system puts
-    // memory, so profile-guided builds would not be reproducible.
+    // Unmapping zero bytes does nothing. A branch that avoids it would depend on where the system
+    // puts memory, so profile-guided builds would not be reproducible.
     std::ignore = ::munmap(begin, before);
     std::ignore = ::munmap(region + kBytes, kRoom - before - kBytes);
-    // This is only a hint. If there are no large pages, the system uses small ones.
+    // This is only a hint. If no large page is available, the system uses small ones.
     std::ignore = ::madvise(region, kBytes, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return reinterpret_cast<std::int32_t*>(region);
 }
@@ -77,8 +78,8 @@ Arena::~Arena() {
 }
 
 // Adds a region. Regions use large pages, with two exceptions: the first region, because one or two
-// sessions do not need megabytes, and a region that is needed only for a peak. These use small pages,
-// which take no memory before they are touched.
+// sessions do not need megabytes, and a region that is needed only for a short time. These two use
+// small pages, which take no memory until they are written.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
@@ -98,8 +99,8 @@ void Arena::return_region(Region& region) {
     --num_regions_;
 }
 
-// Takes the first run that fits, so that the last regions become empty and can be returned to the
-// system.
+// Returns the first free run that is long enough. The last regions can then become empty and be
+// returned to the system.
 Arena::PageRun Arena::allocate(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {

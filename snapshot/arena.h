@@ -10,8 +10,8 @@
 
 namespace tw::snapshot {
 
-/// An allocator that leaves new elements uninitialised. So a buffer that is overwritten anyway can grow
-/// at no cost.
+/// An allocator that leaves new elements uninitialised, which saves time if they are overwritten
+/// anyway.
 template <typename T>
 struct RawAllocator : std::allocator<T> {
     // NOLINTBEGIN(readability-identifier-naming): containers require these names
@@ -33,21 +33,21 @@ struct RawAllocator : std::allocator<T> {
     }
 };
 
-/// A vector whose `resize` leaves new elements uninitialised; for buffers of plain numbers.
+/// A vector of numbers whose `resize` leaves new elements uninitialised.
 template <typename T>
 using RawVector = std::vector<T, RawAllocator<T>>;
 
-/// Memory for the snapshot histories of one thread. A history takes runs: consecutive pages of a large
-/// region. The number of a run's pages is a power of two, and the run is aligned to its size, so that
-/// freed runs can be reused. Regions use the system's large pages if available, so that there are
-/// fewer page faults. Unused regions are returned to the system, except one.
+/// Allocates memory for the snapshot histories of one thread. A history allocates runs, which are
+/// consecutive pages of a large region. A run has a power of two pages and is aligned to its size,
+/// so freed runs can be reused. Regions use the system's large pages if available, to avoid page
+/// faults. All unused regions except one are returned to the system.
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
     /// Size of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// A run in use. Its destructor frees it. The arena must outlive the run.
+    /// An allocated run of pages. Its destructor frees the pages. The arena must outlive it.
     class PageRun {
       public:
         PageRun() = default;
@@ -69,7 +69,7 @@ class Arena {
             }
         }
 
-        /// The memory of the run, initially uninitialised; empty for a default-constructed run.
+        /// Returns the run's memory, initially uninitialised; empty for a default-constructed run.
         [[nodiscard]] std::span<std::int32_t> ints() const { return ints_; }
 
         [[nodiscard]] std::size_t bytes() const { return ints_.size_bytes(); }
@@ -93,21 +93,21 @@ class Arena {
     Arena& operator=(const Arena&) = delete;
     ~Arena();
 
-    /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc, also if `bytes` is more than
-    /// kRegionBytes.
+    /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc if the system has no memory
+    /// or if `bytes` is more than kRegionBytes.
     [[nodiscard]] PageRun allocate(std::size_t bytes);
 
-    /// The number of bytes taken from the system.
+    /// Returns the number of bytes allocated from the system.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
 
   private:
     static constexpr std::size_t kPages = kRegionBytes / kPageBytes;
 
     struct Region {
-        std::int32_t* memory = nullptr; ///< null: returned to the system; the entry can be reused
+        std::int32_t* memory = nullptr; ///< null after the memory was returned to the system
         std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
-        std::size_t free = 0;
-        /// The last search found no free run of this many pages.
+        std::size_t free = 0;                          ///< number of free pages
+        /// The number of pages for which the last search found no free run.
         std::size_t too_long = 0;
     };
 
@@ -116,9 +116,9 @@ class Arena {
     void free_run(const PageRun& run);
 
     std::vector<Region> regions_;
-    std::size_t num_regions_ = 0; ///< regions with memory
-    std::size_t num_empty_ = 0;   ///< regions without a run in use
-    std::size_t given_ = 0;       ///< pages handed out since the last region was added
+    std::size_t num_regions_ = 0; ///< number of regions with memory
+    std::size_t num_empty_ = 0;   ///< number of regions without an allocated run
+    std::size_t given_ = 0;       ///< number of pages allocated since the last region was added
 };
 
 } // namespace tw::snapshot

@@ -8,9 +8,10 @@ namespace tw::snapshot {
 
 namespace {
 
-// Nine of ten values in a delta take one byte, and most of these are zero. So the data is read in
-// blocks. One bit per byte of a block marks longer values. The one-byte values between two longer ones
-// are widened to ints sixteen at a time. This may also widen bytes after the last of them.
+// Nine of ten values in a delta take one byte, and most of these are zero. Therefore the data is
+// read in blocks. One bit per byte of a block marks longer values. The one-byte values between two
+// longer ones are widened to ints sixteen at a time. This may also widen bytes after the last
+// one-byte value.
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kWideBytes = 16;
 
@@ -20,7 +21,7 @@ std::uint64_t load_word(const std::byte* data) {
     return word;
 }
 
-// Returns 64 bits for 64 bytes: bit i is set if a value continues after byte i.
+// Returns 64 bits for 64 bytes. Bit i is set if byte i is not the last byte of its value.
 std::uint64_t continuation_bits(const std::byte* data) {
     std::uint64_t bits = 0;
     for (unsigned i = 0; i < kBlock; i += 8) {
@@ -31,7 +32,7 @@ std::uint64_t continuation_bits(const std::byte* data) {
     return bits;
 }
 
-// Vector types of GCC and clang. They need no header and work on every processor.
+// Vector types of GCC and clang, which need no header and work on every processor.
 using Bytes [[gnu::vector_size(kWideBytes)]] = std::int8_t;
 using Shorts [[gnu::vector_size(kWideBytes)]] = std::int16_t;
 
@@ -59,8 +60,8 @@ void widen(const std::byte* data, std::int32_t* out) {
     store(8, std::bit_cast<Shorts>(upper(value, sign)), std::bit_cast<Shorts>(upper(sign, sign)));
 }
 
-// Decodes a value from the lowest bytes of a word; the word's other bytes are zero. There is no branch
-// by size, because the sizes of longer values are nearly random.
+// Decodes a value from the lowest bytes of a word, whose other bytes are zero. Does not branch on
+// the size, because the sizes of longer values are nearly random.
 std::int32_t decode_word(std::uint64_t word) {
     const std::uint64_t bits = (word & 0x3FU) | (word >> 2U & 0x1FC0U) | (word >> 3U & 0xFE000U) |
                                (word >> 4U & 0x7F00000U) | (word >> 5U & 0x78000000U);
@@ -73,7 +74,7 @@ struct BlockReader {
     std::int32_t* out;
 
     void read_single_bytes(const std::byte* block, std::size_t end) {
-        // Usually there are fewer than kWideBytes values, and often none. Widening more bytes than needed
+        // Usually fewer than kWideBytes values follow, often none. Widening more bytes than needed
         // is cheaper than a branch.
         widen(block + at, out);
         for (std::size_t i = at + kWideBytes; i < end; i += kWideBytes) {
@@ -84,9 +85,8 @@ struct BlockReader {
     }
 
     // Reads the values that begin before `end`, which is at most kBlock. kWideBytes bytes after the
-    // block must be readable, and the output must have room for kWideBytes more ints than there are
-    // values. Returns false if the value at `at` is longer than five bytes. No known program writes
-    // such a value.
+    // block must be readable, and the output must have space for kWideBytes ints after the values.
+    // Returns false if the value at `at` is longer than five bytes, which no known program writes.
     bool read(const std::byte* block, std::size_t end) {
         if (at >= end) {
             return true;
@@ -127,7 +127,7 @@ VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int
 } // namespace
 
 VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
-    // Reading in blocks requires the byte order of x86 and ARM.
+    // Reading in blocks requires little-endian byte order.
     if (std::endian::native != std::endian::little || out.size() < data.size() + kVarintsSlack) {
         return decode_slowly(data, out, {});
     }
@@ -141,7 +141,7 @@ VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::in
             return decode_slowly(data, out, done());
         }
     }
-    // The rest is decoded from a copy that is followed by zeros, which end a truncated value.
+    // The last bytes are decoded from a copy with zeros after it. The zeros end a truncated value.
     std::array<std::byte, 2 * kBlock + kWideBytes> padded{};
     const std::size_t size = data.size() - begin;
     std::copy_n(data.data() + begin, size, padded.data());

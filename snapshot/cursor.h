@@ -11,7 +11,7 @@
 
 namespace tw::snapshot {
 
-/// Maximum number of bytes of an encoded int.
+/// The maximum size of an encoded int, in bytes.
 inline constexpr std::size_t kMaxVarintBytes = 5;
 
 /// Decodes one variable-length integer.
@@ -43,13 +43,14 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     return used;
 }
 
-/// decode_varints is fast if its output has room for one int per byte of data, plus this many ints.
+/// For decode_varints to be fast, its output must have one int per byte of data, plus this many
+/// ints.
 inline constexpr std::size_t kVarintsSlack = 16;
 
 /// The result of `decode_varints`.
 struct VarintsDecoded {
-    /// Number of bytes read; less than the size of the data if the output is full or the last value
-    /// is truncated.
+    /// The number of bytes read; less than the size of the data if the output is full or the last
+    /// value is truncated.
     std::size_t bytes = 0;
     std::size_t count = 0; ///< number of ints written
 };
@@ -59,7 +60,7 @@ struct VarintsDecoded {
 [[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
-/// Size in bytes of the shortest encoding of a value.
+/// Returns the size in bytes of the shortest encoding of a value.
 [[nodiscard]] constexpr std::size_t varint_size(std::int32_t value) {
     const auto bits = static_cast<std::uint32_t>(value < 0 ? ~value : value);
     return std::size_t{1} + (bits >> 6U != 0 ? 1U : 0U) + (bits >> 13U != 0 ? 1U : 0U) +
@@ -90,9 +91,9 @@ inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
     out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-/// Reads values one after the other from a span. The error is sticky: after the first failure, each
-/// read returns zero or an empty value, and `error()` returns the first failure with its offset. So a
-/// decoder can read all values and check for errors once at the end.
+/// Reads values one after the other from a span. After the first failure, each read returns zero or
+/// an empty value, and `error()` returns the first failure with its offset. A decoder can therefore
+/// read all values and check for errors once at the end.
 class Cursor {
   public:
     explicit Cursor(std::span<const std::byte> data) : data_{data} {}
@@ -113,12 +114,12 @@ class Cursor {
     [[nodiscard]] std::uint8_t u8();
     /// Reads `count` raw bytes; fails with length_out_of_range if `count` is negative or too large.
     [[nodiscard]] std::span<const std::byte> raw(std::int64_t count);
-    /// Reads the bytes before the next NUL, and skips the NUL.
+    /// Reads the bytes up to the next NUL and skips the NUL.
     [[nodiscard]] std::string_view string();
     /// Reads all remaining bytes.
     [[nodiscard]] std::span<const std::byte> rest();
 
-    /// Sets the error at the current offset, unless there is one already.
+    /// Sets the error at the current offset, unless an error was set before.
     void fail(DecodeErrc code);
 
     [[nodiscard]] bool failed() const { return error_.code != DecodeErrc::none; }

@@ -13,7 +13,7 @@
 
 namespace tw::snapshot {
 
-/// Why bytes from a peer could not be decoded; see `error_info`.
+/// Why bytes from a client or server could not be decoded; see `error_info`.
 enum class DecodeErrc : std::uint8_t {
     none,
     truncated,            ///< the data ends inside a value
@@ -21,12 +21,12 @@ enum class DecodeErrc : std::uint8_t {
     length_out_of_range,  ///< the length of a raw field is negative or exceeds the data
     too_many_ints,        ///< a delta body has more than kMaxDeltaInts ints
     negative_count,       ///< the number of deleted items is negative
-    deleted_out_of_range, ///< the number of deleted items is greater than that of the body's ints
+    deleted_out_of_range, ///< the number of deleted items exceeds the number of ints in the body
     update_truncated,     ///< the body ends before the announced number of updates
     type_out_of_range,    ///< an item type is outside of 0 to kMaxItemType
     id_out_of_range,      ///< an item id is outside of 0 to kMaxItemId
     size_out_of_range,    ///< an item size is negative or exceeds the body
-    size_change,          ///< an update's size differs from that of the base's item
+    size_change,          ///< an update has another size than the item in the base
     too_many_items,       ///< the snapshot would have more than kMaxItems items
     too_many_bytes,       ///< the snapshot would have more than kMaxSnapshotBytes bytes
 };
@@ -34,9 +34,10 @@ enum class DecodeErrc : std::uint8_t {
 /// The first error and its position.
 struct DecodeError {
     DecodeErrc code = DecodeErrc::none;
-    std::size_t offset = 0; ///< in bytes from the start of the decoded span; in a delta, in ints
+    std::size_t offset =
+        0; ///< bytes from the start of the decoded span; in a delta, index of an int
     std::optional<ItemKey> key{}; ///< the affected item, if its key was read
-    /// DDNet's code for this error, if it differs from the code in the error table; else 0.
+    /// DDNet's code for this error if it differs from ErrorInfo::ddnet_code; otherwise 0.
     int ddnet_code = 0;
 
     friend bool operator==(const DecodeError&, const DecodeError&) = default;
@@ -50,14 +51,14 @@ struct ErrorInfo {
     DecodeErrc code;
     std::string_view name;     ///< stable identifier, snake_case
     std::string_view sentence; ///< one sentence in plain words
-    int ddnet_code;            ///< the code that DDNet's client prints for this error; 0: none
+    int ddnet_code;            ///< the code that DDNet's client logs for this error; 0: no code
 };
 
 /// All errors, in the order of DecodeErrc.
 ///
-/// The numbers are the codes of DDNet's CSnapshotDelta::UnpackDelta, which DDNet's client logs as "delta
-/// unpack failed. error=...". If an error has two codes in DDNet, DecodeError::ddnet_code has the other
-/// one.
+/// The numbers are the codes of DDNet's CSnapshotDelta::UnpackDelta, which DDNet's client logs as
+/// "delta unpack failed. error=...". If an error has two codes in DDNet, the second one can be in
+/// DecodeError::ddnet_code.
 inline constexpr std::array kErrorTable{
     ErrorInfo{DecodeErrc::none, "none", "Nothing is wrong.", 0},
     ErrorInfo{DecodeErrc::truncated, "truncated", "The data ends inside a value.", 0},

@@ -6,16 +6,16 @@ namespace tw::snapshot {
 
 namespace {
 
-// The number of snapshots per segment. With fewer, more space at the ends of segments is wasted. With
-// more, old snapshots are released later. The waste is least at the square root of half the number of
-// snapshots in the history.
+// The number of snapshots per segment. If it is smaller, more space at the ends of segments is
+// wasted. If it is larger, old snapshots are freed later. The waste is smallest at the square root
+// of half the number of snapshots in the history.
 constexpr std::size_t kBlocksOfSegment = 8;
 constexpr std::size_t kMaxSegmentBytes = kBlocksOfSegment * kMaxSnapshotBytes;
 static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
 
 } // namespace
 
-// Makes an unused segment, or a new one, the segment to be filled.
+// Selects the segment for the next blocks: an unused segment, or a new one.
 void History::open_segment(std::size_t ints) {
     const auto fits = [ints](const Segment& segment) {
         return segment.shown == 0 && segment.run.ints().size() >= ints;
@@ -30,7 +30,7 @@ void History::open_segment(std::size_t ints) {
         Arena::PageRun run = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += run.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
-            return segment.shown == 0; // an unused entry, whose run was returned to the arena
+            return segment.shown == 0; // an unused segment, whose run was returned to the arena
         });
         if (found == segments_.end()) {
             found = segments_.emplace(segments_.end());
@@ -50,7 +50,7 @@ void History::free_unused_memory() {
     }
 }
 
-// Removes a stored tick, and its segment if no other tick has a block there.
+// Removes a stored tick, and its segment if no other tick has a block in the segment.
 void History::remove_stored(StoredTick& shown) {
     Segment& segment = segments_[shown.segment];
     kept_ints_ -= 2 * std::size_t{shown.num_items} + shown.num_ints;
@@ -68,7 +68,7 @@ void History::remove_stored(StoredTick& shown) {
 
 void History::remove_before(std::int64_t tick) {
     for (; size_ != 0 && oldest_ < tick; ++oldest_) {
-        StoredTick& shown = ticks_[place_of(oldest_)];
+        StoredTick& shown = ticks_[table_index(oldest_)];
         if (shown.segment != kNowhere && shown.tick == oldest_) {
             remove_stored(shown);
         }
@@ -77,22 +77,22 @@ void History::remove_before(std::int64_t tick) {
 
 // Stores a tick. Precondition: the tick is not too old, and its segment is in use.
 void History::add_stored(const StoredTick& shown) {
-    // The segment is counted first, because a tick that is removed below may have the same block.
+    // The counter is increased first, because a tick that is removed below may have the same block.
     ++segments_[shown.segment].shown;
     if (size_ != 0 && shown.tick > newest_) {
         remove_before(std::int64_t{shown.tick} - kHistoryTicks);
     }
     newest_ = size_ == 0 ? shown.tick : std::max(newest_, shown.tick);
     oldest_ = size_ == 0 ? shown.tick : std::min(oldest_, shown.tick);
-    StoredTick& place = ticks_[place_of(shown.tick)];
+    StoredTick& place = ticks_[table_index(shown.tick)];
     if (place.segment != kNowhere) {
         remove_stored(
-            place); // an earlier snapshot of the same tick; other stored ticks have other entries
+            place); // an earlier snapshot of the same tick; other ticks have other entries
     }
     place = shown;
     kept_ints_ += 2 * std::size_t{shown.num_items} + shown.num_ints;
     ++size_;
-    // The memory limit must leave room for the next segment.
+    // The memory limit must leave space for the next segment.
     while (segment_bytes_ > kMaxHistoryBytes - kMaxSegmentBytes && size_ > 1) {
         remove_before(std::int64_t{oldest_} + 1);
     }
@@ -103,7 +103,7 @@ bool History::commit(Tick tick, const SnapshotView& block) {
         return false;
     }
     if (ticks_.empty()) {
-        ticks_.resize(kPlaces);
+        ticks_.resize(kTableSize);
     }
     Segment& segment = segments_[last_];
     const std::int32_t* const begin = segment.run.ints().data() + segment.used;
@@ -125,7 +125,7 @@ void History::store(Tick tick, const SnapshotView& snapshot) {
 }
 
 bool History::store_again(Tick base, Tick tick) {
-    const StoredTick* const found = find_shown(base);
+    const StoredTick* const found = find_stored(base);
     if (found == nullptr || is_too_old(tick)) {
         return false;
     }

@@ -19,14 +19,14 @@
 
 namespace tw::snapshot {
 
-/// Means that an item is not in the base. Used in place of the item's index there.
+/// Stands in place of an item's index in the base if the base does not contain the item.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
-/// A set of items of the base. The items are identified by their index.
-class ItemMarks {
+/// A set of items of the base, which are identified by their index.
+class ItemSet {
   public:
-    /// Adds an item. Returns whether the set contained it before.
-    bool set(std::size_t item) {
+    /// Adds an item. Returns whether the set contained the item before.
+    bool insert(std::size_t item) {
         std::uint64_t& word = words_[item / 64];
         const std::uint64_t bit = std::uint64_t{1} << item % 64;
         const bool before = (word & bit) != 0;
@@ -34,8 +34,8 @@ class ItemMarks {
         return before;
     }
 
-    /// Removes an item. Returns whether the set contained it.
-    bool take(std::size_t item) {
+    /// Removes an item. Returns whether the set contained the item.
+    bool erase(std::size_t item) {
         std::uint64_t& word = words_[item / 64];
         const std::uint64_t bit = std::uint64_t{1} << item % 64;
         const bool before = (word & bit) != 0;
@@ -44,7 +44,7 @@ class ItemMarks {
     }
 
     template <typename F>
-    void each(F&& visit) const {
+    void for_each(F&& visit) const {
         for (std::size_t i = 0; i < words_.size(); ++i) {
             for (std::uint64_t word = words_[i]; word != 0; word &= word - 1) {
                 visit(i * 64 + static_cast<std::size_t>(std::countr_zero(word)));
@@ -56,9 +56,9 @@ class ItemMarks {
     std::array<std::uint64_t, kMaxItems / 64> words_{};
 };
 
-/// Finds a delta's keys in the base. In a delta, the items of one type are in ascending or descending
-/// order, but types are mixed. So the search for a key starts at the place of the previous key of its
-/// type, plus the difference of their ids.
+/// Finds keys of a delta in the base. In a delta, the items of one type are in ascending or
+/// descending order, but types are mixed. Therefore the search for a key starts at the index of the
+/// previous key of the same type, plus the difference of the two ids.
 class BaseIndex {
   public:
     explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
@@ -68,7 +68,7 @@ class BaseIndex {
         if (last >= keys_.size()) {
             return kNewItem; // the base is empty
         }
-        // Wraps around if the key is less than the previous one.
+        // The sum wraps around if the key is less than the previous key of its type.
         std::size_t at = last + std::size_t{key} - keys_[last];
         if (at >= keys_.size() || keys_[at] != key) {
             if (gap_.first < key && key < gap_.second) {
@@ -101,63 +101,67 @@ class BaseIndex {
 
     std::span<const std::uint32_t> keys_;
     std::array<std::uint16_t, 64> last_of_type_{};
-    /// Two adjacent keys of the base between which the last new item was. The next new item is
-    /// often there too.
+    /// The two adjacent keys of the base between which the last new item belongs. The next new item
+    /// often belongs there, too.
     std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
-/// The number of ticks that a history covers. Servers keep snapshots for 3 seconds (150 ticks) as bases
-/// of deltas. The other 100 ticks are for snapshots that arrive late.
+/// The number of ticks that a history covers. Servers use snapshots of the last 3 seconds (150
+/// ticks) as bases of deltas. The other 100 ticks are for snapshots that arrive late.
 inline constexpr Tick kHistoryTicks = 250;
 
-/// The past snapshots of a session, by tick. They are stored as blocks (see SnapshotView) in segments of
-/// about ten. Ticks with the same snapshot share one block. Stored blocks do not move. The memory
-/// never exceeds kMaxHistoryBytes. Once kHistoryTicks of snapshots fit, nothing more is allocated.
+/// The past snapshots of a session, by tick. They are stored as blocks (see SnapshotView) in
+/// segments of up to eight blocks. Ticks with the same snapshot share one block. Stored blocks do
+/// not move. The memory never exceeds kMaxHistoryBytes, and does not grow once kHistoryTicks of
+/// snapshots fit.
 class History {
   public:
-    /// Limit of one session's segments: 250 snapshots of the maximal 64 KiB. If more are stored, the
-    /// oldest snapshots are removed.
+    /// The maximum size of all segments: 250 snapshots of the maximum size, 64 KiB. To stay below
+    /// it, the history removes its oldest snapshots.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
-    /// A history with an arena of its own.
+    /// Creates a history that allocates from its own arena.
     History() : own_{std::make_unique<Arena>()}, arena_{own_.get()} {}
 
-    /// A history in a shared arena, which must outlive the history.
+    /// Creates a history that allocates from a shared arena. The arena must outlive the history.
     explicit History(Arena& arena) : arena_{&arena} {}
 
     History(History&&) = default;
-    History& operator=(History&&) = delete; // it would destroy the old arena before the old runs
+    History&
+    operator=(History&&) = delete; // would destroy the arena before the runs allocated from it
     History(const History&) = delete;
     History& operator=(const History&) = delete;
     ~History() = default;
 
-    /// The snapshot of this tick; nullopt if there is none. The view is valid until the next
-    /// `commit`, `store`, `store_again`, `trim` or `clear`.
+    /// Returns the snapshot of the given tick; nullopt if it is not stored. The view is valid until
+    /// the next call of `commit`, `store`, `store_again`, `trim` or `clear`.
     [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const {
-        const StoredTick* const shown = find_shown(tick);
+        const StoredTick* const shown = find_stored(tick);
         return shown == nullptr ? std::nullopt : std::optional{view_of(*shown)};
     }
 
-    [[nodiscard]] bool contains(Tick tick) const { return find_shown(tick) != nullptr; }
+    [[nodiscard]] bool contains(Tick tick) const { return find_stored(tick) != nullptr; }
 
-    /// Calls `use(tick, view)` for all snapshots from tick `oldest` on, oldest first.
+    /// Calls `use(tick, view)` for each snapshot from tick `oldest` on, in ascending order of
+    /// ticks.
     template <typename Use>
     void for_each_from(Tick oldest, Use&& use) const {
         for (std::int64_t tick = std::max(oldest, oldest_); size_ != 0 && tick <= newest_; ++tick) {
-            if (const StoredTick* const shown = find_shown(static_cast<Tick>(tick))) {
+            if (const StoredTick* const shown = find_stored(static_cast<Tick>(tick))) {
                 use(shown->tick, view_of(*shown));
             }
         }
     }
 
-    /// The newest stored tick; nullopt if there is none.
+    /// Returns the newest stored tick; nullopt if the history is empty.
     [[nodiscard]] std::optional<Tick> newest() const {
         return size_ == 0 ? std::nullopt : std::optional{newest_};
     }
 
-    /// Returns memory for a block of `ints` ints, in which a snapshot can be built. The memory is valid
-    /// until the next call of another non-const function. No stored snapshot is removed. Throws std::bad_alloc,
-    /// also if the block is larger than Arena::kRegionBytes.
+    /// Returns memory for a block of `ints` ints. The caller writes a snapshot there and stores it
+    /// with `commit`. The memory is valid until the next call of another non-const function.
+    /// Removes no stored snapshot. Throws std::bad_alloc if the system has no memory or if the
+    /// block is larger than Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
         if (segments_.empty() || segments_[last_].left() < ints) {
             open_segment(ints);
@@ -165,27 +169,27 @@ class History {
         return segments_[last_].run.ints().subspan(segments_[last_].used, ints);
     }
 
-    /// Stores the block at the start of the reserved memory as the snapshot of this tick. It replaces an
-    /// earlier snapshot of the tick. Removes snapshots that are too old (kHistoryTicks) or exceed the
-    /// memory limit. Returns false if `tick` is too old.
+    /// Stores the block at the start of the reserved memory as the snapshot of `tick`. Replaces an
+    /// earlier snapshot of the tick. Removes snapshots that are too old (kHistoryTicks) or exceed
+    /// the memory limit. Returns false if `tick` is too old.
     bool commit(Tick tick, const SnapshotView& block);
-    /// Stores a copy of a snapshot that was not built in reserve()d memory. Ignores a snapshot
-    /// larger than the protocol allows.
+    /// Stores a copy of a snapshot, which need not be in memory from reserve(). Ignores a snapshot
+    /// that is larger than the protocol allows.
     void store(Tick tick, const SnapshotView& snapshot);
-    /// Stores the snapshot of tick `base` also as the snapshot of `tick`, without a copy. Returns false
-    /// if tick `base` is not stored or `tick` is too old.
+    /// Stores the snapshot of tick `base` also as the snapshot of `tick`, without copying it.
+    /// Returns false if `base` is not stored or `tick` is too old.
     bool store_again(Tick base, Tick tick);
-    /// Removes snapshots older than a tick, and frees unused memory.
+    /// Removes all snapshots before tick `oldest`, and frees unused memory.
     void trim(Tick oldest);
-    /// Removes all snapshots, but keeps the memory.
+    /// Removes all snapshots, but does not free the memory.
     void clear();
 
-    /// Number of stored ticks.
+    /// Returns the number of stored ticks.
     [[nodiscard]] std::size_t size() const { return size_; }
 
     [[nodiscard]] std::size_t capacity_bytes() const { return segment_bytes_; }
 
-    /// Memory in use, including tables.
+    /// Returns the size of the allocated memory in bytes, including the tables.
     [[nodiscard]] std::size_t memory_bytes() const {
         return segment_bytes_ + ticks_.capacity() * sizeof(StoredTick) +
                segments_.capacity() * sizeof(Segment);
@@ -197,7 +201,7 @@ class History {
     /// A stored tick and the block of its snapshot.
     struct StoredTick {
         Tick tick = 0;
-        std::uint32_t segment = kNowhere; ///< index into segments_; kNowhere: free entry
+        std::uint32_t segment = kNowhere; ///< index in segments_; kNowhere if the entry is unused
         const std::int32_t* block = nullptr;
         std::uint32_t num_items = 0;
         std::uint32_t num_ints = 0;
@@ -205,26 +209,27 @@ class History {
 
     struct Segment {
         Arena::PageRun run;
-        std::size_t used = 0;    ///< ints in use, from the start
-        std::uint32_t shown = 0; ///< number of ticks with a block in this segment; 0: unused
+        std::size_t used = 0; ///< number of ints that are in use, counted from the start of the run
+        std::uint32_t shown =
+            0; ///< number of ticks with a block in this segment; 0: unused segment
 
         [[nodiscard]] std::size_t left() const { return run.ints().size() - used; }
     };
 
-    /// Size of the table of ticks. The index is the low bits of a tick, so all ticks of a history have
+    /// Size of the table of ticks. A tick's index is its low bits, so all ticks of a history have
     /// different indices.
-    static constexpr std::size_t kPlaces = 256;
-    static_assert(kPlaces > kHistoryTicks);
+    static constexpr std::size_t kTableSize = 256;
+    static_assert(kTableSize > kHistoryTicks);
 
-    [[nodiscard]] static std::size_t place_of(Tick tick) {
-        return static_cast<std::uint32_t>(tick) % kPlaces;
+    [[nodiscard]] static std::size_t table_index(Tick tick) {
+        return static_cast<std::uint32_t>(tick) % kTableSize;
     }
 
-    [[nodiscard]] const StoredTick* find_shown(Tick tick) const {
+    [[nodiscard]] const StoredTick* find_stored(Tick tick) const {
         if (ticks_.empty()) {
             return nullptr;
         }
-        const StoredTick& shown = ticks_[place_of(tick)];
+        const StoredTick& shown = ticks_[table_index(tick)];
         return shown.tick == tick && shown.segment != kNowhere ? &shown : nullptr;
     }
 
@@ -246,17 +251,19 @@ class History {
 
     std::unique_ptr<Arena> own_;
     Arena* arena_;
-    std::vector<StoredTick> ticks_; ///< kPlaces entries; empty before the first snapshot
-    std::vector<Segment> segments_; ///< entries without a run can be reused
+    std::vector<StoredTick>
+        ticks_; ///< kTableSize entries; empty until the first snapshot is stored
+    std::vector<Segment> segments_; ///< segments without a run can be reused
     std::uint32_t last_ = 0;        ///< index of the segment that is being filled
     std::size_t segment_bytes_ = 0;
     std::size_t size_ = 0;
-    std::size_t kept_ints_ = 0; ///< ints of all stored ticks; shared blocks count for each tick
-    Tick oldest_ = 0;           ///< no tick before this one is stored
-    Tick newest_ = 0;           ///< the newest stored tick; meaningless if no tick is stored
+    std::size_t kept_ints_ =
+        0;            ///< number of ints of all stored ticks; counts a shared block per tick
+    Tick oldest_ = 0; ///< no tick before this tick is stored
+    Tick newest_ = 0; ///< the newest stored tick; undefined if no tick is stored
 };
 
-/// Rebuilds a snapshot like apply_delta of delta.h, but in reserved memory of the history. The caller
+/// Builds a snapshot like apply_delta in delta.h, but in memory from History::reserve. The caller
 /// stores the snapshot with History::commit.
 [[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
                                                History& history, DeltaWarnings& warnings);

@@ -11,7 +11,8 @@ constexpr std::array kWeapon{
     NamedValue{3, "grenade"}, NamedValue{4, "laser"}, NamedValue{5, "ninja"},
 };
 
-/// The weapon that a tee holds. Since 19.0, DDNet servers send -1 for a tee without a weapon.
+/// The weapon that a tee holds. From version 19.0 on, DDNet servers send -1 for a tee without a
+/// weapon.
 constexpr std::array kHeldWeapon{
     NamedValue{-1, "none"},   NamedValue{0, "hammer"},  NamedValue{1, "gun"},
     NamedValue{2, "shotgun"}, NamedValue{3, "grenade"}, NamedValue{4, "laser"},

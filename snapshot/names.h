@@ -2,7 +2,7 @@
 
 #include "snapshot/objects.h"
 
-/// Names of the values that ints of objects and messages have: DDNet's names in snake_case.
+/// The names of the enum values and flags in objects and messages: DDNet's names in snake_case.
 namespace tw::snapshot::names {
 
 // NOLINTBEGIN(readability-identifier-naming): the tables have the names of the fields
@@ -46,7 +46,7 @@ extern const NameTable rcontypeflag;
 
 } // namespace tw::snapshot::names
 
-/// Names of Teeworlds 0.7 that differ from those of 0.6.
+/// The names of enum values and flags that Teeworlds 0.7 defines differently from 0.6.
 namespace tw::snapshot::names::seven {
 
 // NOLINTBEGIN(readability-identifier-naming): the tables have the names of the fields

@@ -34,7 +34,8 @@ constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
 constexpr std::optional<PositionSpec> kThirdInts{PositionSpec{2, 3, 1}};
 constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
 
-/// The field of an object that contains a client id, found by its name; nullopt if there is none.
+/// Finds the field of an object that contains a client id, by the field's name; nullopt if not
+/// found.
 constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fields) {
     for (const FieldSpec& field : fields) {
         if (field.name == "client_id" || field.name == "owner") {
@@ -50,7 +51,7 @@ constexpr ObjectSpec of_client(ObjectSpec object) {
     return object;
 }
 
-/// Marks an object about the client that receives it.
+/// Marks an object that describes the client that receives it.
 constexpr ObjectSpec per_session(ObjectSpec object) {
     object.merge.per_session = true;
     return object;
@@ -62,7 +63,8 @@ constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec 
     return object;
 }
 
-/// Marks an object whose items contain less in the views of clients that do not know its owner.
+/// Marks an object whose items have fewer values in the snapshots of clients that do not know its
+/// owner.
 constexpr ObjectSpec whole(ObjectSpec object) {
     object.merge.whole = true;
     return object;
@@ -75,13 +77,14 @@ constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name, ObjectK
     return {type, {}, name, {}, kind, size, size, fields, position, client_field(fields)};
 }
 
-/// Marks a numbered object of 0.7.
+/// Marks an object of 0.7 that has a type number.
 constexpr ObjectSpec of_seven(ObjectSpec object) {
     object.dialect = Dialect::seven;
     return object;
 }
 
-/// Marks a 0.7 object that also exists in 0.6. `six`: its name there; empty: the same name.
+/// Marks a 0.7 object that also exists in 0.6. `six`: its name in 0.6; empty if the name is the
+/// same.
 constexpr ObjectSpec of_both(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
     object.merge.six = six.empty() ? object.name : six;
@@ -101,7 +104,7 @@ constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
     return {0, id, name, uuid_name, kind, size, min_size, fields, position, client_field(fields)};
 }
 
-// The object with number n is at index n - 1. The position of a global sound has no meaning.
+// The object with type number n is at index n - 1. The position of a global sound has no meaning.
 constexpr std::array kObjects{
     numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
     form_of(ObjectFamily::projectile, 2,
@@ -181,7 +184,7 @@ constexpr std::array kObjects{
                        kNowhere)),
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
                        uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
-    // Objects of 0.7: number n is at index n - 1, counted from here. 13 to 15 exist in demos only.
+    // The objects of 0.7, sorted by type number from 1 on. Types 13 to 15 occur in demos only.
     of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
     of_both(form_of(ObjectFamily::projectile, 2,
                     numbered(2, "projectile", kObject, kProjectile, kFirstInts))),

@@ -10,8 +10,8 @@ namespace {
 constexpr std::uint16_t kSevenTypes = 24; ///< number of 0.7 objects, at the end of the table
 constexpr std::size_t kProjectileVelY = 3;
 // A bit of a projectile's vel_y. DDNet sets it if the item has the layout of a DDNet projectile
-// ("is_ddnet" of legacyprojectileflag). In a plain projectile, vel_y is a direction times 100, which
-// never has this bit.
+// ("is_ddnet" of legacyprojectileflag). In a plain projectile, vel_y is a direction times 100, in
+// which the bit is never set.
 constexpr std::int32_t kDisguiseBit = 1 << 9;
 constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
 
@@ -93,7 +93,7 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints) {
         }
         ints[i] = static_cast<std::int32_t>(bits);
     }
-    if (!ints.empty()) { // the last byte ends the text: it is 0, without the 128 that text bytes add
+    if (!ints.empty()) { // the last byte ends the text and is 0, because 128 is not added to it
         ints.back() = static_cast<std::int32_t>(static_cast<std::uint32_t>(ints.back()) & ~0xFFU);
     }
 }
@@ -151,7 +151,7 @@ const ObjectSpec* ObjectSet::find(const Uuid& uuid) const {
 
 std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
     const auto table = object_table();
-    // `<` is not defined for pointers into different arrays, but std::less is.
+    // std::less is defined for pointers to elements of different arrays; `<` is not.
     const std::less<const ObjectSpec*> before;
     if (!before(&spec, table.data()) && before(&spec, table.data() + table.size())) {
         return static_cast<std::size_t>(&spec - table.data());

@@ -16,16 +16,17 @@
 
 namespace tw::snapshot {
 
-/// The protocol family of a connection. Each family numbers its types differently.
+/// The protocol family of a connection. The type numbers of items and the ids of messages depend on
+/// it.
 enum class Dialect : std::uint8_t {
-    six,   ///< Teeworlds 0.6, and DDNet towards 0.6 clients
-    seven, ///< Teeworlds 0.7, and DDNet towards 0.7 clients
+    six,   ///< Teeworlds 0.6, and DDNet in connections with 0.6 clients
+    seven, ///< Teeworlds 0.7, and DDNet in connections with 0.7 clients
 };
 
 inline constexpr std::size_t kDialects = 2;
 
-/// A UUID: 16 bytes in the order of its text form. It identifies a message or item type that DDNet or
-/// a mod added.
+/// A UUID: 16 bytes in the order of the text form. A UUID identifies a message type or item type
+/// that DDNet or a mod added.
 using Uuid = std::array<std::uint8_t, 16>;
 
 /// A named value of an enum, or a named bit or bit mask of flags.
@@ -40,11 +41,11 @@ struct NameTable {
     bool flags = false;
     std::span<const NamedValue> values;
 
-    /// The name of an enum value; nullopt if the value has no name or the table is one of flags.
+    /// Returns the name of an enum value; nullopt if the value has no name or if `flags` is set.
     [[nodiscard]] std::optional<std::string_view> find(std::int32_t value) const;
 };
 
-/// The meaning of an item's int.
+/// The type of a field of an item.
 enum class FieldKind : std::uint8_t {
     integer,
     boolean,
@@ -54,67 +55,70 @@ enum class FieldKind : std::uint8_t {
     integers,   ///< an array of `count` ints
 };
 
-/// How a world, the merged snapshot of all clients' views, gets its value of a field for which clients
-/// received different values. Servers adapt some fields to the receiving client. The first view is
-/// that of the newest client version that knows all players.
+/// How the value of a field is chosen when the snapshots of several clients (views) are merged into
+/// one snapshot (a world). Servers adapt some fields to the receiving client (the viewer). The
+/// first view is that of the newest client version that knows all players.
 enum class FieldMerge : std::uint8_t {
-    any,          ///< servers send all clients the same value
-    varies,       ///< the value depends on the client's version or team: use the first view's
-    own,          ///< use the view of the player or of its spectators; without one, it is unknown
-    own_first,    ///< use the value in the player's own view, else that in the first view
+    any,          ///< the value is the same in all views
+    varies,       ///< the value depends on the client's version or team: use that of the first view
+    own,          ///< use the view of the player or of its spectators; unknown without such a view
+    own_first,    ///< use the player's own view; without such a view, use the first view
     greatest,     ///< use the greatest value of all views
-    scoreboard,   ///< use the view of a client with open scoreboard, else the greatest value
+    scoreboard,   ///< use the view of a client with open scoreboard, otherwise the greatest value
     client,       ///< a client id; -1 may stand for a client that the view does not know
     untranslated, ///< a rank among the players of a view: use a view that knows all players
     viewer,       ///< the value is about the viewer: set to 0 in a world
     race_flags,   ///< flags; the bit "race_timer is the viewer's time" is cleared in a world
     race_timer,   ///< a time; set to 0 in a world if it is the viewer's time
     watched_flag, ///< 0.7 only: flags; the bit "the viewer watches" is cleared in a world
-    /// A mod's field that intentionally differs per viewer. If the item's id is a client id, the
-    /// value in this client's view is used; otherwise the field has no value in a world. Differences
+    /// A mod's field that intentionally differs per viewer. If the item's id is a client id, use
+    /// the value in this client's view; otherwise the field has no value in a world. Differences
     /// are not reported.
     per_viewer,
 };
 
-/// How a 0.7 field relates to the 0.6 field of the same name. A server that supports both converts
-/// its 0.6 state and changes some values.
+/// How a 0.7 field relates to the 0.6 field of the same name. A server that supports 0.6 and 0.7
+/// keeps its state in the form of 0.6 and converts some values for 0.7 clients.
 enum class RelationToSix : std::uint8_t {
     same,    ///< the same value
     remade,  ///< the same meaning, but the value may differ
     another, ///< another meaning: 0.7 has no field with the value of the 0.6 field
 };
 
-/// Sets of objects with the same meaning, of which servers send each client version another one.
+/// Families of objects with the same meaning. The client's version determines which object of a
+/// family a server sends.
 enum class ObjectFamily : std::uint8_t { none, projectile, laser, pickup };
 
-/// How to merge the items that several clients received for one object into a world (see FieldMerge).
+/// How to merge the items of one object from the snapshots of several clients (see FieldMerge).
 struct MergeSpec {
     bool per_session = false; ///< the object is about the viewer, so a world does not contain it
     ObjectFamily family = ObjectFamily::none;
-    std::uint8_t form = 0; ///< number of this layout in the family; layout 0 contains the most
+    std::uint8_t form = 0; ///< number of the object in its family; number 0 has the most fields
     bool whole = false;    ///< prefer an item whose `client` field is not -1
-    /// 0.7 only: name of the equivalent 0.6 object, which is used in a world of 0.6 and 0.7 clients.
+    /// 0.7 only: name of the equivalent 0.6 object, which is used in a world of 0.6 and 0.7
+    /// clients.
     std::string_view six{};
-    /// 0.7 only: other 0.6 objects contain the same, so a world of 0.6 and 0.7 clients does not contain
-    /// this object.
+    /// 0.7 only: a world of 0.6 and 0.7 clients does not contain this object, because other 0.6
+    /// objects contain the same values.
     bool six_tells = false;
 };
 
 struct FieldSpec {
     std::string_view name;
     FieldKind kind = FieldKind::integer;
-    std::uint8_t offset = 0; ///< first int of the field in the item
-    std::uint8_t count = 1;  ///< number of ints
+    std::uint8_t offset = 0; ///< index of the field's first int in the item
+    std::uint8_t count = 1;  ///< number of ints in the field
     const NameTable* names = nullptr;
-    /// A bit mask: the names apply only if the value of the previous int is the number of a set bit. 0:
-    /// the names always apply. Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
+    /// If not 0, the names apply only if the bit is set whose number is the value of the previous
+    /// int.
+    /// Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
     RelationToSix in_six =
         RelationToSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
 };
 
-/// Whether a field's names apply to this item. Precondition: the item has the field.
+/// Whether FieldSpec::names apply to a field of an item. Precondition: `data` contains the field.
 [[nodiscard]] constexpr bool names_hold(std::uint32_t names_when, std::size_t offset,
                                         std::span<const std::int32_t> data) {
     if (names_when == 0) {
@@ -127,12 +131,12 @@ struct FieldSpec {
 
 /// The ints of an object's position and their unit.
 struct PositionSpec {
-    std::uint8_t x = 0;        ///< index of the int with x
-    std::uint8_t y = 0;        ///< index of the int with y
-    std::uint8_t per_unit = 1; ///< ints per world unit (pixel): 1, or 100 for DDNet's projectiles
+    std::uint8_t x = 0;        ///< index of the int that holds x
+    std::uint8_t y = 0;        ///< index of the int that holds y
+    std::uint8_t per_unit = 1; ///< factor from world units (pixels): 1; 100 for DDNet's projectiles
 };
 
-/// How to find the client that an object belongs to.
+/// How to find the client to which an object belongs.
 struct ClientSpec {
     /// Index of the int with the client id; nullopt if the item's id is the client id.
     std::optional<std::uint8_t> field{};
@@ -140,7 +144,7 @@ struct ClientSpec {
 
 enum class ObjectKind : std::uint8_t {
     object,
-    event, ///< an item of this type is in the snapshots of a single tick only
+    event, ///< an item of this type is in the snapshots of only one tick
 };
 
 /// Describes one type of item.
@@ -150,9 +154,9 @@ struct ObjectSpec {
     std::string_view name;  ///< the name that DDNet gives the type, in snake_case
     std::string_view uuid_name;
     ObjectKind kind = ObjectKind::object;
-    /// Size in ints. For a numbered type, the agreed size; for a UUID, that of the current version.
+    /// Size in ints: the agreed size of a numbered type, or the current size of a type with a UUID.
     std::uint8_t size = 0;
-    std::uint8_t min_size = 0; ///< size in ints below which clients do not use the item
+    std::uint8_t min_size = 0; ///< in ints; clients ignore shorter items
     std::span<const FieldSpec> fields;
     std::optional<PositionSpec> position;
     std::optional<ClientSpec> client{};
@@ -160,15 +164,15 @@ struct ObjectSpec {
     MergeSpec merge{};
 };
 
-/// The size of each type's items in ints that client and server agree on; 0: the delta contains the
-/// size. The index is the type. Only types below 64 can have an agreed size.
+/// For each type below 64, the size of its items in ints on which client and server agree; 0 if the
+/// delta contains the size. The size of all other types is in the delta.
 using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// The agreed sizes of types 1 to 20 in 0.6. object_fields.cpp checks that object_table() has them.
+/// The agreed sizes of types 1 to 20 in 0.6. object_fields.cpp checks that object_table() agrees.
 inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
-/// The agreed sizes of types 1 to 22 in 0.7. For 23 and 24 the delta contains the size, because 0.7.0
-/// did not have these types.
+/// The agreed sizes of types 1 to 22 in 0.7. For 23 and 24 the delta contains the size, because
+/// 0.7.0 did not have these types.
 inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 22, 3,
                                                4, 58, 5, 32, 2, 2, 2, 2, 3, 3,  7};
 
@@ -180,7 +184,7 @@ inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 
     return type < sizes.size() ? sizes[type] : 0;
 }
 
-/// Type numbers of 0.6.
+// Type numbers of objects in 0.6.
 inline constexpr std::uint16_t kProjectileType = 2; ///< also in 0.7
 inline constexpr std::uint16_t kLaserType = 3;
 inline constexpr std::uint16_t kCharacterType = 9;
@@ -188,7 +192,7 @@ inline constexpr std::uint16_t kPlayerInfoType = 10;
 inline constexpr std::uint16_t kClientInfoType = 11;
 inline constexpr std::uint16_t kSpectatorInfoType = 12;
 inline constexpr std::uint16_t kDeathType = 17;
-/// Type numbers of 0.7.
+// Type numbers of objects in 0.7.
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
 
@@ -202,32 +206,32 @@ inline constexpr std::uint16_t kSevenDeathType = 20;
     return dialect == Dialect::six ? kPlayerInfoType : kSevenPlayerInfoType;
 }
 
-/// All known objects: 0.6 objects by number, objects with a UUID, 0.7 objects by number. An object
-/// that exists in both dialects has the same name in both.
+/// Returns all known objects: 0.6 objects by number, objects with a UUID, 0.7 objects by number. An
+/// object that exists in 0.6 and 0.7 has the same name in both.
 [[nodiscard]] std::span<const ObjectSpec> object_table();
 [[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
 
-/// Where an item contains its position; nullopt if it has no position or is too short. A projectile
-/// (type 2) may have DDNet's layout, with positions in hundredths. Servers send that layout to clients
-/// that announce a DDNet version before 15.4.
+/// Returns which ints of an item are its position; nullopt if it has no position or is too short. A
+/// projectile (type 2) may have DDNet's layout, with positions in hundredths. Servers send that
+/// layout to clients that announce a DDNet version before 15.4.
 [[nodiscard]] std::optional<PositionSpec> position_of(const ObjectSpec& object,
                                                       std::span<const std::int32_t> data);
 
-/// The id of the client that an item belongs to; nullopt if there is none.
+/// Returns the id of the client to which an item belongs; nullopt if it belongs to no client.
 [[nodiscard]] std::optional<std::uint16_t> client_of(const ObjectSpec& object, ItemKey key,
                                                      std::span<const std::int32_t> data);
 
-/// The UUID in a descriptor item (type 0): its first four ints, big-endian.
+/// Returns the UUID in a descriptor item (type 0): the first four ints, big-endian.
 [[nodiscard]] std::optional<Uuid> descriptor_uuid(std::span<const std::int32_t> data);
 
-/// Length in ints of the longest int string of any object, a skin's name.
+/// The number of ints in the longest int string of all objects, which is a skin's name.
 inline constexpr std::size_t kMaxStringInts = 6;
 
-/// Text bytes per int of an int string.
+/// The number of text bytes in each int of an int string.
 inline constexpr std::size_t kIntStringBytes = 4;
 
-/// Packs a text into ints. A text that does not fit is cut. The last byte is always 0.
+/// Packs a text into ints. A text that is too long is cut. The last byte is always 0.
 void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 
 /// Unpacks an int string into `out` (at most 4 bytes per int). Returns its length. The bytes may be
@@ -238,8 +242,8 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 /// Formats a UUID like "76ce455b-f9eb-3a48-add7-e04b941d045c".
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);
 
-/// An object that a mod adds, or a mod's variant of a known object, as the mod's description
-/// declares it. Owns its texts and names.
+/// An object that a mod adds, or a mod's variant of a known object, as declared in the mod's
+/// description file.
 struct CustomObject {
     struct Field {
         std::string name;
@@ -259,7 +263,7 @@ struct CustomObject {
     std::string name;
     std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
     std::uint8_t size = 0;
-    bool agreed = false; ///< for a numbered type: `size` is agreed, so deltas do not contain it
+    bool agreed = false; ///< for a numbered type: `size` is an agreed size (see AgreedSizes)
     std::vector<Field> fields{};
     std::optional<PositionSpec> position{};
     std::optional<ClientSpec> client{};
@@ -268,18 +272,18 @@ struct CustomObject {
     MergeSpec merge{};
 };
 
-/// The objects that twscope knows: the standard ones, and those that a mod adds.
+/// The objects that twscope knows: standard objects, and objects that a mod adds.
 class ObjectSet {
   public:
     ObjectSet();
 
-    /// The standard objects, without a mod's.
+    /// Returns only the standard objects.
     [[nodiscard]] static const ObjectSet& standard();
 
-    /// The most objects that can be added. No known mod has as many.
+    /// The maximum number of added objects. No known mod adds as many.
     static constexpr std::size_t kMaxCustom = 256;
 
-    /// Adds an object, or replaces the table's object of the same type or UUID. Returns false if
+    /// Adds an object, or replaces the standard object with the same type or UUID. Returns false if
     /// the set is full, if the type or UUID was added before, or if the type cannot be added.
     [[nodiscard]] bool add(const CustomObject& object);
 
@@ -290,15 +294,15 @@ class ObjectSet {
         return sizes_[static_cast<std::size_t>(dialect)];
     }
 
-    /// The added objects. Pointers to them stay valid.
+    /// Returns the added objects. Pointers to them stay valid when more objects are added.
     [[nodiscard]] std::span<const ObjectSpec> custom() const { return custom_; }
 
-    /// The index of an object that `find` returned: the standard objects come first, then the added
-    /// ones.
+    /// Returns the index of an object that `find` returned, counted over the standard objects and
+    /// then the added objects.
     [[nodiscard]] std::size_t index_of(const ObjectSpec& spec) const;
 
   private:
-    /// The texts and names that a custom spec points at.
+    /// The texts and tables to which the ObjectSpec of an added object refers.
     struct OwnedTexts {
         CustomObject object;
         std::vector<FieldSpec> fields;
@@ -306,7 +310,7 @@ class ObjectSet {
         std::deque<NameTable> tables;
     };
 
-    std::vector<ObjectSpec> custom_; ///< never reallocated: room for kMaxCustom is reserved
+    std::vector<ObjectSpec> custom_; ///< never reallocated: space for kMaxCustom is reserved
     std::vector<std::unique_ptr<OwnedTexts>> owned_;
     std::array<AgreedSizes, kDialects> sizes_{kAgreedSizes, kSevenAgreedSizes};
 };

@@ -73,7 +73,7 @@ void PartAssembler::abandon(Slot& slot) {
     if (slot.state == Slot::State::open) {
         std::size_t missing = 0;
         while (slot.have[missing]) {
-            ++missing; // ends, because an open slot lacks at least one part
+            ++missing; // the loop ends, because at least one part of an open slot is missing
         }
         lost_[num_lost_++] = {.tick = slot.tick,
                               .delta_tick = slot.delta_tick,
@@ -101,8 +101,8 @@ PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
     return nullptr;
 }
 
-// Returns an unused slot; else the slot of the oldest complete tick; else the slot of the oldest open
-// tick, if that is older than `tick`; else null.
+// Returns an unused slot; if all are used, the slot of the oldest complete tick; if all ticks are
+// incomplete, the slot of the oldest one, or null if that tick is not older than `tick`.
 PartAssembler::Slot* PartAssembler::find_slot_for(Tick tick) {
     Slot* best = nullptr;
     const auto rank = [](const Slot& slot) {

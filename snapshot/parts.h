@@ -12,17 +12,17 @@
 
 namespace tw::snapshot {
 
-/// Limits of a delta's parts. A delta is sent in at most 64 parts of 900 bytes. Only the last part may
-/// be shorter.
+// A delta is sent in at most kMaxParts parts of kMaxPartSize bytes. Only the last part may be
+// shorter.
 inline constexpr std::size_t kMaxPartSize = 900;
 inline constexpr std::int32_t kMaxParts = 64;
-/// Limits of incomplete ticks: their number, and their distance in ticks from the newest tick. Older
-/// ticks than the newest one are kept, because bots acknowledge snapshots that are completed late, and
-/// servers then use these as bases.
+// PartAssembler stores up to kMaxOpenTicks incomplete ticks, at most kMaxPartAge ticks older than
+// the newest tick. Older ticks are needed because bots acknowledge snapshots that are completed
+// late, and servers then use these snapshots as bases.
 inline constexpr std::size_t kMaxOpenTicks = 8;
 inline constexpr Tick kMaxPartAge = 25;
 
-/// One part of a delta, as a snapshot message contains it.
+/// One part of a delta. A snapshot message contains one part.
 struct Part {
     Tick tick = 0;
     Tick delta_tick = kNoBase; ///< tick of the base, or kNoBase; messages contain the distance
@@ -30,32 +30,33 @@ struct Part {
     std::int32_t part = 0;
     std::int32_t crc = 0;
     std::span<const std::byte> data;
-    bool marked = false; ///< any flag of the caller's, returned in AssembledDelta::marked
+    bool marked = false; ///< a flag that the caller defines, returned in AssembledDelta::marked
 };
 
-/// A reassembled delta. `body` is valid until the assembler's next call.
+/// A reassembled delta. `body` is valid until the next non-const call of the assembler.
 struct AssembledDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
     std::int32_t crc = 0;
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
-    std::bitset<kMaxParts> marked; ///< the parts whose Part::marked was set
-    bool contradicts = false;      ///< a single part, which came after other parts of the same tick
+    std::bitset<kMaxParts> marked; ///< bit i is set if Part::marked of part i was set
+    /// The delta has a single part, but several parts with the same tick arrived before.
+    bool contradicts = false;
 };
 
 enum class PartStatus : std::uint8_t {
     incomplete, ///< the part was stored; other parts of its delta are missing
-    complete,   ///< the part was the last one missing: `assembled()` returns the delta
-    duplicate,  ///< an identical part arrived before; the part was ignored
-    /// The part's tick is more than kMaxPartAge before the newest tick, or older than all open
-    /// ticks; the part was ignored.
+    complete,   ///< all parts of the delta have arrived: `assembled()` returns the delta
+    duplicate,  ///< the part was ignored, because an identical part arrived before
+    /// The part was ignored: its tick is more than kMaxPartAge before the newest tick, or older
+    /// than all incomplete ticks while no slot is free.
     too_old,
-    /// The part was ignored: num_parts, part or size is invalid, or a part other than the last is
-    /// shorter than kMaxPartSize, so that clients would decode old bytes after it.
+    /// The part was ignored: num_parts, part or size is invalid, or a part that is not the last one
+    /// is shorter than kMaxPartSize. (Clients would decode old bytes after such a part.)
     out_of_range,
-    /// The part contradicts earlier parts of its tick (num_parts, crc, base, content) and replaced
-    /// them.
+    /// The part was stored and replaced all earlier parts of its tick, because it contradicts them
+    /// (num_parts, crc, base or content).
     inconsistent,
 };
 
@@ -68,28 +69,30 @@ struct LostDelta {
     std::int32_t first_missing = 0; ///< number of the first missing part
 };
 
-/// Reassembles the deltas of several ticks at a time. Parts may come in any order and several times.
-/// Memory is bounded: kMaxOpenTicks bodies, each as large as its parts so far.
+/// Reassembles the deltas of several ticks at a time. Parts may arrive in any order and several
+/// times. Stores at most kMaxOpenTicks bodies, each as large as the parts that arrived.
 class PartAssembler {
   public:
-    /// Adds a part. A single-part delta is not copied.
+    /// Adds a part. If the delta has only this part, its data is not copied.
     [[nodiscard]] PartStatus add(const Part& part);
 
-    /// The reassembled delta. Precondition: the last `add` returned `complete`.
+    /// Returns the reassembled delta. Precondition: the last call of `add` returned `complete`.
     [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
 
-    /// The incomplete ticks that the last `add` abandoned, because they were too old or another tick
-    /// needed their slot. Valid until the next call.
+    /// Returns the incomplete ticks that the last call of `add` abandoned, because they were too
+    /// old or another tick needed their slot. The result is valid until the next call of `add` or
+    /// `reset`.
     [[nodiscard]] std::span<const LostDelta> lost() const { return {lost_.data(), num_lost_}; }
 
-    /// Forgets all parts (map change, new connection). Returns the ticks that were incomplete.
+    /// Removes all parts, for a map change or a new connection. Returns the ticks that were
+    /// incomplete.
     std::span<const LostDelta> reset();
 
-    /// Memory of the bodies, in bytes.
+    /// Returns the size of the memory for all bodies, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    /// Calls `use(part)` for each part of incomplete ticks. An assembler to which these are added in
-    /// this order has the same state.
+    /// Calls `use(part)` for each stored part of an incomplete tick. Adding these parts in the same
+    /// order to another assembler gives it the same state.
     template <typename Use>
     void for_each_open(Use&& use) const {
         for (const Slot& slot : slots_) {
@@ -102,8 +105,8 @@ class PartAssembler {
     }
 
   private:
-    /// The parts of one tick. A complete tick keeps its slot until another tick needs it, so that
-    /// duplicates are recognised.
+    /// The parts of one tick. To recognise duplicates, a complete tick keeps its slot until another
+    /// tick needs the slot.
     struct Slot {
         enum class State : std::uint8_t { unused, open, complete };
         State state = State::unused;
@@ -120,7 +123,7 @@ class PartAssembler {
         [[nodiscard]] bool holds(const Part& part) const;
         void restart(const Part& part);
         void insert(const Part& part);
-        /// The part with this number. Precondition: the part was received.
+        /// Returns the part with the given number. Precondition: the part was received.
         [[nodiscard]] Part part(std::size_t index) const;
     };
 

@@ -25,8 +25,8 @@ void SnapshotView::write_block(std::int32_t* block) const {
 }
 
 std::size_t SnapshotView::lower_bound(ItemKey key) const {
-    // This search has no branches, because processors cannot predict the results of its comparisons.
-    // std::lower_bound has a branch per step.
+    // This search has no branches, because processors cannot predict the results of its
+    // comparisons. std::lower_bound branches on every comparison.
     const std::uint32_t wanted = key.packed();
     std::size_t at = 0;
     for (std::size_t left = keys_.size(); left != 0;) {

@@ -11,10 +11,11 @@
 
 namespace tw::snapshot {
 
-/// A view of a snapshot, which does not own its memory. Items are sorted by key; keys are unique.
+/// A view of a snapshot. It does not own the snapshot's memory. Items are sorted by key; keys are
+/// unique.
 ///
 /// Layout:  `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
-///          (from 0 for the first item). A block is keys, ends and data, in this order, as ints.
+///          (from 0 for the first item). A block is an array of ints: keys, then ends, then data.
 class SnapshotView {
   public:
     SnapshotView() = default;
@@ -23,13 +24,13 @@ class SnapshotView {
                  std::span<const std::int32_t> data)
         : keys_{keys}, ends_{ends}, data_{data} {}
 
-    /// A view of a block. Precondition: the block has 2 * num_items + num_ints ints.
+    /// Returns a view of a block. Precondition: the block has 2 * num_items + num_ints ints.
     [[nodiscard]] static SnapshotView of_block(std::span<const std::int32_t> block,
                                                std::size_t num_items, std::size_t num_ints);
-    /// Copies the snapshot into a block of block_ints() ints.
+    /// Copies the snapshot to `block`, which must have block_ints() ints.
     void write_block(std::int32_t* block) const;
 
-    /// Number of ints of the snapshot's block.
+    /// Returns the number of ints in a block with this snapshot.
     [[nodiscard]] std::size_t block_ints() const { return 2 * keys_.size() + data_.size(); }
 
     [[nodiscard]] std::size_t size() const { return keys_.size(); }
@@ -41,9 +42,9 @@ class SnapshotView {
         return {ItemKey::from_packed(keys_[index]), data_.subspan(begin, ends_[index] - begin)};
     }
 
-    /// Index of the first item whose key is not less than `key`. Binary search.
+    /// Returns the index of the first item whose key is not less than `key`, by a binary search.
     [[nodiscard]] std::size_t lower_bound(ItemKey key) const;
-    /// Index of the item with this key; nullopt if there is none.
+    /// Returns the index of the item with the given key; nullopt if the snapshot has no such item.
     [[nodiscard]] std::optional<std::size_t> find(ItemKey key) const;
 
     [[nodiscard]] std::span<const std::uint32_t> keys() const { return keys_; }
@@ -52,10 +53,12 @@ class SnapshotView {
 
     [[nodiscard]] std::span<const std::int32_t> data() const { return data_; }
 
-    /// The server's checksum: the wrapping sum of all ints of all items, signed.
+    /// Returns the checksum that servers send: the sum of all ints of all items, which wraps
+    /// around.
     [[nodiscard]] std::int32_t checksum() const;
 
-    /// Size in bytes as the reference counts it: 8, plus 8 for each item and 4 for each int.
+    /// Returns the size in bytes as game programs count it: 8, plus 8 for each item and 4 for each
+    /// int.
     [[nodiscard]] std::size_t size_bytes() const { return 8 + 8 * keys_.size() + 4 * data_.size(); }
 
     /// Whether both snapshots have the same keys with equal ints.
@@ -67,31 +70,32 @@ class SnapshotView {
     std::span<const std::int32_t> data_;
 };
 
-/// A snapshot that owns its memory. Items are appended in the order of their keys. A cleared snapshot
-/// keeps its memory for the next one.
+/// A snapshot that owns its memory. Items are appended in the order of their keys. clear() removes
+/// all items but does not free the memory.
 class Snapshot {
   public:
     [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }
 
     void clear();
-    /// Appends an item. Returns its ints in this snapshot, valid until the next call. Precondition:
-    /// `key` is greater than all keys so far.
+    /// Appends an item. Returns its ints in this snapshot, which are valid until the next call of
+    /// append.
+    /// Precondition: `key` is greater than the keys of all items in the snapshot.
     std::span<std::int32_t> append(ItemKey key, std::span<const std::int32_t> data);
 
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 
   private:
-    friend class SnapshotWriter; // it writes into the vectors
+    friend class SnapshotWriter; // writes to the vectors below
 
     RawVector<std::uint32_t> keys_;
     RawVector<std::uint32_t> ends_;
     RawVector<std::int32_t> data_;
 };
 
-/// Writes a snapshot of known size: single items, or runs of items that are copied from a base.
+/// Writes a snapshot of known size: adds single items or copies sequences of items from a base.
 class SnapshotWriter {
   public:
-    /// Writes into a snapshot, which gets this size.
+    /// Writes to a snapshot, which is resized to the given numbers of items and ints.
     SnapshotWriter(Snapshot& out, std::size_t num_items, std::size_t num_ints) {
         out.keys_.resize(num_items);
         out.ends_.resize(num_items);
@@ -101,14 +105,14 @@ class SnapshotWriter {
         data_ = out.data_.data();
     }
 
-    /// Writes into a block of SnapshotView::block_ints() ints.
+    /// Writes to a block (see SnapshotView), which must have the right number of ints.
     SnapshotWriter(std::int32_t* block, std::size_t num_items)
         : keys_{reinterpret_cast<std::uint32_t*>(block)}, ends_{keys_ + num_items},
           data_{block + 2 * num_items} {}
 
     [[nodiscard]] std::size_t num_items() const { return num_items_; }
 
-    /// Copies all items of a base. Precondition: nothing was written before, and nothing is added.
+    /// Copies all items of a base. Precondition: no other items are written, before or after.
     void copy(const SnapshotView& base) {
         std::copy_n(base.keys().data(), base.size(), keys_);
         std::copy_n(base.ends().data(), base.size(), ends_);
@@ -119,7 +123,7 @@ class SnapshotWriter {
         return data_ + (item == 0 ? 0 : ends_[item - 1]);
     }
 
-    /// Copies the items [first, last) of the base.
+    /// Appends copies of the items [first, last) of the base.
     void copy(const SnapshotView& base, std::size_t first, std::size_t last) {
         if (first == last) {
             return;
@@ -137,7 +141,7 @@ class SnapshotWriter {
         num_ints_ += size;
     }
 
-    /// Adds an item. Returns the item's ints in the result.
+    /// Appends an item. Returns the item's ints in the new snapshot.
     std::span<std::int32_t> add(std::uint32_t key, std::span<const std::int32_t> data) {
         const std::span<std::int32_t> ints{data_ + num_ints_, data.size()};
         std::ranges::copy(data, ints.begin());

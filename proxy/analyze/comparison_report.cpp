@@ -33,7 +33,7 @@ std::string text_in(const json::object& fields, std::string_view name) {
     return value == nullptr ? std::string{kNotThere} : json::serialize(*value);
 }
 
-/// Returns the differing named fields: the fields of `a` in order, then the fields that only `b` has.
+/// Returns the named fields that differ: those of `a` in order, then those that only `b` has.
 std::vector<FieldDifference> compare_fields(const json::object& a, const json::object& b) {
     std::vector<FieldDifference> found;
     const auto note = [&](std::string_view name) {
@@ -177,15 +177,15 @@ void GameComparison::compare_snapshots(std::size_t index, Tick tick, const Recor
         if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
             ++demo_only_items_;
         } else {
-            differs |= compare(index, tick, of_a, of_b);
+            differs |= compare_item_pair(index, tick, of_a, of_b);
         }
     }
     ++pairs_[index].totals.common;
     pairs_[index].totals.different += differs ? 1 : 0;
 }
 
-bool GameComparison::compare(std::size_t index, Tick tick, const RecordedItem* a,
-                             const RecordedItem* b) {
+bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const RecordedItem* a,
+                                       const RecordedItem* b) {
     std::optional<std::vector<FieldDifference>> found;
     if (a == nullptr || b == nullptr) {
         found.emplace().push_back({"(item)", std::string{a != nullptr ? kThere : kNotThere},
@@ -223,7 +223,7 @@ void GameComparison::count_difference(const GameDifference& difference) {
             ++uncounted_;
             return;
         }
-        row = counts_.emplace(key, Count{.items = 0, .first = difference.tick}).first;
+        row = counts_.emplace(key, DifferenceCount{.items = 0, .first = difference.tick}).first;
     }
     ++row->second.items;
     row->second.first = std::min(row->second.first, difference.tick);
@@ -233,7 +233,7 @@ using record::terminal_text;
 
 namespace {
 
-/// The most pairs, and the most visits that are not compared, listed for users.
+/// The most pairs, and the most visits without a pair, that the report lists.
 constexpr std::size_t kListed = 32;
 constexpr std::string_view kViews = "AB";
 
@@ -269,7 +269,8 @@ std::string pairs_text(const ComparisonReport& report) {
     const std::size_t pairs = report.pairs->pairs.size();
     for (std::size_t i = 0; i < std::min(pairs, kListed); ++i) {
         text += fmt::format("A {}\nB {}\n  {}\n", describe(visit_of(report, 0, i)),
-                            describe(visit_of(report, 1, i)), describe(report.comparison->pair(i)));
+                            describe(visit_of(report, 1, i)),
+                            describe(report.comparison->pair_totals(i)));
     }
     text += and_more(pairs);
     for (std::size_t view = 0; view < kViews.size(); ++view) {
@@ -289,13 +290,13 @@ std::string pairs_text(const ComparisonReport& report) {
 std::string counts_text(const GameComparison& comparison) {
     std::size_t objects = 6;
     std::size_t fields = 5;
-    for (const auto& [key, count] : comparison.counts()) {
+    for (const auto& [key, count] : comparison.difference_counts()) {
         objects = std::max(objects, terminal_text(key.first).size());
         fields = std::max(fields, terminal_text(key.second).size());
     }
     std::string text = fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", "object", objects, "field",
                                    fields, "differences", "first tick");
-    for (const auto& [key, count] : comparison.counts()) {
+    for (const auto& [key, count] : comparison.difference_counts()) {
         text += fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", terminal_text(key.first), objects,
                             terminal_text(key.second), fields, count.items, count.first);
     }
@@ -408,10 +409,10 @@ std::string comparison_json(const ComparisonReport& report) {
     for (std::size_t i = 0; i < report.pairs->pairs.size(); ++i) {
         pairs.push_back(json::object{{"a", visit_json(visit_of(report, 0, i))},
                                      {"b", visit_json(visit_of(report, 1, i))},
-                                     {"ticks", ticks_json(comparison.pair(i))}});
+                                     {"ticks", ticks_json(comparison.pair_totals(i))}});
     }
     json::array differences;
-    for (const auto& [key, count] : comparison.counts()) {
+    for (const auto& [key, count] : comparison.difference_counts()) {
         differences.push_back(json::object{{"type", key.first},
                                            {"field", key.second},
                                            {"differences", count.items},

@@ -16,22 +16,24 @@
 
 namespace tw::analyze {
 
-/// A field that differs between the views A and B.
+/// A field of an item whose values differ between the recordings A and B.
 struct FieldDifference {
-    /// `int_4` for an int without a name, `(item)` for the whole item, `(type)` for its type
+    /// The field's name; `int_4` for an int without a name, `(item)` if only one recording has the
+    /// item, `(type)` for the item's type.
     std::string field;
-    std::string a; ///< the field's value in view A as JSON
-    std::string b;
+    std::string a; ///< the field's value in A as JSON
+    std::string b; ///< the field's value in B as JSON
 };
 
-/// Compares two items with the same identity: by their named fields, and by their raw ints if no
-/// field shows a difference. Returns nullopt if one has only ints and the other only fields.
+/// Returns the differences of two items with the same identity: in their named fields, or in their
+/// raw ints if no field differs. Returns nullopt if one item has only ints and the other only
+/// fields.
 [[nodiscard]] std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
                                                                         const RecordedItem& b);
 
-/// The first difference between two views.
+/// A difference between the recordings A and B.
 struct GameDifference {
-    std::size_t pair = 0;
+    std::size_t pair = 0; ///< index of the pair of map visits
     snapshot::Tick tick = 0;
     std::string type; ///< name of the item's type
     snapshot::ItemKey key{};
@@ -40,62 +42,65 @@ struct GameDifference {
 
 /// The totals of one pair of map visits.
 struct PairTotals {
-    std::uint64_t common = 0;               ///< ticks that both views have
-    std::uint64_t different = 0;            ///< common ticks whose items differ
-    std::array<std::uint64_t, 2> only_in{}; ///< ticks that only view A or only view B has
-    std::uint64_t left_out = 0;             ///< snapshots dropped because they waited too long
+    std::uint64_t common = 0;               ///< number of ticks with a snapshot in both A and B
+    std::uint64_t different = 0;            ///< number of common ticks whose items differ
+    std::array<std::uint64_t, 2> only_in{}; ///< number of ticks only in A, and only in B
+    std::uint64_t left_out = 0;             ///< number of snapshots dropped because of kMaxWaiting
 };
 
-/// Compares two views of games tick by tick. Expects the snapshots of each pair and view in the order of
-/// their ticks. If the caller always feeds the view that view_to_feed_next() returns, few snapshots wait.
+/// Compares two recordings of games, called views A and B, tick by tick. The snapshots of each pair
+/// and view must be passed in the order of their ticks. If the caller always passes a snapshot of
+/// the view that view_to_feed_next() returns, few snapshots have to be stored.
 class GameComparison {
   public:
-    /// The most snapshots that wait for the snapshot of the same tick in the other view. Beyond this
-    /// number, the oldest waiting snapshots of the current pair are dropped. With 64 players, a thousand
-    /// snapshots take 20 MB.
+    /// The most snapshots that are stored until the other view's snapshot of the same tick arrives.
+    /// If there are more, the oldest stored snapshots of the current pair are dropped. With 64
+    /// players, a thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaiting = 8192;
-    /// The most fields with a count of their own. A game has about 300.
+    /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCounted = 4096;
 
-    struct Count {
-        std::uint64_t items = 0;
-        snapshot::Tick first = 0; ///< first tick
+    struct DifferenceCount {
+        std::uint64_t items = 0;  ///< number of items in which the field differs
+        snapshot::Tick first = 0; ///< tick of the first difference
     };
 
-    /// Counts by object and field.
-    using Counts = std::map<std::pair<std::string, std::string>, Count>;
+    /// DifferenceCounts of differing items, by item type and field.
+    using DifferenceCounts = std::map<std::pair<std::string, std::string>, DifferenceCount>;
 
     explicit GameComparison(std::size_t pairs) : pairs_(pairs) {}
 
-    /// `view`: 0 for A, 1 for B.
+    /// Adds a snapshot. `index`: the pair of map visits. `view`: 0 for A, 1 for B.
     void on_snapshot(std::size_t index, std::size_t view, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
-    /// Ends the comparison. No snapshot may follow.
+    /// Ends the comparison. After this call, no snapshot may be added.
     void finish();
 
-    /// The view that is behind and must be fed next; nullopt if no view is behind.
+    /// Returns the view with fewer stored snapshots; nullopt if both views have the same number.
     [[nodiscard]] std::optional<std::size_t> view_to_feed_next() const;
 
-    /// True if the views have common ticks and all of these are equal.
+    /// True if both views have snapshots of the same ticks, and all of these are equal.
     [[nodiscard]] bool are_equal() const;
 
-    [[nodiscard]] const PairTotals& pair(std::size_t index) const { return pairs_[index].totals; }
+    [[nodiscard]] const PairTotals& pair_totals(std::size_t index) const {
+        return pairs_[index].totals;
+    }
 
     [[nodiscard]] PairTotals totals() const;
 
-    /// The difference with the lowest tick.
+    /// Returns the difference with the lowest tick; nullopt if the views are equal.
     [[nodiscard]] const std::optional<GameDifference>& first_difference() const { return first_; }
 
-    [[nodiscard]] const Counts& counts() const { return counts_; }
+    [[nodiscard]] const DifferenceCounts& difference_counts() const { return counts_; }
 
-    /// Differences beyond kMaxCounted objects and fields.
+    /// Returns the number of differences that counts() lacks because of kMaxCounted.
     [[nodiscard]] std::uint64_t uncounted_differences() const { return uncounted_; }
 
-    /// Items for which one view has only raw ints and the other only named fields.
+    /// Returns the number of items for which one view has only raw ints and the other only fields.
     [[nodiscard]] std::uint64_t incomparable_items() const { return incomparable_items_; }
 
-    /// Items that only demos of 0.7 have, where the game has messages. They are not compared if the
-    /// other view is not such a demo.
+    /// Returns the number of items that were not compared because only 0.7 demos contain them
+    /// (de_…) and the other view is no such demo.
     [[nodiscard]] std::uint64_t demo_only_items() const { return demo_only_items_; }
 
   private:
@@ -106,8 +111,8 @@ class GameComparison {
 
     struct ComparedPair {
         PairTotals totals;
-        std::deque<WaitingSnapshot> waiting; ///< snapshots of one view
-        std::size_t waits = 0;               ///< the view of the waiting snapshots
+        std::deque<WaitingSnapshot> waiting; ///< stored snapshots, all of the same view
+        std::size_t waits = 0;               ///< the view of the snapshots in `waiting`
     };
 
     void drop_oldest(ComparedPair& pair);
@@ -115,20 +120,20 @@ class GameComparison {
                            const RecordedItems& b);
     /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
     /// differ.
-    bool compare(std::size_t index, snapshot::Tick tick, const RecordedItem* a,
-                 const RecordedItem* b);
+    bool compare_item_pair(std::size_t index, snapshot::Tick tick, const RecordedItem* a,
+                           const RecordedItem* b);
     void count_difference(const GameDifference& difference);
 
     std::vector<ComparedPair> pairs_;
-    std::array<std::size_t, 2> waiting_{};
+    std::array<std::size_t, 2> waiting_{}; ///< number of stored snapshots, by view
     std::optional<GameDifference> first_;
-    Counts counts_;
+    DifferenceCounts counts_;
     std::uint64_t uncounted_ = 0;
     std::uint64_t incomparable_items_ = 0;
     std::uint64_t demo_only_items_ = 0;
 };
 
-/// The result of comparing the views A and B.
+/// The result of comparing the recordings A and B.
 struct ComparisonReport {
     std::array<std::string, 2> files;
     std::array<const MapVisitReader*, 2> readers{};

@@ -17,15 +17,15 @@ namespace json = boost::json;
 
 namespace {
 
-/// The most lines listed before the finding.
+/// The most events listed before the finding.
 constexpr std::size_t kBefore = 6;
-constexpr std::size_t kAll = 18;
-/// The most findings listed if the requested one does not exist.
+constexpr std::size_t kAll = 18; ///< the most events listed before and after the finding together
+/// The most findings listed if the requested finding does not exist.
 constexpr std::size_t kChoices = 12;
-/// The limit of tracked sessions, because an attacker can cause any number of them.
+/// The most tracked sessions, because an attacker can open any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
 
-/// True if the line must be parsed. Of messages, which most lines are, only inputs matter.
+/// True if the line must be parsed. Most lines are messages, of which only inputs are needed.
 bool is_of_use(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_line_head(line);
@@ -44,8 +44,8 @@ int severity_of(const json::object& finding) {
     return name == kNames.end() ? -1 : static_cast<int>(name - kNames.begin());
 }
 
-/// Returns a rank for how much a finding says about the cause of a problem: 0 for information, 1 for
-/// warnings, 2 for errors, 3 and 4 for errors that name the cause of other findings.
+/// Returns how much a finding says about the cause of a problem: 0 for information, 1 for warnings,
+/// 2 for errors, 3 and 4 for errors that name the cause of other findings.
 int rank_of(const json::object& finding) {
     constexpr int kCause = 3;
     const std::string_view id = text_of(finding, "id");
@@ -58,7 +58,8 @@ int rank_of(const json::object& finding) {
     return id == "snapshot.size_change" || has_duplicates ? kCause : severity_of(finding);
 }
 
-/// Returns the item's type in a snapshot.size_differs, because each type is a kind of findings of its own.
+/// Returns the item's type in a snapshot.size_differs finding, because each type counts as a
+/// separate kind of findings; empty for other findings.
 std::string resized_type(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     if (item == nullptr || text_of(finding, "id") != "snapshot.size_differs") {
@@ -118,7 +119,7 @@ void Explanation::on_lines(std::string_view lines) {
     }
 }
 
-/// Forgets the previous session with this number, because every run numbers its sessions from 1.
+/// Forgets the previous session with this number, because each run numbers its sessions from 1.
 void Explanation::forget_session(std::int64_t number, Session& session) {
     session = {};
     if (number == number_) {
@@ -140,7 +141,7 @@ void Explanation::on_session(const json::object& record, Session& session) {
 
 void Explanation::add_event(const json::object& record, std::int64_t number, Session& session,
                             const std::string& what) {
-    // The part of "2026-11-20T15:24:45.564237Z" after the date.
+    // Of a time such as "2026-11-20T15:24:45.564237Z", only the part after the date is listed.
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
     constexpr std::size_t kTime = 12;
@@ -195,12 +196,12 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
                                                    "item[s]")
                              : "rejected"));
     if (has_finding() && number == number_) {
-        note_verdict(tick, ok, session.items);
+        store_verification(tick, ok, session.items);
     }
 }
 
-/// Notes whether a snapshot of the finding's session was verified.
-void Explanation::note_verdict(std::int64_t tick, bool ok, const Items& items) {
+/// Stores whether a snapshot of the finding's session was verified (`ok`) or rejected.
+void Explanation::store_verification(std::int64_t tick, bool ok, const Items& items) {
     const auto wanted = number_of(finding_, "tick");
     if (!ok && rejected_.size() < kMaxRejected && (!rejected_.empty() || tick == wanted)) {
         rejected_.push_back(tick);
@@ -210,7 +211,7 @@ void Explanation::note_verdict(std::int64_t tick, bool ok, const Items& items) {
     }
 }
 
-void Explanation::note_explainable(const json::object& record, std::int64_t number) {
+void Explanation::add_explainable(const json::object& record, std::int64_t number) {
     if (!can_be_told(record) || severity_of(record) <= 0) {
         return;
     }
@@ -226,7 +227,7 @@ void Explanation::note_explainable(const json::object& record, std::int64_t numb
     }
 }
 
-void Explanation::note_kind(const json::object& record, std::int64_t number) {
+void Explanation::count_kind(const json::object& record, std::int64_t number) {
     const auto tick = number_of(record, "tick");
     const std::string_view id = text_of(record, "id");
     if (!can_be_told(record)) {
@@ -250,7 +251,7 @@ void Explanation::note_kind(const json::object& record, std::int64_t number) {
     kind->count += static_cast<std::uint64_t>(left_out) + (tick ? 1U : 0U);
 }
 
-bool Explanation::is_wanted(const json::object& record, std::int64_t number) const {
+bool Explanation::is_better_finding(const json::object& record, std::int64_t number) const {
     const auto tick = number_of(record, "tick");
     if ((wanted_.session && *wanted_.session != number) || !can_be_told(record) ||
         (wanted_.tick && tick != wanted_.tick)) {
@@ -273,10 +274,10 @@ void Explanation::on_finding(const json::object& record, std::int64_t number, Se
     if (const std::string type = resized_type(record); !type.empty()) {
         what += ", " + record::terminal_text(type);
     }
-    note_explainable(record, number);
-    note_kind(record, number);
-    if (is_wanted(record, number)) {
-        // Ticks begin anew with each map.
+    add_explainable(record, number);
+    count_kind(record, number);
+    if (is_better_finding(record, number)) {
+        // Ticks start again with each map, so the time is compared, too.
         const bool same = has_finding() && number == number_ &&
                           number_of(finding_, "tick") == tick &&
                           text_of(finding_, "t") == text_of(record, "t");
@@ -316,7 +317,7 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     if (!acked || *acked == session.acked) {
         return;
     }
-    // A client acknowledges every snapshot; only its acknowledgements after the finding are listed.
+    // A client acknowledges every snapshot. Only the acknowledgements after the finding are listed.
     const bool gave_up = *acked < 0;
     const bool again = session.acked < 0;
     session.acked = *acked;
@@ -340,7 +341,7 @@ std::int64_t Explanation::tick() const {
     return number_of(finding_, "tick").value_or(-1);
 }
 
-// The explaining finding has more details than the original one, but may be less certain.
+// The explaining finding has more details than finding(), but may be less certain.
 const json::object* Explanation::suspect() const {
     const json::object& finding = explaining_finding_.empty() ? finding_ : explaining_finding_;
     if (finding.contains("item")) {
@@ -352,7 +353,7 @@ const json::object* Explanation::suspect() const {
     return list == nullptr || list->empty() ? nullptr : list->front().if_object();
 }
 
-bool Explanation::is_guess() const {
+bool Explanation::is_uncertain_suspect() const {
     return !(explaining_finding_.empty() ? finding_ : explaining_finding_).contains("item");
 }
 
@@ -361,7 +362,7 @@ const json::object* Explanation::item() const {
     return named == nullptr ? nullptr : object_of(*named, "item");
 }
 
-const json::object* Explanation::item_in(const Items& items) const {
+const json::object* Explanation::find_item(const Items& items) const {
     const json::object* named = item();
     if (named == nullptr) {
         return nullptr;
@@ -371,14 +372,14 @@ const json::object* Explanation::item_in(const Items& items) const {
     return found == items.end() ? nullptr : &found->second;
 }
 
-std::vector<SnapshotDatagram> SnapshotDatagrams::find(std::int64_t session,
-                                                      std::int64_t tick) const {
+std::vector<SnapshotDatagram> SnapshotDatagrams::find_datagrams(std::int64_t session,
+                                                                std::int64_t tick) const {
     std::vector<SnapshotDatagram> found;
     const auto kept = kept_.find(static_cast<std::uint32_t>(session));
     if (kept == kept_.end()) {
         return found;
     }
-    for (const KeptDatagram& each : kept->second) {
+    for (const StoredDatagram& each : kept->second) {
         if (each.tick != tick) {
             continue;
         }
@@ -393,7 +394,7 @@ std::vector<SnapshotDatagram> SnapshotDatagrams::find(std::int64_t session,
     return found;
 }
 
-void SnapshotDatagrams::on_datagram(const record::RecordHead& head,
+void SnapshotDatagrams::on_datagram(const record::RecordHeader& head,
                                     std::span<const std::byte> datagram) {
     session_ = head.session;
     const DatagramPosition place = place_(head.time);
@@ -427,7 +428,7 @@ void SnapshotDatagrams::on_part(const inspect::PartSeen& part) {
         datagram.begin = static_cast<std::size_t>(data.data() - payload_.data()) +
                          (datagram.compressed ? 0 : datagram.header);
     }
-    std::deque<KeptDatagram>& kept = kept_[session_];
+    std::deque<StoredDatagram>& kept = kept_[session_];
     kept.push_back({.tick = part.body.tick, .datagram = std::move(datagram)});
     if (kept.size() > kMaxDatagrams) {
         kept.pop_front();

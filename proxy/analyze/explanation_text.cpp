@@ -20,8 +20,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// The place in a server's code where the cause of a finding usually is. The first matching row applies;
-/// an empty name matches any finding.
+/// Where the cause of a finding usually is in a server's code. The first row with the finding's id
+/// and name applies; an empty name matches any name.
 struct Lead {
     std::string_view id;
     std::string_view name;
@@ -90,7 +90,7 @@ std::string type_of(const json::object* item) {
     return type.empty() ? "type " + shown(item, "type_id") : record::terminal_text(type);
 }
 
-/// Wraps text to the page's width, indented.
+/// Returns the text wrapped to the page's width and indented.
 std::string folded(std::string_view text) {
     constexpr std::size_t kWidth = 96;
     std::string out;
@@ -106,8 +106,8 @@ std::string folded(std::string_view text) {
     return out;
 }
 
-/// The meaning of a number in a finding. The first row with its key applies; an empty id matches any
-/// finding.
+/// The meaning of a number in a finding. The first row with the number's key and the finding's id
+/// applies; an empty id matches any finding.
 struct Label {
     std::string_view key;
     std::string_view id;
@@ -147,7 +147,7 @@ std::string numbers_of(const json::object& finding) {
     return text;
 }
 
-/// Returns a candidate: "character 3 x: 5004 instead of 1004".
+/// Returns a candidate as text: "character 3 x: 5004 instead of 1004".
 std::string candidate_text(const json::object& candidate, const json::object& item) {
     std::string text = fmt::format("{} {}", type_of(&item), shown(&item, "id"));
     if (const auto field = text_of(candidate, "field"); !field.empty()) {
@@ -160,7 +160,7 @@ std::string candidate_text(const json::object& candidate, const json::object& it
     return text;
 }
 
-/// Returns the possible subjects of a finding if its subject is unknown.
+/// Returns the candidates of a finding as text: the items or values that may be the cause.
 std::string candidates_of(const json::object& finding) {
     const json::object* const candidates = object_of(finding, "candidates");
     const json::array* const list =
@@ -193,15 +193,16 @@ std::string candidates_of(const json::object& finding) {
     return text;
 }
 
-/// Returns the verb between a value and the expected one.
+/// Returns the verb between the received value and the expected value in a sentence.
 std::string_view verb_of(const Explanation& story) {
     return text_of(story.explaining_finding(), "name") == "exact" ? "must have been"
-           : story.is_guess()                                     ? "a guess:"
+           : story.is_uncertain_suspect()                         ? "a guess:"
                                                                   : "was likely";
 }
 
 /// Returns whether the client accepted the finding's snapshot according to its acknowledgements.
-/// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is right.
+/// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is
+/// right.
 std::string acceptance_of(const Explanation& story) {
     if (!story.is_rejected()) {
         return {};
@@ -227,7 +228,7 @@ std::string acceptance_of(const Explanation& story) {
         reason));
 }
 
-/// Returns the line that names the finding's item; empty for a wrong checksum, whose text names the item.
+/// Returns the line that names the finding's item; empty if the finding's sentence names it.
 std::string subject_of(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     const std::string_view id = text_of(finding, "id");
@@ -319,16 +320,17 @@ std::string item_of(const Explanation& story) {
     if (named == nullptr) {
         return {};
     }
-    const bool is_guess = story.is_guess();
+    const bool is_uncertain_suspect = story.is_uncertain_suspect();
     const json::object* const any =
         story.item_before() != nullptr ? story.item_before() : story.item_after();
-    if (any == nullptr && !is_guess) {
+    if (any == nullptr && !is_uncertain_suspect) {
         return {};
     }
-    std::string text = fmt::format(
-        "\n{}: {} {}",
-        is_guess ? "The item, if the likeliest candidate is the one (a guess)" : "The item",
-        type_of(any == nullptr ? named : any), shown(named, "id"));
+    std::string text = fmt::format("\n{}: {} {}",
+                                   is_uncertain_suspect
+                                       ? "The item, if the likeliest candidate is the one (a guess)"
+                                       : "The item",
+                                   type_of(any == nullptr ? named : any), shown(named, "id"));
     if (any == nullptr) {
         return text + "\n  neither in the snapshot before nor in the one after\n";
     }
@@ -348,7 +350,7 @@ std::string clock_text(std::int64_t time) {
                        seconds % 60, micros % kSecond);
 }
 
-/// Returns a text that says from where offsets in a datagram count.
+/// Returns the name of the position from which offsets in a datagram count.
 std::string_view counted_from(const SnapshotDatagram& datagram) {
     return datagram.compressed ? "decompressed payload after the header" : "payload";
 }
@@ -380,7 +382,7 @@ std::string datagrams_of(const Explanation& story) {
 
 /// The bytes around a finding, and the index of the byte that the finding is about.
 struct Bytes {
-    const json::object* record = nullptr; ///< the finding with the bytes
+    const json::object* record = nullptr; ///< the finding that contains the bytes
     std::string_view hex;
     std::optional<std::size_t> mark{};
     std::int64_t part = 0;
@@ -398,7 +400,7 @@ Bytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // If there is an explaining finding, only that finding may mark a byte.
+    // The byte of finding() is marked only if no explaining finding exists, which knows better.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);
@@ -406,8 +408,8 @@ Bytes find_bytes(const Explanation& story) {
     return bytes;
 }
 
-/// Returns the datagram that contains these bytes of a delta; null if they are other bytes, or if the
-/// datagram is unknown.
+/// Returns the datagram that contains these bytes of a delta; null if the bytes are not of a delta,
+/// or if the datagram is unknown.
 const SnapshotDatagram* datagram_of(const Explanation& story, const Bytes& bytes) {
     const auto& datagrams = story.datagrams();
     const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
@@ -439,7 +441,7 @@ std::string bytes_of(const Explanation& story) {
     }
     if (bytes.mark) {
         text += fmt::format(", byte {} marked", *bytes.mark);
-        text += story.is_guess() && story.item() != nullptr ? " (a guess)" : "";
+        text += story.is_uncertain_suspect() && story.item() != nullptr ? " (a guess)" : "";
         if (const SnapshotDatagram* const datagram = datagram_of(story, bytes);
             datagram != nullptr) {
             text += fmt::format(": byte {} of the {}", datagram->begin + *bytes.mark,
@@ -456,11 +458,12 @@ std::string bytes_of(const Explanation& story) {
                                           record::counted(left, "more byte[s]"));
 }
 
-/// Returns advice where to look for the cause; empty if there is none.
+/// Returns advice where to look for the cause; empty if no advice exists.
 std::string look_of(const Explanation& story) {
     const json::object* const suspect = story.suspect();
-    const std::string_view field =
-        suspect == nullptr || story.is_guess() ? std::string_view{} : text_of(*suspect, "field");
+    const std::string_view field = suspect == nullptr || story.is_uncertain_suspect()
+                                       ? std::string_view{}
+                                       : text_of(*suspect, "field");
     if (const json::object* const item = story.item(); item != nullptr && !field.empty()) {
         return fmt::format("Search the server's code for what writes {} of {} after the snapshot "
                            "is built. If nothing does, the value was damaged on its way.",
@@ -470,7 +473,8 @@ std::string look_of(const Explanation& story) {
     return std::string{lead_of(text_of(finding, "id"), text_of(finding, "name"))};
 }
 
-/// Returns the command or address that explains a finding.
+/// Returns the command line or page address that explains a finding; without `select`, its session
+/// and tick.
 std::string select_text(const SelectionText& select, std::int64_t session, std::int64_t tick) {
     return select ? select(session, tick) : fmt::format("session {}, tick {}", session, tick);
 }
@@ -478,7 +482,7 @@ std::string select_text(const SelectionText& select, std::int64_t session, std::
 /// Returns the other warnings and errors about snapshots, by kind.
 std::string others_of(const Explanation& story, const SelectionText& select) {
     std::string text;
-    for (const Explanation::FindingKind& kind : story.kinds()) {
+    for (const Explanation::FindingKind& kind : story.finding_kinds()) {
         const bool is_this = kind.id == text_of(story.finding(), "id") &&
                              (kind.type.empty() || kind.type == type_of(story.item()));
         if (!kind.is_info && !is_this) {
@@ -494,7 +498,7 @@ std::string others_of(const Explanation& story, const SelectionText& select) {
 
 namespace {
 
-/// Lists the first findings that can be explained.
+/// Returns a list of the first findings that can be explained.
 std::string choices_text(const Explanation& story) {
     std::string text = "Others are:\n";
     for (const Explanation::ExplainableFinding& choice : story.explainable_findings()) {
@@ -509,11 +513,11 @@ std::string choices_text(const Explanation& story) {
     return text;
 }
 
-/// Lists the findings that are explained only on request; empty if there are none.
+/// Returns a list of the findings with the severity info, which are explained only on request.
 std::string informational_text(const Explanation& story, const SelectionText& select) {
     std::uint64_t count = 0;
     const Explanation::FindingKind* first = nullptr;
-    for (const Explanation::FindingKind& kind : story.kinds()) {
+    for (const Explanation::FindingKind& kind : story.finding_kinds()) {
         count += kind.is_info ? kind.count : 0;
         first = first == nullptr && kind.is_info ? &kind : first;
     }
@@ -527,7 +531,7 @@ std::string informational_text(const Explanation& story, const SelectionText& se
 } // namespace
 
 std::string explainable_findings_text(const Explanation& story, const SelectionText& select) {
-    const FindingSelection& wanted = story.wanted();
+    const FindingSelection& wanted = story.selection();
     std::string asked;
     if (wanted.session) {
         asked += fmt::format(" of session {}", *wanted.session);
@@ -544,9 +548,9 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     }
     text += fmt::format(" in {}.\n{}", record::counted(story.num_sessions(), "session[s]"),
                         information);
-    if (story.num_others() != 0) {
+    if (story.num_other_findings() != 0) {
         text += fmt::format("{} not about snapshots: 'twscope decode' lists them.\n",
-                            record::counted(story.num_others(), "finding[s] [is|are]"));
+                            record::counted(story.num_other_findings(), "finding[s] [is|are]"));
     }
     return text;
 }
@@ -614,7 +618,7 @@ json::array datagrams_json(const Explanation& story) {
 
 json::array kinds_json(const Explanation& story) {
     json::array list;
-    for (const Explanation::FindingKind& kind : story.kinds()) {
+    for (const Explanation::FindingKind& kind : story.finding_kinds()) {
         list.push_back(json::object{{"id", kind.id},
                                     {"info", kind.is_info},
                                     {"count", kind.count},

@@ -11,11 +11,11 @@
 
 namespace tw::analyze {
 
-/// Returns a command or address that explains the finding of this session and tick.
+/// Returns a command line or page address that shows users the explanation of a finding.
 using SelectionText = std::function<std::string(std::int64_t session, std::int64_t tick)>;
 
-/// Lists the findings that can be explained. Shown if the selection matched no finding. `select`: null if
-/// there is no command to select a finding.
+/// Returns a list of the findings that can be explained, for users whose selection matched no
+/// finding. `select`: makes a command for each finding; null: the list contains no commands.
 [[nodiscard]] std::string explainable_findings_text(const Explanation& explanation,
                                                     const SelectionText& select = {});
 
@@ -26,8 +26,8 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 /// Returns the explanation, or the findings that can be explained, as one JSON object.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);
 
-/// Explains a finding from a few record lines. If the lines do not contain the finding, returns
-/// explainable_findings_text().
+/// Returns the explanation of a finding as text. `lines`: record lines around the finding. If they
+/// do not contain the finding, returns explainable_findings_text().
 [[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
                                                std::int64_t tick);
 

@@ -41,7 +41,7 @@ json::array array_of(const Range& range) {
     return json::array(range.begin(), range.end());
 }
 
-/// Returns counts by number or by name.
+/// Converts counts to a JSON object whose keys are the counted numbers or names.
 template <typename Counts>
 json::object counts_of(const Counts& counts) {
     json::object object;
@@ -238,7 +238,7 @@ json::object map_json(const map::Description& map, std::string_view file) {
 
 namespace {
 
-/// Builds lines with a key and its value, and skips empty values.
+/// Builds a text with a line for each key and value. Empty values are left out.
 class Page {
   public:
     void add(std::string_view key, std::string_view value) {
@@ -247,7 +247,7 @@ class Page {
         }
     }
 
-    /// Adds a text from a file, which may be missing.
+    /// Adds a text of the map file, made safe for a terminal.
     void add_text(std::string_view key, std::string_view text) {
         add(key, record::terminal_text(text));
     }
@@ -262,7 +262,7 @@ class Page {
     std::string text_;
 };
 
-/// Returns the tiles of a layer by name, in the order of their ids, without air.
+/// Returns the number of tiles of each kind in a layer as text, by tile id, without air.
 std::string tiles(const map::Histogram& histogram, map::Layer layer) {
     std::string text;
     for (const auto& [index, count] : histogram) {
@@ -347,7 +347,7 @@ std::string map_text(const map::Description& map, std::string_view file) {
     return page.take();
 }
 
-std::string describe_position(const map::Physics& physics, double x, double y) {
+std::string describe_position(const map::PhysicsLayers& physics, double x, double y) {
     const map::Location at = physics.locate(x, y);
     std::string line = fmt::format("{},{}: tile {},{} {}", x, y, at.tile.x, at.tile.y,
                                    map::tile_name(map::Layer::game, at.game));

@@ -19,8 +19,8 @@ namespace tw::analyze {
 /// Returns a map's description as lines for users, starting with its file name.
 [[nodiscard]] std::string map_text(const map::Description& map, std::string_view file);
 
-/// Returns one line about a position: its tile, what is on the tile, and whether a tee there would be in a
-/// wall, on the ground or in the air.
-[[nodiscard]] std::string describe_position(const map::Physics& physics, double x, double y);
+/// Returns one line about a position in world units: its tile, the tile's kinds in all layers, and
+/// whether a tee at the position would be in a wall, on the ground or in the air.
+[[nodiscard]] std::string describe_position(const map::PhysicsLayers& physics, double x, double y);
 
 } // namespace tw::analyze

@@ -12,8 +12,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// A tick that is lower by this much starts a new map visit. Ticks ascend on a map, except that reordered
-/// datagrams may be a few ticks late.
+/// If a tick is lower than the previous tick by this much, a new map visit begins. Reordered
+/// datagrams are only a few ticks late.
 constexpr snapshot::Tick kNewGame = 250;
 
 template <typename Integer>
@@ -63,7 +63,7 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
     return item;
 }
 
-/// Sets `name` to the name of the session's own player, from an item or from a message of 0.7.
+/// Sets `name` to the name of the player whose session it is, from an item or from a 0.7 message.
 void take_own_name(const json::object& record, std::string& name) {
     const json::object* fields = fields_of(record);
     if (fields == nullptr ||
@@ -77,7 +77,7 @@ void take_own_name(const json::object& record, std::string& name) {
     }
 }
 
-/// Returns the first session that received an item of a merged snapshot.
+/// Returns a session that received an item of a merged snapshot; nullopt if none is recorded.
 std::optional<std::int64_t> first_seen_by(const json::object& world) {
     const json::array* items = array_of(world, "items");
     const json::object* item =
@@ -93,7 +93,7 @@ std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key) {
     auto items = std::make_shared<RecordedItems>();
     items->reserve(by_key.size());
-    // descriptors have the lowest keys, so they come first
+    // Descriptor items have the lowest keys, so they come first.
     std::map<std::uint16_t, const RecordedItem*> descriptors;
     for (const auto& [packed, item] : by_key) {
         ItemIdentity identity{{}, item->key.type, item->key.id};
@@ -110,11 +110,13 @@ identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>
     return items;
 }
 
-void MapVisitReader::Session::change_items(const json::object& record, const json::array& list) {
+void MapVisitReader::Session::apply_item_changes(const json::object& record,
+                                                 const json::array& list) {
     if (flag_of(record, "full")) {
         items.emplace();
     }
-    // If items have the same key, the first one counts. Reading backwards lets it overwrite the others.
+    // If several items have the same key, the first one counts. The list is read from its end, so
+    // that the first one overwrites the others.
     for (std::size_t i = list.size(); i-- > 0;) {
         const json::object* item = list[i].if_object();
         const auto key = item == nullptr
@@ -146,9 +148,9 @@ void MapVisitReader::forget_items(std::optional<std::int64_t> session) {
 }
 
 std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
-    const auto head = filter::is_record(line) ? filter::read_line_head(line) : std::nullopt;
+    const auto head = filter::is_record_line(line) ? filter::read_line_head(line) : std::nullopt;
     if (!head) {
-        ++broken_; // the line may have belonged to any session
+        ++broken_; // the line may have been a record of any session
         forget_items();
         return std::nullopt;
     }
@@ -172,14 +174,14 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
         forget_items(head->session);
         return std::nullopt;
     }
-    Number number{head->session,
-                  world ? std::string{text_of(value.get_object(), "server")} : std::string{}};
+    SessionKey number{head->session,
+                      world ? std::string{text_of(value.get_object(), "server")} : std::string{}};
     if (sessions_.size() >= kMaxSessions && !sessions_.contains(number)) {
         return std::nullopt;
     }
     Session& session = sessions_[std::move(number)];
     if (world) {
-        on_world(value.get_object(), session);
+        on_merged_snapshot(value.get_object(), session);
     }
     if (world || head->type == "snapshot") {
         return on_snapshot(value.get_object(), head->session, session);
@@ -207,8 +209,8 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
     }
 }
 
-/// Sets the map of a merged snapshot to that of a session that received a part of it.
-void MapVisitReader::on_world(const json::object& record, Session& session) const {
+/// Sets the map of a merged snapshot to the map of a session that received a part of the snapshot.
+void MapVisitReader::on_merged_snapshot(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
     if (const auto shown = first_seen_by(record)) {
         if (const auto found = sessions_.find({*shown, {}}); found != sessions_.end()) {
@@ -239,17 +241,17 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
     const json::array* list = array_of(record, "items");
     if (!tick || list == nullptr || (!flag_of(record, "full") && !session.items)) {
-        // Snapshots that are not ok could not be rebuilt, so no recording has their items.
+        // Snapshots that are not ok could not be rebuilt, so no recording contains their items.
         if (list != nullptr || flag_of(record, "ok")) {
             ++unusable_;
         }
         return std::nullopt;
     }
-    session.change_items(record, *list);
+    session.apply_item_changes(record, *list);
     const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
     if (wanted && *wanted != static_cast<std::int64_t>(session.items->size())) {
         session.items
-            .reset(); // a line is missing, so the next usable snapshot is one with all items
+            .reset(); // a line is missing, so snapshots are unusable until one lists all items
         ++unusable_;
         return std::nullopt;
     }
@@ -285,7 +287,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
 
 namespace {
 
-/// A possible pair of visits of A and B. `fit` is higher if the visits have more in common.
+/// A possible pair of visits of A and B. The higher `fit`, the more the visits have in common.
 struct Candidate {
     int fit = 0;
     std::array<std::uint32_t, 2> visits{};
@@ -295,8 +297,8 @@ std::int64_t ticks_from(snapshot::Tick begin, snapshot::Tick end) {
     return std::int64_t{end} - begin + 1;
 }
 
-/// Returns how much two map visits have in common; 0 if they cannot be the same. `any_name`: ignores names
-/// and addresses.
+/// Returns how much two map visits have in common; 0 if they cannot show the same game. `any_name`:
+/// whether to ignore names and addresses.
 int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = ticks_from(std::max(a.begin, b.begin), std::min(a.end, b.end));
     // A recording that begins during a game may not know its map.
@@ -323,8 +325,8 @@ std::vector<std::uint32_t> wanted_visits(const std::vector<MapVisit>& visits,
     return wanted;
 }
 
-/// True if all these visits are of one session. Merged snapshots of different servers count as different
-/// sessions, although they have one number.
+/// True if the visits with the indices `wanted` are all of the same session. Merged snapshots of
+/// different servers count as different sessions, although all have session number 0.
 bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::uint32_t>& wanted) {
     return std::ranges::all_of(wanted, [&, first = wanted.begin()](std::uint32_t index) {
         return visits[index].session == visits[*first].session &&
@@ -332,7 +334,7 @@ bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::
     });
 }
 
-/// Returns all possible pairs, the best first; nullopt if there are more than the limit.
+/// Returns all possible pairs, the best first; nullopt if there are more than kMaxCandidates.
 std::optional<std::vector<Candidate>>
 candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
               const std::array<std::vector<std::uint32_t>, 2>& wanted) {
@@ -343,7 +345,7 @@ candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
     for (const std::uint32_t of_a : wanted[0]) {
         for (const std::uint32_t of_b : others) {
             if (b[of_b].begin > a[of_a].end) {
-                break; // this visit begins after the visit of A has ended, and so do all later ones
+                break; // this visit of B and all later ones begin after the visit of A has ended
             }
             const int fit = fit_of(a[of_a], b[of_b], any_name);
             if (fit != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {

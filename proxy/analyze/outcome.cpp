@@ -14,13 +14,13 @@ namespace tw::analyze {
 
 namespace {
 
-/// True for the findings about damaged and truncated demos. They are not printed here, because the reader
-/// of the file reports them with the file's name and the position.
+/// True for findings about damaged and truncated demos. DemoReader prints these with the file's
+/// name and the position.
 bool is_end_of_demo(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }
 
-/// Findings within this period, in the records' time, are printed together.
+/// Findings are printed together if the times of their records differ by less than this (ns).
 constexpr record::Timestamp kPause = 1'000'000'000;
 
 } // namespace
@@ -37,31 +37,31 @@ void FindingPrinter::on_record(const record::Record& record) {
         std::visit([](const auto* each) { return each->head.time; }, record);
     if (now - printed_ >= kPause || printed_ - now >= kPause) {
         printed_ = now;
-        print(console_.lines(now));
+        print_lines(console_.take_lines(now));
     }
 }
 
 void FindingPrinter::finish(const sink::FindingLines::ExplainCommand& explain) {
-    print(console_.lines(printed_, true));
+    print_lines(console_.take_lines(printed_, true));
     for (const std::string& line : console_.finding_table(explain)) {
-        sink::say(out_, line + '\n');
+        sink::print_text(out_, line + '\n');
     }
 }
 
-void FindingPrinter::print(const std::vector<std::string>& lines) {
+void FindingPrinter::print_lines(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
         if (++shown_ <= kMaxShown) {
-            sink::say(out_, line + '\n');
+            sink::print_text(out_, line + '\n');
         } else if (shown_ == kMaxShown + 1) {
-            sink::say(out_, "further findings are only in the table and the records\n");
+            sink::print_text(out_, "further findings are only in the table and the records\n");
         }
     }
 }
 
 namespace {
 
-/// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8 without
-/// control characters (see terminal_text).
+/// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8
+/// without control characters (see terminal_text).
 std::string xml(std::string_view text) {
     std::string out;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -107,8 +107,9 @@ bool Outcome::passed() const {
     return std::ranges::all_of(checks, [](const OutcomeCheck& check) { return check.passed; });
 }
 
-void add_checks(std::vector<OutcomeCheck>& checks,
-                std::vector<filter::ExpectationResult> expectations, std::string_view flag) {
+void add_expectation_checks(std::vector<OutcomeCheck>& checks,
+                            std::vector<filter::ExpectationResult> expectations,
+                            std::string_view flag) {
     for (filter::ExpectationResult& result : expectations) {
         checks.push_back({.flag = std::string{flag},
                           .text = record::terminal_text(result.text),
@@ -157,8 +158,9 @@ std::string outcome_junit(const Outcome& outcome) {
     return out;
 }
 
-tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& words) {
-    FailOn fail_on;
+tl::expected<FailingFindings, std::string>
+FailingFindings::parse(const std::vector<std::string>& words) {
+    FailingFindings fail_on;
     for (const std::string& text : words) {
         const auto id = record::find_finding(text);
         const auto severity = record::find_severity(text);
@@ -175,7 +177,7 @@ tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& 
     return fail_on;
 }
 
-std::array<bool, record::kFindingCount> FailOn::findings() const {
+std::array<bool, record::kFindingCount> FailingFindings::findings() const {
     std::array<bool, record::kFindingCount> all{};
     for (const SelectedFindings& word : words_) {
         std::ranges::transform(all, word.fails, all.begin(), std::logical_or<>{});
@@ -183,8 +185,8 @@ std::array<bool, record::kFindingCount> FailOn::findings() const {
     return all;
 }
 
-std::vector<OutcomeCheck> FailOn::checks(const record::SessionStats& totals,
-                                         std::string_view flag) const {
+std::vector<OutcomeCheck> FailingFindings::make_checks(const record::SessionStats& totals,
+                                                       std::string_view flag) const {
     std::vector<OutcomeCheck> checks;
     for (const SelectedFindings& word : words_) {
         OutcomeCheck check{

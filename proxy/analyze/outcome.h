@@ -17,12 +17,12 @@
 
 namespace tw::analyze {
 
-/// Prints warnings and errors as a live run does: with time and player, repeated findings folded into one
-/// line, and a table at the end. Does not print findings about damaged demos, because the reader of the
-/// file reports these with its name.
+/// Prints warnings and errors as a live run does: with time and player, one line for repeated
+/// findings, and a table at the end. Does not print findings about damaged demos, because
+/// DemoReader reports these with the name of the file.
 class FindingPrinter final : public record::RecordSink {
   public:
-    /// The most lines printed; further findings are only in the records and the table.
+    /// The most lines printed. Further findings appear only in the records and the table.
     static constexpr std::uint64_t kMaxShown = 20;
 
     FindingPrinter(std::FILE* out, bool colours) : out_{out}, console_{colours} {}
@@ -33,12 +33,12 @@ class FindingPrinter final : public record::RecordSink {
     void finish(const sink::FindingLines::ExplainCommand& explain);
 
   private:
-    void print(const std::vector<std::string>& lines);
+    void print_lines(const std::vector<std::string>& lines);
 
     std::FILE* out_;
     sink::Console console_;
     sink::ConsoleSink players_{console_}; ///< learns the names of players
-    record::Timestamp printed_ = 0;       ///< the records' time when lines were last printed
+    record::Timestamp printed_ = 0;       ///< time of the record at which lines were last printed
     std::uint64_t shown_ = 0;
 };
 
@@ -47,7 +47,7 @@ struct OutcomeCheck {
     std::string flag; ///< the flag, as the user wrote it
     std::string text; ///< the expectation or finding, as the user wrote it
     bool passed = true;
-    std::string actual; ///< what occurred, if the check failed; safe for a terminal
+    std::string actual; ///< why the check failed, safe for a terminal; empty if it passed
 };
 
 struct Outcome {
@@ -58,8 +58,9 @@ struct Outcome {
     [[nodiscard]] bool passed() const;
 };
 
-void add_checks(std::vector<OutcomeCheck>& checks,
-                std::vector<filter::ExpectationResult> expectations, std::string_view flag);
+void add_expectation_checks(std::vector<OutcomeCheck>& checks,
+                            std::vector<filter::ExpectationResult> expectations,
+                            std::string_view flag);
 
 [[nodiscard]] Outcome make_outcome(std::vector<OutcomeCheck> checks,
                                    const record::SessionStats& totals, std::uint32_t sessions,
@@ -67,25 +68,25 @@ void add_checks(std::vector<OutcomeCheck>& checks,
 
 /// Returns a line for each check.
 [[nodiscard]] std::string outcome_text(const Outcome& outcome);
-/// Returns the result as JUnit XML, which CI systems show. Each check is a test case.
+/// Returns the outcome as JUnit XML, which CI systems display. Each check is a test case.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
-/// The findings that make a run fail, given by ids or severities. "warning" selects warnings and errors.
-class FailOn {
+/// Selects the findings that make a run fail, by id or severity ("warning": warnings and errors).
+class FailingFindings {
   public:
-    /// Parses ids and severities. Errors: the first word that is neither an id nor a severity.
-    [[nodiscard]] static tl::expected<FailOn, std::string>
+    /// Parses ids and severities. The error is the first word that is neither an id nor a severity.
+    [[nodiscard]] static tl::expected<FailingFindings, std::string>
     parse(const std::vector<std::string>& words);
 
-    /// The selected findings.
+    /// Returns for each finding id whether it is selected.
     [[nodiscard]] std::array<bool, record::kFindingCount> findings() const;
 
     /// Returns a check for each word. The check passes if none of the word's findings occurred.
-    [[nodiscard]] std::vector<OutcomeCheck> checks(const record::SessionStats& totals,
-                                                   std::string_view flag) const;
+    [[nodiscard]] std::vector<OutcomeCheck> make_checks(const record::SessionStats& totals,
+                                                        std::string_view flag) const;
 
   private:
-    FailOn() = default;
+    FailingFindings() = default;
 
     struct SelectedFindings {
         std::string text;

@@ -23,21 +23,22 @@ namespace tw::analyze {
 namespace {
 
 constexpr int kTicksPerSecond = 50;
-/// The most players or sessions with a colour of their own: a server has up to 64 players.
+/// The most players or sessions that get a colour each: a server has up to 64 players.
 constexpr std::size_t kMaxGroups = 64;
 constexpr std::uint32_t kOthersColor = 0x808080;
-/// The first colours are easy to tell apart and to name. Each further one is as far as possible from
-/// those before it and from the dark ground.
+/// The first colours are easy to distinguish and to name. Each further colour differs as much as
+/// possible from the colours before and from the dark background.
 constexpr std::array<std::uint32_t, 24> kGroupColors = {
     0xff3030, 0x30ff30, 0x40a0ff, 0xffff40, 0xff40ff, 0x40ffff, 0xff9040, 0xffffff,
     0x2020e0, 0xa020c0, 0xe0a0e0, 0x20c050, 0x502080, 0xa0c0a0, 0x208020, 0xa02050,
     0xe050a0, 0x8050ff, 0xe0c020, 0x2050a0, 0xa080e0, 0xa05020, 0xa0a020, 0xffc0a0};
-/// Colours from cold to hot, for times from first to last, and for the time spent in a tile.
+/// Colours from cold to hot: for early to late times of a path, and for the time spent in a tile.
 constexpr std::array<std::uint32_t, 8> kRamp = {0x3b4cc0, 0x2f8fe0, 0x25c4b8, 0x58d65a,
                                                 0xc8e020, 0xffb000, 0xff6a00, 0xff1e1e};
 constexpr std::uint32_t kDeathColor = 0xffffff;
 
-/// Returns the colour of a group. After the first few groups, colours are taken from the colour wheel.
+/// Returns the colour of a player or session. If kGroupColors is used up, computes a colour from
+/// its hue.
 std::uint32_t group_color(std::size_t group) {
     if (group < kGroupColors.size()) {
         return kGroupColors.at(group);
@@ -60,8 +61,8 @@ double ticks_between(const PathPoint& from, const PathPoint& to) {
     return std::max(0.0, static_cast<double>(to.tick) - from.tick);
 }
 
-/// Adds a path as lines, and starts a new line at each change of colour. `color_of` returns the colour of
-/// the line that leads to a point.
+/// Adds a path to the overlay, with a new line at each change of colour. `color_of` returns the
+/// colour of the line that ends at a point.
 template <typename ColorOf>
 void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of) {
     for (std::size_t i = 1; i < path.points.size(); ++i) {
@@ -73,7 +74,7 @@ void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of
     }
 }
 
-/// Calls `use` for each line with the line's group and number of ticks.
+/// Calls `use` for each line of all paths, with the line's player or session and number of ticks.
 template <typename Use>
 void each_line(const RecordedPaths& paths, PathColor color, Use use) {
     for (const RecordedPath& path : paths.paths) {
@@ -119,8 +120,8 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
     return overlay;
 }
 
-/// Returns the time that is this long after RecordedPaths::begin, with the date if the recording has more
-/// than one day.
+/// Returns the time that is this long after RecordedPaths::begin, with the date if the recording
+/// has more than one day.
 std::string time_label(const RecordedPaths& paths, std::uint64_t ms) {
     std::tm time{};
     if (strptime(paths.begin.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) {
@@ -156,7 +157,8 @@ using TileTicks = std::unordered_map<std::int64_t, double>;
 /// Distributes the time between two positions evenly over the line between them.
 void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int width,
                int height) {
-    /// The length of a step: half a tile, or more if two positions are farther apart than a map is wide.
+    /// The line is divided into equal pieces of this length (world units); into longer ones if
+    /// there would be more than kMaxSteps.
     constexpr std::int64_t kStep = map::kTileSize / 2;
     constexpr std::int64_t kMaxSteps = 4096;
     const std::int64_t dx = std::int64_t{to.at.x} - from.at.x;
@@ -173,8 +175,8 @@ void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int
     }
 }
 
-/// Returns the shortest time of each colour, ascending: 1, 3, 10, 30 and so on. The last one is not above
-/// the longest time.
+/// Returns the shortest time (seconds) for each colour, ascending: 1, 3, 10, 30 and so on. The last
+/// of these times is at most `longest`.
 std::array<double, kRamp.size()> heat_steps(double longest) {
     std::array<double, kRamp.size()> seconds{};
     double step = 0.01;

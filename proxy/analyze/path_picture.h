@@ -8,12 +8,13 @@ namespace tw::analyze {
 /// The property of a path that decides its colour.
 enum class PathColor { player, session, time };
 
-/// Returns the paths as lines. The players, or sessions, with the longest paths have a colour each; the
-/// others share a grey. Times are UTC.
+/// Returns the paths as lines for a picture of the map. The players or sessions with the longest
+/// paths get a colour each, all others are grey. Times are in UTC.
 [[nodiscard]] map::Overlay path_lines(const RecordedPaths& paths, PathColor color);
 
-/// Returns the time that tees spent in each tile of a map of this size, and the positions of their deaths.
-/// A tee counts as moving in a straight line at constant speed between two positions.
+/// Returns the time that tees spent in each tile, as colours for a picture of the map, and the
+/// positions of their deaths. Between two positions, a tee counts as moving straight at constant
+/// speed. `width`, `height`: size of the map in tiles.
 [[nodiscard]] map::Overlay heat_map(const RecordedPaths& paths, int width, int height);
 
 } // namespace tw::analyze

@@ -21,26 +21,27 @@ namespace json = boost::json;
 
 namespace {
 
-/// Snapshots contain velocities in units per tick, multiplied by this.
+/// Velocities in snapshots are in world units per tick, multiplied by this.
 constexpr std::int64_t kVelocityUnit = 256;
-/// The distance that a tee can move between two snapshots beyond its velocities, because of an explosion,
-/// a hook or a wall.
+/// The distance between two snapshots (world units) that a tee can move in addition to its
+/// velocity, because of an explosion, a hook or a wall.
 constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
-/// A longer time without a snapshot, in ticks, ends the paths. Servers send a lagging client a snapshot
-/// every 50 ticks.
+/// A longer time without a snapshot (ticks) ends the paths. Servers send a lagging client a
+/// snapshot every 50 ticks.
 constexpr std::int64_t kSilent = 50;
-/// A tick that is lower by this much belongs to another game. Late snapshots are a few ticks late.
+/// If a tick is lower than the previous tick by this much, another game began. Late snapshots are
+/// only a few ticks late.
 constexpr std::int64_t kOtherGame = 250;
-/// A death event and the kill messages of all sessions belong to the same death if they are within this
-/// many ticks. A killed tee comes back after half a second.
+/// A death event and the kill messages of all sessions belong to the same death if they are at most
+/// this many ticks apart. A killed tee comes back after half a second.
 constexpr std::int64_t kSameDeath = 25;
-/// The most sessions and the most players. Even years of recording have fewer.
+/// The most sessions. Even recordings of years have fewer.
 constexpr std::size_t kMaxViews = 65536;
-constexpr std::size_t kMaxPlayers = 65536;
+constexpr std::size_t kMaxPlayers = 65536; ///< the most players
 /// The most tees in a session's snapshots: twice the players of the largest servers.
 constexpr std::size_t kMaxTees = 256;
 constexpr std::size_t kMaxDeaths = 1'000'000;
-/// The weapon in the kill message of a tee that the game removed.
+/// The weapon in a kill message if the game removed the tee.
 constexpr std::int64_t kRemovedByGame = -3;
 
 std::optional<std::int64_t> find_number(const json::object& object, std::string_view key) {
@@ -100,7 +101,7 @@ std::int64_t ms_of(std::string_view time) {
     return at.time_since_epoch() / std::chrono::milliseconds{1};
 }
 
-/// The limit of velocities and distances, because records may contain any numbers.
+/// The highest velocities and distances that are used, because records may contain any numbers.
 constexpr std::int64_t kMostDistance = std::int64_t{1} << 32U;
 
 std::int64_t speed_in(const json::object& fields) {
@@ -173,29 +174,29 @@ class PathReader::Collector {
   private:
     struct PlayerPath;
 
-    /// A tick far below all others.
+    /// A tick far below all real ticks.
     static constexpr std::int64_t kNever = -kMostDistance;
 
-    /// A tee that a view shows.
+    /// A tee in the last snapshot of a view.
     struct Tee {
         std::int64_t type_id = 0;
-        std::int64_t since = 0; ///< the tee was shown without a gap since this tick
+        std::int64_t since = 0; ///< all snapshots of the view since this tick contain the tee
         PlayerPath* player_path = nullptr;
     };
 
-    /// The state of a session, or of a server's merged snapshots as session 0.
+    /// The state of a session, or of a server's merged snapshots, which have session 0.
     struct View {
         std::int32_t session = 0;
         std::string server{};
         std::string map_crc{}; ///< empty if unknown
         std::string map_name{};
-        std::uint64_t game = 0; ///< number of the session's map, or of the server's run
+        std::uint64_t game = 0; ///< number of maps of the session so far, or the server's run
         bool new_game = true;   ///< no snapshot of this game was read yet
-        std::optional<std::int64_t> own_id{}; ///< client id of the session's own player, if known
+        std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
         std::int64_t tick = 0;                ///< tick of the last snapshot
-        std::int64_t team_kill = kNever;      ///< tick of the last kill message of a whole team
-        std::map<std::int64_t, Tee> tees{};   ///< by client id
-        /// The players that a death event named, by client id.
+        std::int64_t team_kill = kNever;      ///< tick of the last kill message for a whole team
+        std::map<std::int64_t, Tee> tees{};   ///< the tees of the last snapshot, by client id
+        /// The players that death events named, by client id.
         std::map<std::int64_t, PlayerPath*> dead{};
 
         void set_game(std::uint64_t now) {
@@ -205,10 +206,10 @@ class PathReader::Collector {
     };
 
     struct PlayerPath {
-        const View* view = nullptr;         ///< the view that shows the player; null if none does
+        const View* view = nullptr;         ///< view from which the path is taken; null: no view
         std::int64_t id = 0;                ///< the player's client id in `view`
         bool own = false;                   ///< `view` is the player's own session
-        std::int64_t shown = kNever;        ///< the last tick at which `view` showed the player
+        std::int64_t shown = kNever;        ///< the last tick at which `view` had the player's tee
         std::int64_t speed = 0;             ///< speed at the last position, in units per tick
         bool ended = true;                  ///< the next position begins a path
         std::int64_t death_tick = kNever;   ///< tick at which the player last died or was removed
@@ -220,7 +221,8 @@ class PathReader::Collector {
         std::vector<std::vector<PathPoint>> paths{};
     };
 
-    /// A session's number and an empty text; for merged snapshots, 0 and the server's address.
+    /// Identifies a session by its number and an empty text, or merged snapshots by 0 and the
+    /// server's address.
     using ViewId = std::pair<std::int64_t, std::string>;
 
     static void forget_tee(const View& view, const Tee& tee) {
@@ -240,7 +242,7 @@ class PathReader::Collector {
         const bool open = text_of(record, "event") == "open" && !record.contains("again");
         if (open || text_of(record, "event") == "close") {
             forget_tees(view);
-            // Merged snapshots of a session's last ticks come after its end.
+            // Merged snapshots of a session's last ticks follow the record of its end.
             std::string map_crc = open ? std::string{} : std::move(view.map_crc);
             std::string map_name = open ? std::string{} : std::move(view.map_name);
             view = {.session = view.session,
@@ -268,12 +270,12 @@ class PathReader::Collector {
             } else if (tee == each->tees.end() && dead != each->dead.end() &&
                        is_soon_after(each->tick, dead->second->event_tick)) {
                 on_death(*dead->second,
-                         died); // the kill message came after the tee's last snapshot
+                         died); // the last snapshot before the kill message had no tee
             }
         }
     }
 
-    /// Returns a session's view, and the view of its server's merged snapshots if it exists.
+    /// Returns a session's view, and the view of its server's merged snapshots, if that exists.
     std::vector<View*> views_with(View& session) {
         std::vector<View*> views{&session};
         if (const auto world = views_.find({0, session.server}); world != views_.end()) {
@@ -282,7 +284,7 @@ class PathReader::Collector {
         return views;
     }
 
-    /// `died`: false if the game removed the tee.
+    /// Ends the player's path, and adds a death. `died`: false if the game removed the tee instead.
     void on_death(PlayerPath& player_path, bool died) {
         if (is_soon_after(player_path.shown, player_path.death_tick)) {
             return; // another session's kill message has reported this death
@@ -300,14 +302,14 @@ class PathReader::Collector {
         }
     }
 
-    /// Sets the position of a death to that of its event. A server also sends a death event for a tee that
-    /// is paused.
+    /// Ends the player's path, and moves the player's death to the position `at` of the death
+    /// event. A server also sends a death event when it pauses a tee.
     void on_death_event(PlayerPath& player_path, const View& view, map::WorldPos at) {
         player_path.ended = true;
         player_path.event_tick = player_path.shown;
         player_path.event_at = at;
         if (is_soon_after(view.tick, view.team_kill)) {
-            on_death(player_path, true); // the kill message does not name the team's members
+            on_death(player_path, true); // a team's kill message does not name the team's members
         }
         if (player_path.death && is_soon_after(player_path.shown, player_path.death_tick)) {
             all_.deaths.at(*player_path.death) = at;
@@ -365,7 +367,7 @@ class PathReader::Collector {
         }
     }
 
-    /// Removes the tees that are missing in a snapshot.
+    /// Removes the tees from the view that are not in the snapshot.
     static void remove_tees(const json::object& record, const json::array& items, View& view) {
         const auto remove = [&view](const auto& tee) {
             forget_tee(view, tee->second);
@@ -395,7 +397,7 @@ class PathReader::Collector {
         }
     }
 
-    /// Returns the session that received an item; for merged snapshots, one of these sessions.
+    /// Returns the view of a session that received an item.
     [[nodiscard]] const View* session_of(const View& view, const json::object& item) const {
         const json::array* seen_by = find_array(item, "seen_by");
         if (seen_by != nullptr && !seen_by->empty() && seen_by->front().is_int64()) {
@@ -405,7 +407,7 @@ class PathReader::Collector {
         return &view;
     }
 
-    /// Returns the paths of a player; null if there are too many players.
+    /// Finds or adds the paths of a player; null if the limit of players is reached.
     [[nodiscard]] PlayerPath* path_of(const View& view, const json::object& item, std::int64_t id) {
         std::string name{text_of(item, "player")};
         if (name.empty()) {
@@ -446,7 +448,7 @@ class PathReader::Collector {
             return;
         }
         Tee& tee = view.tees[id];
-        if (tee.player_path != player_path) { // a new tee, or another player's
+        if (tee.player_path != player_path) { // a new tee, or the tee of another player
             if (tee.player_path != nullptr) {
                 forget_tee(view, tee);
             }
@@ -460,8 +462,8 @@ class PathReader::Collector {
         }
         player_path->id = id;
         player_path->own = own;
-        // The position may be older than the snapshot, because a server repeats a position while clients
-        // can predict the movement. Its tick is in the item.
+        // The position may be older than the snapshot: a server repeats a position while clients
+        // can predict the movement. The item contains the tick of the position.
         const std::int64_t core = number_in(fields, "tick");
         add_point(
             *player_path, tee,
@@ -472,8 +474,8 @@ class PathReader::Collector {
             speed_in(fields));
     }
 
-    /// Makes this view the one that shows a player, if it is better than the current one. Returns false if
-    /// the current one stays.
+    /// Takes the player's path from `view` from now on, if `view` is better than the current view
+    /// of the path. Returns whether the path is taken from `view`.
     static bool take_over(PlayerPath& player_path, Tee& tee, View& view, bool own) {
         const std::int64_t later = view.tick - player_path.shown;
         const bool same_time = later >= -kOtherGame && later <= kSilent;
@@ -484,7 +486,7 @@ class PathReader::Collector {
         player_path.ended = player_path.ended || later < -kOtherGame;
         if (player_path.view != nullptr && same_time) {
             tee.since =
-                std::min(tee.since, player_path.shown); // the previous view showed it until now
+                std::min(tee.since, player_path.shown); // the previous view had the tee until now
         }
         player_path.view = &view;
         return true;
@@ -520,7 +522,7 @@ class PathReader::Collector {
                std::abs(std::int64_t{to.at.y} - player_path.last.at.y) > reach;
     }
 
-    /// Returns the milliseconds since the first position.
+    /// Returns the milliseconds from the first position to the record.
     std::uint32_t time_of(const json::object& record) {
         const std::string_view time = text_of(record, "t");
         if (time != all_.end) {
@@ -535,7 +537,7 @@ class PathReader::Collector {
             std::clamp<std::int64_t>(now_ - begin_, 0, std::numeric_limits<std::uint32_t>::max()));
     }
 
-    /// Drops every second point, now and of later positions.
+    /// Drops every second point of all paths, and uses only half as many later positions.
     void thin_out() {
         every_ *= 2;
         points_ = 0;
@@ -559,10 +561,10 @@ class PathReader::Collector {
     std::string map_crc_;
     std::map<ViewId, View> views_;
     std::map<std::pair<std::string, std::string>, PlayerPath>
-        player_paths_; ///< paths by server and player
+        player_paths_; ///< paths by server and player name
     std::size_t max_points_;
     std::size_t points_ = 0;
-    std::uint64_t every_ = 1; ///< one of this many positions becomes a point
+    std::uint64_t every_ = 1; ///< only every n-th position becomes a point; this is n
     std::int64_t begin_ = 0;  ///< time of the first position, in milliseconds
     std::int64_t now_ = 0;    ///< time of the last position, in milliseconds
     RecordedPaths all_;
@@ -587,7 +589,7 @@ PathReader::PathReader(std::string_view map_crc, std::size_t max_points)
 PathReader::~PathReader() = default;
 
 void PathReader::on_line(std::string_view line) {
-    // A cheap check comes first, because most lines have other types.
+    // This check is cheap. It rejects most lines, whose records have other types.
     if (!may_be_wanted(line)) {
         return;
     }

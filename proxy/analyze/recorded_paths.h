@@ -12,19 +12,19 @@
 
 namespace tw::analyze {
 
-/// The most points of all paths together. A picture could not show more.
+/// The most points of all paths together. A picture could not show more points.
 inline constexpr std::size_t kMaxPathPoints = 4'000'000;
-/// The most names of other maps that are kept.
+/// The most names in RecordedPaths::other_maps.
 inline constexpr std::size_t kMaxOtherMaps = 8;
 
 struct PathPoint {
     map::WorldPos at{0, 0};
-    std::int32_t tick = 0;    ///< tick of the position, which may be older than its snapshot
+    std::int32_t tick = 0;    ///< tick of the position; may be lower than the tick of its snapshot
     std::uint32_t ms = 0;     ///< milliseconds from RecordedPaths::begin to the position's record
-    std::int32_t session = 0; ///< the session that showed it; 0 for merged snapshots
+    std::int32_t session = 0; ///< session whose snapshot has the position; 0: a merged snapshot
 };
 
-/// At least two positions of a player's tee that were seen without a gap.
+/// At least two positions of a player's tee, without a gap between them.
 struct RecordedPath {
     std::size_t player = 0; ///< index into RecordedPaths::players
     std::vector<PathPoint> points;
@@ -37,26 +37,26 @@ struct RecordedPaths {
     std::vector<map::WorldPos> deaths;
     std::string begin;                 ///< time of the record with the first position
     std::string end;                   ///< time of the record with the last position
-    std::uint64_t on_other_maps = 0;   ///< positions on other maps, which are left out
-    std::set<std::string> other_maps;  ///< names of these maps; the first kMaxOtherMaps
-    std::uint64_t on_unknown_maps = 0; ///< positions on unknown maps, which count as on this map
-    std::uint64_t left_out = 0;        ///< positions and deaths beyond a limit on their number
+    std::uint64_t on_other_maps = 0;   ///< number of positions on other maps, which are left out
+    std::set<std::string> other_maps;  ///< names of other maps, at most kMaxOtherMaps
+    std::uint64_t on_unknown_maps = 0; ///< number of positions on unknown maps, which are included
+    std::uint64_t left_out = 0;        ///< number of positions and deaths beyond a limit
 };
 
-/// Finds the paths of the tees in a recording, on the map with this checksum or on unknown maps. Needs
-/// snapshots that list characters. A path comes from the player's own session while that session shows
-/// the player, otherwise from another session or from merged snapshots.
+/// Finds the paths of the tees in a recording, on the map with the given checksum or on unknown
+/// maps. Needs snapshots with characters. A path is taken from the player's own session while its
+/// snapshots contain the tee, otherwise from another session or from merged snapshots.
 ///
 /// A path ends
 /// - when the tee was killed or paused: a kill message or a death event names the tee,
-/// - when the tee was missing: the session that shows it received a snapshot without the tee, received no
-///   snapshot for more than a second, or lost records, and no other session showed the tee meanwhile,
-/// - when the tee jumped, as through a teleporter: it moved farther than two tiles plus the distance that
-///   the higher of its velocities before and after allows in the ticks between.
+/// - when the tee was missing: the session from which the path is taken got a snapshot without the
+///   tee, got no snapshot for more than a second, or lost records, and no other session had the tee,
+/// - when the tee jumped, as through a teleporter: it moved farther than two tiles plus the distance
+///   that the higher of its velocities before and after allows in the ticks between.
 ///
-/// Kill messages name the deaths; tees that the game removed, for example to spectate, do not count. A
-/// death is at the position of its death event, or without an event at the tee's last position. Beyond
-/// `max_points`, every second point is dropped.
+/// Deaths are taken from kill messages; tees that the game removed, for example to spectate, do not
+/// count. The position of a death is that of its death event, or without an event the tee's last
+/// position. If there are more than `max_points` points, every second point is dropped.
 class PathReader {
   public:
     explicit PathReader(std::string_view map_crc, std::size_t max_points = kMaxPathPoints);
@@ -66,7 +66,7 @@ class PathReader {
 
     void on_line(std::string_view line);
 
-    /// Returns the result. No line may follow.
+    /// Returns the paths. After this call, no line may be read.
     [[nodiscard]] RecordedPaths finish();
 
   private:

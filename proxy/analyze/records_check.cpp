@@ -17,23 +17,23 @@ namespace tw::analyze {
 namespace {
 
 bool has(std::string_view line, std::string_view key, std::string_view value) {
-    return filter::JsonLine{line}.object().find(key) == value;
+    return filter::JsonLine{line}.object().find_text(key) == value;
 }
 
 } // namespace
 
-const std::array<RecordsCheck::Row, 8>& RecordsCheck::rows() {
-    static constexpr std::array<Row, 8> kRows{
-        {{&Counts::broken_lines, "line[s] that [is|are] not [a record|records]"},
-         {&Counts::unfinished,
+const std::array<RecordsCheck::ProblemRow, 8>& RecordsCheck::problem_rows() {
+    static constexpr std::array<ProblemRow, 8> kRows{
+        {{&ProblemCounts::broken_lines, "line[s] that [is|are] not [a record|records]"},
+         {&ProblemCounts::unfinished,
           "file[s] that [ends|end] in the middle of a record, or [is|are] still being written"},
-         {&Counts::damaged, "file[s] that cannot be read completely"},
-         {&Counts::backwards,
+         {&ProblemCounts::damaged, "file[s] that cannot be read completely"},
+         {&ProblemCounts::backwards,
           "record[s] that [is|are] older than the one before [it|them] in [its|their] session"},
-         {&Counts::doubled, "record[s] that [is|are] there twice"},
-         {&Counts::segments, "segment[s] missing in between"},
-         {&Counts::lost, "record[s] that could not be written (records_lost)"},
-         {&Counts::gap, "datagram[s] that [was|were] never inspected (inspect.gap)"}}};
+         {&ProblemCounts::doubled, "record[s] that [is|are] there twice"},
+         {&ProblemCounts::segments, "segment[s] missing in between"},
+         {&ProblemCounts::lost, "record[s] that could not be written (records_lost)"},
+         {&ProblemCounts::gap, "datagram[s] that [was|were] never inspected (inspect.gap)"}}};
     return kRows;
 }
 
@@ -60,10 +60,10 @@ void RecordsCheck::on_line(std::string_view line,
         return;
     }
     if (line.ends_with(R"("again":true})")) {
-        return; // the record is repeated from another segment
+        return; // another segment contains the same record
     }
     if (head->type == "segment") {
-        return; // a record about the segment, whose time is not that of the game
+        return; // the time of a segment record is not a time of the game
     }
     if (first_time_.empty() || head->time < first_time_) {
         first_time_ = head->time;
@@ -75,16 +75,16 @@ void RecordsCheck::on_line(std::string_view line,
         counts_.gap += filter::JsonLine{line}.object().find_count("lost");
     }
     if (head->session != 0) {
-        count_sessions(line, *head);
+        track_session(line, *head);
     }
 }
 
-void RecordsCheck::count_sessions(std::string_view line, const filter::RecordLineHead& head) {
+void RecordsCheck::track_session(std::string_view line, const filter::RecordLineHead& head) {
     const bool event = head.type == "session";
     if (event && has(line, "event", R"("open")")) {
         ++sessions_;
         const auto before = open_.find(head.session);
-        // A session with the same number belongs to another run, so the previous one has no closing record.
+        // This is a session of another run, so the previous session has no closing record.
         cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
         open_[head.session] = {.begun = true};
     } else if (!open_.contains(head.session)) {
@@ -102,21 +102,21 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::RecordLin
         session.reconnects = has(line, "reason", R"("reconnected")");
         session.closed = has(line, "event", R"("close")") && !session.reconnects;
     } else if (head.type == "summary") {
-        check_counts(session, line);
+        compare_with_summary(session, line);
         if (session.closed) {
             open_.erase(head.session);
-        } else if (session.reconnects) { // the counts of the new connection start from 0
+        } else if (session.reconnects) { // the summary of a new connection counts from 0
             session = {.time = session.time, .begun = session.begun, .has_events = true};
         }
     }
 }
 
-/// Compares the session's counts with its summary. The counts may be lower, because a run may record only
-/// some of its records.
-void RecordsCheck::check_counts(const Session& session, std::string_view line) {
+/// Compares the number of the session's records with its summary. Fewer records are no error,
+/// because a run may record only some kinds of records.
+void RecordsCheck::compare_with_summary(const Session& session, std::string_view line) {
     filter::JsonLine json{line};
     filter::JsonObject& summary = json.object();
-    if (!session.begun || !summary.has("snapshots")) {
+    if (!session.begun || !summary.has_member("snapshots")) {
         return;
     }
     std::uint64_t messages = 0;
@@ -133,17 +133,19 @@ void RecordsCheck::check_counts(const Session& session, std::string_view line) {
 }
 
 void RecordsCheck::end_file(const sink::LineReader& reader) {
-    const sink::FileEnd end = reader.source().end();
+    const sink::FileEnd end = reader.source().file_end();
     const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
-                         end == sink::FileEnd::unreadable || reader.source().left_out() != 0;
+                         end == sink::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
     counts_.damaged += damaged ? 1U : 0U;
     counts_.unfinished +=
-        !damaged && (end == sink::FileEnd::within_frame || !reader.rest().empty()) ? 1U : 0U;
-    counts_.broken_lines += reader.skipped() != 0 ? 1U : 0U;
+        !damaged && (end == sink::FileEnd::within_frame || !reader.unfinished_line().empty()) ? 1U
+                                                                                              : 0U;
+    counts_.broken_lines += reader.skipped_bytes() != 0 ? 1U : 0U;
 }
 
-bool RecordsCheck::is_whole() const {
-    return std::ranges::all_of(rows(), [this](const Row& row) { return counts_.*row.count == 0; });
+bool RecordsCheck::is_complete() const {
+    return std::ranges::all_of(problem_rows(),
+                               [this](const ProblemRow& row) { return counts_.*row.count == 0; });
 }
 
 std::string RecordsCheck::report_text() const {
@@ -151,7 +153,7 @@ std::string RecordsCheck::report_text() const {
         fmt::format("{}, {}, {}", record::counted(files_, "file[s]"),
                     record::counted(lines_, "record[s]"), record::counted(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
-    for (const Row& row : rows()) {
+    for (const ProblemRow& row : problem_rows()) {
         if (counts_.*row.count != 0) {
             text += record::counted(counts_.*row.count, row.sentence) + '\n';
         }
@@ -162,14 +164,14 @@ std::string RecordsCheck::report_text() const {
                             record::counted(absent_snapshots_, "snapshot[s]"),
                             record::counted(absent_messages_, "message[s]"));
     }
-    // Unknown for sessions whose events were filtered out.
+    // Without its session records, it is unknown whether a session is still open.
     const auto going_on = std::ranges::count_if(
         open_, [](const auto& open) { return open.second.has_events && !open.second.closed; });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
         text += fmt::format("{} without an end: the run was cut off, or is still going\n",
                             record::counted(open, "session[s]"));
     }
-    return text + (is_whole() ? "complete\n" : "incomplete\n");
+    return text + (is_complete() ? "complete\n" : "incomplete\n");
 }
 
 namespace {
@@ -198,8 +200,8 @@ bool is_formula(std::string_view text) {
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
 }
 
-/// Appends the shortest text that reads back as this number and has a decimal point, such as "2.0". ("{:#}"
-/// of fmt 10 would write "2.".)
+/// Appends the shortest text that reads back as this number and has a decimal point, such as "2.0".
+/// ("{:#}" of fmt 10 would write "2.".)
 void append_real(double number, std::string& out) {
     const std::size_t begin = out.size();
     fmt::format_to(std::back_inserter(out), "{}", number);
@@ -211,7 +213,7 @@ void append_real(double number, std::string& out) {
 /// Joins the values of a key into one text.
 class Joined final : public filter::ValueVisitor {
   public:
-    /// `count_booleans`: true and false are 1 and 0.
+    /// `count_booleans`: whether to write true and false as 1 and 0.
     Joined(std::string& text, bool count_booleans)
         : text_{&text}, count_booleans_{count_booleans} {}
 
@@ -250,7 +252,7 @@ class Joined final : public filter::ValueVisitor {
     std::string* text_;
     bool count_booleans_;
     bool in_list_ = false;
-    bool closes_ = false; ///< a list of numbers has begun
+    bool closes_ = false; ///< the cell is a list of numbers, which needs a closing bracket
     bool begins_with_text_ = false;
     bool any_ = false;
 };
@@ -277,7 +279,7 @@ class RemovedItems final : public filter::ValueVisitor {
     }
 
   private:
-    std::size_t lists_ = 0; ///< number of lists that have begun; the first contains the others
+    std::size_t lists_ = 0; ///< number of lists so far; the first list contains the other ones
     std::size_t numbers_ = 0;
     std::array<std::int64_t, 2> pair_{};
 };
@@ -299,7 +301,7 @@ RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
     common_ = std::ranges::all_of(columns_, [](const Column& column) { return column.common; });
 }
 
-std::string RecordsCsv::header() const {
+std::string RecordsCsv::header_row() const {
     std::string out;
     for (const Column& column : columns_) {
         out.append(out.empty() ? "" : ",");
@@ -308,10 +310,10 @@ std::string RecordsCsv::header() const {
     return out + "\r\n";
 }
 
-void RecordsCsv::append(std::string_view line, std::string& out) {
+void RecordsCsv::append_rows(std::string_view line, std::string& out) {
     if (!items_) {
-        line_.begin(line);
-        if (make_cells(line_.object(), false) || common_) {
+        line_.set_line(line);
+        if (fill_cells(line_.object(), false) || common_) {
             append_row(out);
         }
         return;
@@ -319,34 +321,34 @@ void RecordsCsv::append(std::string_view line, std::string& out) {
     if (!removed_ && options_.where && !options_.where->may_match(line)) {
         return;
     }
-    line_.begin(line);
+    line_.set_line(line);
     line_ready_ = false;
     if (removed_) {
-        append_removed(out); // comes first, because the line's new items may reuse a type number
+        append_removed_rows(out); // before the line's new items, which may reuse a type number
     }
     line_.each_item([&](filter::JsonObject& item) {
-        append_item(item, out);
+        append_item_row(item, out);
         if (removed_) {
-            note_type(item);
+            store_type(item);
         }
         return false;
     });
 }
 
-void RecordsCsv::append_item(filter::JsonObject& item, std::string& out) {
+void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
     if (options_.where && !options_.where->matches(line_, item)) {
         return;
     }
-    if (!make_cells(item, true) && !options_.where) {
+    if (!fill_cells(item, true) && !options_.where) {
         return;
     }
     if (!std::exchange(line_ready_, true)) {
-        static_cast<void>(make_cells(line_.object(), false));
+        static_cast<void>(fill_cells(line_.object(), false));
     }
     append_row(out);
 }
 
-void RecordsCsv::append_removed(std::string& out) {
+void RecordsCsv::append_removed_rows(std::string& out) {
     session_ = line_.object().find_integer("session").value_or(0);
     RemovedItems removed;
     line_.object().visit(filter::kRowRemoved, removed);
@@ -355,13 +357,13 @@ void RecordsCsv::append_removed(std::string& out) {
         const std::string item = fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
                                              type == types_.end() ? "null" : type->second, type_id,
                                              id, filter::kRowRemoved);
-        removed_item_.begin(item);
-        append_item(removed_item_.object(), out);
+        removed_item_.set_line(item);
+        append_item_row(removed_item_.object(), out);
     }
 }
 
-void RecordsCsv::note_type(filter::JsonObject& item) {
-    const auto name = item.find("type");
+void RecordsCsv::store_type(filter::JsonObject& item) {
+    const auto name = item.find_text("type");
     const auto number = item.find_integer("type_id");
     if (name && number) {
         if (types_.size() == kMaxTypes) {
@@ -371,7 +373,7 @@ void RecordsCsv::note_type(filter::JsonObject& item) {
     }
 }
 
-bool RecordsCsv::make_cells(filter::JsonObject& json, bool item) {
+bool RecordsCsv::fill_cells(filter::JsonObject& json, bool item) {
     bool wanted = false;
     for (Column& column : columns_) {
         if (column.item != item) {

@@ -15,22 +15,22 @@
 
 namespace tw::analyze {
 
-/// Checks recordings: every line is a complete record of valid JSON; the records of each session are in
-/// order and not repeated, and the session's summary does not count fewer; no segment is missing. Also
-/// counts the losses that the recordings report.
+/// Checks recordings: every line is a complete record of valid JSON; the records of each session
+/// are in order and not repeated; a session has no more records than its summary counts; no segment
+/// is missing. Also counts the losses that the recordings report.
 class RecordsCheck {
   public:
     void begin_file(const std::string& path);
     void on_line(std::string_view line, const std::optional<filter::RecordLineHead>& head);
     void end_file(const sink::LineReader& reader);
 
-    /// True if nothing is damaged or missing.
-    [[nodiscard]] bool is_whole() const;
+    /// True if no record is damaged or missing.
+    [[nodiscard]] bool is_complete() const;
     /// Returns a summary line, and a line for each problem.
     [[nodiscard]] std::string report_text() const;
 
   private:
-    struct Counts {
+    struct ProblemCounts {
         std::uint64_t broken_lines = 0;
         std::uint64_t unfinished = 0;
         std::uint64_t damaged = 0;
@@ -41,14 +41,14 @@ class RecordsCheck {
         std::uint64_t gap = 0;
     };
 
-    struct Row {
-        std::uint64_t Counts::*count;
+    struct ProblemRow {
+        std::uint64_t ProblemCounts::*count;
         std::string_view sentence;
     };
 
     struct Session {
         std::string time{}; ///< time of the session's last record
-        bool begun = false; ///< the recording contains the session from its first record on
+        bool begun = false; ///< the recording contains the session's first record
         bool has_events = false;
         bool closed = false; ///< the session has closed, so only its summary may follow
         bool reconnects = false;
@@ -56,11 +56,11 @@ class RecordsCheck {
         std::uint64_t messages = 0;
     };
 
-    static const std::array<Row, 8>& rows();
-    void count_sessions(std::string_view line, const filter::RecordLineHead& head);
-    void check_counts(const Session& session, std::string_view line);
+    static const std::array<ProblemRow, 8>& problem_rows();
+    void track_session(std::string_view line, const filter::RecordLineHead& head);
+    void compare_with_summary(const Session& session, std::string_view line);
 
-    Counts counts_;
+    ProblemCounts counts_;
     std::uint64_t files_ = 0;
     std::uint64_t lines_ = 0;
     std::uint64_t sessions_ = 0;
@@ -70,75 +70,75 @@ class RecordsCheck {
     std::uint64_t cut_off_ = 0; ///< number of sessions without a closing record
     /// Number of snapshots that the summaries count but the recordings lack.
     std::uint64_t absent_snapshots_ = 0;
-    std::uint64_t absent_messages_ = 0;
+    std::uint64_t absent_messages_ = 0; ///< number of messages that are missing in the same way
     std::map<std::string, std::uint64_t> numbers_; ///< number of the last segment of each recording
 };
 
-/// Converts records to a table (RFC 4180): a row for each record that has at least one of the columns,
-/// apart from columns that every record has. If a column or the condition is about items (`items.KEY`),
-/// there is a row for each item instead.
+/// Converts records to a CSV table (RFC 4180). Each record with at least one of the columns becomes
+/// a row; columns that every record has do not count. If a column or the condition names a key of
+/// items (`items.KEY`), each item becomes a row instead.
 ///
 /// A column's cells have one type in all rows: a list of numbers is written as `[1,2]`, even with
-/// one number; a number with a fraction keeps its point; the booleans of messages are 1 and 0,
-/// because other messages have numbers under the same key.
+/// one number; a number with a fraction keeps its decimal point; the booleans of messages are 1 and
+/// 0, because other messages have numbers under the same key.
 class RecordsCsv {
   public:
     struct Options {
-        bool for_terminal = false; ///< escape control characters
-        /// Puts an apostrophe before text that spreadsheets take for a formula.
+        bool for_terminal = false; ///< whether to escape control characters
+        /// Whether to put an apostrophe before text that spreadsheets take for a formula.
         bool no_formulas = false;
-        /// Selects the rows of a table of items; without it, an item has a row if it has one of the
-        /// columns.
+        /// Selects the items that become rows; nullopt: all items with at least one of the columns.
         std::optional<filter::RowFilter> where{};
     };
 
-    /// `columns`: keys in the notation of filters.
+    /// `columns`: keys of records, written as in filters.
     explicit RecordsCsv(const std::vector<std::string>& columns) : RecordsCsv{columns, Options{}} {}
 
     RecordsCsv(const std::vector<std::string>& columns, Options options);
 
     /// Returns the first row: the names of the columns.
-    [[nodiscard]] std::string header() const;
-    /// Appends the rows of a line of a recording. Removed items have rows only if `items.removed` is a
-    /// column or in the condition. Their types come from earlier lines; an unknown type is empty.
-    void append(std::string_view line, std::string& out);
+    [[nodiscard]] std::string header_row() const;
+    /// Appends the rows of a recording's line to `out`. Removed items have rows only if
+    /// `items.removed` is a column or a key of the condition. Their types are taken from earlier
+    /// lines; an unknown type is empty.
+    void append_rows(std::string_view line, std::string& out);
 
-    /// Returns the columns of records that no line had so far, although items have such a key.
+    /// Returns the columns that no record had so far, although the same key exists in items.
     [[nodiscard]] std::vector<std::string> empty_columns_of_items() const;
 
   private:
-    /// Limit of the types remembered to name removed items; a server has a few dozen.
+    /// The most types that are stored to name removed items; a server has a few dozen types.
     static constexpr std::size_t kMaxTypes = 65536;
 
     struct Column {
         std::string name;
         /// For a column of items, the key within the item; otherwise the same as `name`.
         std::string key;
-        bool item = false;
+        bool item = false;   ///< the key is one of items
         bool common = false; ///< every record has this key
-        bool text = false;   ///< the cell starts with text, not with a number
-        bool seen = false;   ///< a line had this key
-        std::string cell{};
+        bool text = false;   ///< the current cell starts with text, not with a number
+        bool seen = false;   ///< at least one line had this key
+        std::string cell{};  ///< the cell of the current row
     };
 
-    /// Fills the cells of a line's columns, or of one item's columns. Returns true if the line or item
-    /// gets a row because of these cells.
-    [[nodiscard]] bool make_cells(filter::JsonObject& json, bool item);
-    void append_item(filter::JsonObject& item, std::string& out);
+    /// Fills the cells of the columns of records, or of items if `item`, from `json`. Returns true
+    /// if these cells are a reason for a row.
+    [[nodiscard]] bool fill_cells(filter::JsonObject& json, bool item);
+    void append_item_row(filter::JsonObject& item, std::string& out);
     /// Appends rows for the items that the line lists as removed.
-    void append_removed(std::string& out);
-    /// Remembers the item's type, to name it when it is removed.
-    void note_type(filter::JsonObject& item);
+    void append_removed_rows(std::string& out);
+    /// Stores the item's type, which is needed when the item is removed.
+    void store_type(filter::JsonObject& item);
     void append_row(std::string& out) const;
 
     Options options_;
     std::vector<Column> columns_;
     bool items_ = false;       ///< rows are items
-    bool removed_ = false;     ///< there are rows for removed items
-    bool common_ = false;      ///< every record has all of the columns
-    bool line_ready_ = false;  ///< the cells of the current line's own columns are filled
+    bool removed_ = false;     ///< removed items have rows, too
+    bool common_ = false;      ///< all columns are keys that every record has
+    bool line_ready_ = false;  ///< the cells of the columns of records are filled for this line
     std::int64_t session_ = 0; ///< session of the current line; set only if removed_
-    /// The names of types by session and type_id, as in the records.
+    /// The names of types as in the records, by session and type_id.
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;
     filter::JsonLine line_;
     filter::JsonLine removed_item_;

@@ -64,7 +64,7 @@ void write_directions(Table& table, const StatsReport& report) {
     struct Line {
         std::string_view what;
         std::uint64_t record::DirectionStats::*counter;
-        bool always; ///< shown even if both are zero
+        bool always; ///< whether the row is shown even if both numbers are zero
     };
 
     static constexpr Line kLines[] = {
@@ -133,7 +133,7 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
 }
 
-/// A row that sums up several ledger rows.
+/// A row with the sum of several ledger rows.
 struct Merged {
     std::string what;
     ByteCount total;
@@ -209,14 +209,14 @@ namespace {
 
 template <template <typename> class Totals>
 void add_counters(json::object& object, const Totals<std::uint64_t>& totals) {
-    for (const record::Counted& counted : record::counts_by_topic<Totals>(totals)) {
+    for (const record::CounterValue& counted : record::counts_by_topic<Totals>(totals)) {
         if (counted.row->topic != record::Topic::live) {
             object.emplace(counted.row->key, counted.value);
         }
     }
 }
 
-json::array ledger_json(const record::Ledger& ledger, wire::Direction direction) {
+json::array ledger_json(const record::ByteLedger& ledger, wire::Direction direction) {
     json::array rows;
     for (const record::LedgerRow& row : ledger.rows(direction)) {
         json::object object{{"group", record::byte_group_name(row.group)}, {"name", row.name}};

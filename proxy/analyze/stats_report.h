@@ -9,13 +9,13 @@
 
 namespace tw::analyze {
 
-/// The data of a report on traffic.
+/// The data of a traffic report: losses, snapshot rates, and bytes by message and item type.
 struct StatsReport {
     std::vector<std::string> captures;
     std::uint32_t sessions = 0;
     std::int64_t duration_ns = 0;
     const record::SessionStats* totals = nullptr;
-    const record::Ledger* ledger = nullptr;
+    const record::ByteLedger* ledger = nullptr;
 };
 
 /// Returns part / whole, or 0 if `whole` is 0.
@@ -29,8 +29,8 @@ struct StatsReport {
 [[nodiscard]] std::string stats_json(const StatsReport& report);
 
 /// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
-/// occurred. If object sizes may explain what could not be decoded, the last line names
-/// `sizes_command`, the command that searches for them.
+/// occurred. If other object sizes may explain snapshots that could not be decoded, the last line
+/// recommends `sizes_command`, the command that searches for such sizes.
 [[nodiscard]] std::string totals_text(const std::vector<std::string>& captures,
                                       const record::SessionStats& totals, std::uint32_t sessions,
                                       std::string_view sizes_command);

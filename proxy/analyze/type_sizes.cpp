@@ -147,7 +147,7 @@ bool TypeSizes::has_unnamed_differences() const {
     });
 }
 
-std::string TypeSizes::table() const {
+std::string TypeSizes::sizes_table() const {
     std::string text = fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}\n", "type", "object", "agreed",
                                    "ints", "snapshots");
     for (const auto& [type, seen] : types_) {
@@ -169,7 +169,7 @@ std::string TypeSizes::table() const {
     return text;
 }
 
-boost::json::object TypeSizes::table_json() const {
+boost::json::object TypeSizes::sizes_json() const {
     namespace json = boost::json;
     json::array types;
     for (const auto& [type, seen] : types_) {

@@ -16,8 +16,8 @@
 
 namespace tw::base {
 
-/// `T` is State or const State. A state to archive names its members once, for writing and reading,
-/// in its own namespace:
+/// `T` is State or const State. To make a struct archivable, a function members() in the struct's
+/// namespace lists its members, for writing and reading:
 ///
 /// auto members(Of<Place> auto& place) { return std::tie(place.x, place.neighbours); }
 template <typename T, typename State>
@@ -32,14 +32,14 @@ concept HasMembers = requires(T& value) {
     members(value);
 };
 
-/// A type for which any bytes are a valid value: numbers, enumerators, and structs of these. bool is
-/// excluded, because only the bytes 0 and 1 are valid.
+/// A type for which all bytes are a valid value: numbers, enumerators, and structs of these. bool
+/// is not such a type, because only the bytes 0 and 1 are valid.
 template <typename T>
 concept Raw =
     std::has_unique_object_representations_v<T> && !std::same_as<T, bool> && !HasMembers<T>;
 
-/// Writes values one after the other, for a reader on the same host: raw values as they are in
-/// memory; texts and lists begin with their length in 32 bits.
+/// Appends values to a byte vector, for an ArchiveReader on the same host. Raw values are copied
+/// from memory. Texts and lists begin with their length in 32 bits.
 class ArchiveWriter {
   public:
     explicit ArchiveWriter(std::vector<std::byte>& out) : out_{&out} {}
@@ -68,9 +68,9 @@ class ArchiveWriter {
     std::vector<std::byte>* out_;
 };
 
-/// Reads the output of an ArchiveWriter from an untrusted source. After the first value that is cut
-/// off, further values are not read. Enumerators and lengths can have any value, so the
-/// caller must check them.
+/// Reads values that an ArchiveWriter wrote. The bytes may be malformed. After the first truncated
+/// value, no further values are read. The caller must check enumerators and lengths, which can have
+/// any value.
 class ArchiveReader {
   public:
     explicit ArchiveReader(std::span<const std::byte> in) : in_{in} {}
@@ -93,7 +93,7 @@ class ArchiveReader {
                 failed_ = failed_ || length > in_.size() / sizeof(typename T::value_type);
                 value.resize(failed_ ? 0 : length);
                 take(std::as_writable_bytes(std::span{value}));
-            } else { // it grows with what there is, whatever the length says
+            } else { // the list grows only with the input, even if `length` is wrong
                 for (std::uint32_t i = 0; i < length && !failed_; ++i) {
                     read(value.emplace_back());
                 }
@@ -103,7 +103,7 @@ class ArchiveReader {
 
     [[nodiscard]] bool failed() const noexcept { return failed_; }
 
-    /// Whether all values were read and no bytes are left.
+    /// Whether all reads succeeded and no bytes are left.
     [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
 
   private:
@@ -120,13 +120,13 @@ class ArchiveReader {
 };
 
 template <typename State>
-[[nodiscard]] std::vector<std::byte> archived(const State& state) {
+[[nodiscard]] std::vector<std::byte> to_archive(const State& state) {
     std::vector<std::byte> out;
     ArchiveWriter{out}.write(state);
     return out;
 }
 
-/// Decodes a state. Returns nullopt if the bytes are not exactly one archived State.
+/// Decodes the result of to_archive(). Returns nullopt if `in` is not exactly one archived State.
 template <typename State>
 [[nodiscard]] std::optional<State> from_archive(std::span<const std::byte> in) {
     ArchiveReader reader{in};

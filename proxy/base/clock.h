@@ -5,20 +5,20 @@
 
 namespace tw::base {
 
-/// Nanoseconds since the Unix epoch, UTC.
+/// A UTC time in nanoseconds since the Unix epoch.
 using Timestamp = std::int64_t;
 
-/// The current UTC time.
+/// Returns the current UTC time.
 [[nodiscard]] inline Timestamp now_utc() noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::system_clock::now().time_since_epoch())
         .count();
 }
 
-/// The clock for intervals. It is not changed when the system time is set.
+/// The clock for measuring intervals. It does not change when the system time is set.
 using Clock = std::chrono::steady_clock;
 
-/// Measures the time since its construction or the last lap().
+/// Measures the time since its construction or the last call of lap().
 class Stopwatch {
   public:
     [[nodiscard]] Clock::time_point started() const { return started_; }
@@ -29,7 +29,7 @@ class Stopwatch {
         return std::chrono::duration<double>{elapsed()}.count();
     }
 
-    /// Restarts the measurement; returns the seconds until now.
+    /// Returns the measured time in seconds and restarts the measurement.
     double lap() {
         const auto now = Clock::now();
         const std::chrono::duration<double> taken = now - started_;

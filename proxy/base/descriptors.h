@@ -8,7 +8,7 @@
 
 namespace tw::base {
 
-/// Owns a file descriptor.
+/// Owns a file descriptor and closes it when it is destroyed.
 class UniqueFd {
   public:
     UniqueFd() = default;
@@ -33,7 +33,7 @@ class UniqueFd {
 
     [[nodiscard]] int get() const noexcept { return fd_; }
 
-    /// Gives up ownership of the descriptor.
+    /// Returns the descriptor and no longer owns it.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
 
     [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
@@ -43,15 +43,16 @@ class UniqueFd {
     int fd_ = kNone;
 };
 
-/// Memory shared by two processes. Its size is sealed: the other process can change the contents, but
-/// it cannot truncate the file, which would crash this process.
+/// Memory that two processes share. Its size is sealed: the other process can change the contents,
+/// but cannot truncate the memory's file, which would crash this process.
 class SharedMemory {
   public:
-    /// Creates zeroed memory; untouched pages cost nothing. Errors: throws std::system_error.
+    /// Creates zeroed memory. A page takes no memory until it is used. Errors: throws
+    /// std::system_error.
     [[nodiscard]] static SharedMemory create(std::size_t bytes);
 
-    /// Maps memory that another process created with create(). Errors: throws std::system_error, also
-    /// if the descriptor refers to anything else.
+    /// Maps memory that another process created with create(). Errors: throws std::system_error,
+    /// for example if the descriptor does not refer to such memory.
     [[nodiscard]] static SharedMemory attach(UniqueFd descriptor);
 
     SharedMemory(SharedMemory&& other) noexcept;

@@ -11,7 +11,7 @@
 
 namespace tw::base {
 
-/// An IPv4 or IPv6 address with a UDP port; trivially copyable, so that it can be stored in shared
+/// An IPv4 or IPv6 address with a UDP port. It is trivially copyable, so it can be stored in shared
 /// memory.
 ///
 /// Layout:  `address` is in network byte order. An IPv4 address uses the first four bytes, and the
@@ -34,20 +34,20 @@ struct Endpoint {
 
 [[nodiscard]] boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint);
 
-/// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so that the 64 addresses of a
-/// batch stay in cache.
+/// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so 64 addresses of a batch
+/// of datagrams fit into the cache.
 union SocketAddress {
     sockaddr base;
     sockaddr_in v4;
     sockaddr_in6 v6;
 };
 
-/// Converts an endpoint for an IPv4 or IPv6 socket. For an IPv6 socket, an IPv4 address gets its
-/// mapped form. Sets `length` to the size of the socket address.
+/// Converts an endpoint to an address for an IPv4 socket or, if `v6` is set, for an IPv6 socket.
+/// For an IPv6 socket, an IPv4 address is mapped to IPv6. Sets `length` to the size of the result.
 [[nodiscard]] SocketAddress to_socket_address(const Endpoint& endpoint, bool v6,
                                               socklen_t& length) noexcept;
 
-/// Whether the address is in 127.0.0.0/8 or ::1.
+/// Whether the endpoint's address is in 127.0.0.0/8 or is ::1.
 [[nodiscard]] bool is_loopback(const Endpoint& endpoint) noexcept;
 
 } // namespace tw::base

@@ -25,7 +25,7 @@ std::error_code last_error() {
 } // namespace
 
 tl::expected<std::string, std::error_code> read_small_file(const std::filesystem::path& path,
-                                                           std::size_t most) {
+                                                           std::size_t max_bytes) {
     using Clock = std::chrono::steady_clock;
     const UniqueFd file{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
 
@@ -38,7 +38,7 @@ tl::expected<std::string, std::error_code> read_small_file(const std::filesystem
         return tl::unexpected{std::make_error_code(std::errc::is_a_directory)};
     }
     const auto deadline = Clock::now() + kReadTimeout;
-    std::string text(most + 1, '\0');
+    std::string text(max_bytes + 1, '\0');
     std::size_t size = 0;
     while (size < text.size()) {
         const ssize_t read = ::read(file.get(), text.data() + size, text.size() - size);

@@ -10,32 +10,33 @@
 
 namespace tw::base {
 
-/// Reads a small file that a person wrote, such as settings, a token, or a description of objects. A
-/// pipe is read until its writer closes it. The call fails if that takes longer than one second, so
-/// that a reload does not block for long.
+/// Reads a small file that a person wrote, such as settings, a token, or a description of objects.
+/// A pipe is read until its writer closes it. Reading a pipe fails after one second, because a
+/// reload of the settings must not block.
 ///
-/// Errors: the system's; is_a_directory; file_too_large for more than `most` bytes;
-/// no_message_available for a pipe whose writer is missing or stalls.
+/// Errors: those of the system; is_a_directory; file_too_large for more than `max_bytes` bytes;
+/// no_message_available for a pipe without a writer or with a writer that is too slow.
 [[nodiscard]] tl::expected<std::string, std::error_code>
-read_small_file(const std::filesystem::path& path, std::size_t most);
+read_small_file(const std::filesystem::path& path, std::size_t max_bytes);
 
-/// Writes all bytes to an open file, in several calls if necessary.
+/// Writes all bytes to an open file, with several system calls if necessary.
 ///
-/// Errors: the system's.
+/// Errors: those of the system.
 [[nodiscard]] std::error_code write_all(int file, std::span<const std::byte> bytes);
 
-/// Replaces a file by writing a temporary one and renaming it: readers never see a partial file,
-/// and on errors the old content stays.
+/// Replaces a file by writing a temporary file and renaming it. Readers never see a partial file.
+/// After an error, the file has its old content.
 ///
-/// Errors: the system's.
+/// Errors: those of the system.
 [[nodiscard]] std::error_code replace_file(const std::filesystem::path& path,
                                            std::span<const std::byte> bytes);
 
-/// Locks a file for its writer until this descriptor and its copies are closed, at the latest when the
-/// process ends. The lock also holds against other descriptors of the same process. Returns false if
-/// another one has the lock (errno is EAGAIN or EACCES) or the file cannot be locked.
+/// Locks a file for its writer until the descriptor `file` and its copies are closed, at the latest
+/// when the process ends. Other descriptors cannot lock the file meanwhile, even in the same
+/// process. Returns false if another descriptor has the lock (errno is EAGAIN or EACCES) or if the
+/// file cannot be locked.
 [[nodiscard]] bool lock_file(int file);
-/// Returns whether a writer has locked the file.
+/// Returns whether a writer has locked the file with lock_file().
 [[nodiscard]] bool is_locked(const std::filesystem::path& path);
 
 } // namespace tw::base

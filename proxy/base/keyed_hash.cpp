@@ -12,7 +12,8 @@ namespace tw::base {
 namespace {
 
 const unsigned char* as_octets(const std::byte* bytes) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libcrypto's bytes are unsigned char
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libcrypto's bytes are unsigned
+    // char
     return reinterpret_cast<const unsigned char*>(bytes);
 }
 
@@ -51,7 +52,7 @@ std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
     if (context == nullptr ||
         EVP_MAC_update(context.get(), as_octets(bytes.data()), bytes.size()) != 1 ||
         EVP_MAC_final(context.get(), hash.data(), &size, hash.size()) != 1) {
-        throw std::bad_alloc{}; // nothing else can fail here
+        throw std::bad_alloc{}; // these calls fail only if memory runs out
     }
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < hash.size(); ++i) {

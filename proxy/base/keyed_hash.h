@@ -16,17 +16,18 @@ namespace tw::base {
 /// The secret key of a SipHash.
 using SipKey = std::array<std::byte, 16>;
 
-/// SipHash-2-4. Without the key, nobody can predict a hash or find an input with a given hash.
+/// The hash function SipHash-2-4. Whoever does not know the key cannot predict hashes or find an
+/// input with a given hash.
 class SipHash {
   public:
-    /// Sets the key. Errors: throws std::runtime_error if libcrypto does not
-    /// provide SipHash.
+    /// Sets the key. Errors: throws std::runtime_error if libcrypto does not provide SipHash.
     explicit SipHash(const SipKey& key);
     ~SipHash();
     SipHash(const SipHash&) = delete;
     SipHash& operator=(const SipHash&) = delete;
 
-    /// Returns the hash of the bytes; a call takes 1 to 2 microseconds. Errors: std::bad_alloc.
+    /// Returns the hash of the bytes. A call takes 1 to 2 microseconds. Errors: throws
+    /// std::bad_alloc.
     [[nodiscard]] std::uint64_t operator()(std::span<const std::byte> bytes) const;
 
   private:
@@ -34,8 +35,8 @@ class SipHash {
     std::unique_ptr<State> state_;
 };
 
-/// A range of addresses to which limits per network apply. IPv4: one address. IPv6: a /64, or the /56
-/// or /48 that contains it, because one customer may own such a range, too.
+/// A range of addresses that may belong to one customer. Limits per network apply to such a range.
+/// IPv4: one address. IPv6: a /64, /56 or /48.
 struct Network {
     std::uint64_t address = 0;
     std::uint8_t width = 0; ///< 0: the IPv4 address or IPv6 /64; 1: the IPv6 /56; 2: the IPv6 /48
@@ -44,7 +45,7 @@ struct Network {
     friend auto operator<=>(const Network&, const Network&) = default;
 };
 
-/// The networks that contain a client's address, narrowest first.
+/// The networks that contain a client's address, from the smallest to the largest.
 class Networks {
   public:
     explicit Networks(const Endpoint& client) noexcept : count_{client.v6 ? all_.size() : 1} {
@@ -63,12 +64,14 @@ class Networks {
     std::size_t count_;
 };
 
-/// The client's IPv4 address, or the /64 of its IPv6 address.
+/// Returns the smallest network with the client's address: the IPv4 address itself, or the IPv6
+/// /64.
 [[nodiscard]] inline Network narrowest_network(const Endpoint& client) noexcept {
     return *Networks{client}.begin();
 }
 
-/// A fast hash for tables in memory. The key prevents clients from choosing addresses that collide.
+/// A fast hash function for tables in memory. Because of the key, clients cannot choose addresses
+/// with the same hash.
 class KeyedHash {
   public:
     explicit KeyedHash(std::uint64_t key) noexcept : key_{key} {}
@@ -96,7 +99,7 @@ class KeyedHash {
     }
 
   private:
-    /// The finalizer of MurmurHash3: every input bit affects every output bit.
+    /// Applies the finalizer of MurmurHash3, in which every input bit affects every output bit.
     [[nodiscard]] static constexpr std::uint64_t mix(std::uint64_t value) noexcept {
         value = (value ^ (value >> 33U)) * 0xff51afd7ed558ccdU;
         value = (value ^ (value >> 33U)) * 0xc4ceb9fe1a85ec53U;

@@ -17,7 +17,7 @@
 namespace tw::bus {
 
 bool MemoryBacklog::append(std::string_view block) {
-    const std::uint64_t lines = sink::lines_in(block);
+    const std::uint64_t lines = sink::count_lines(block);
     if (lines == 0) {
         return true;
     }
@@ -33,7 +33,7 @@ bool MemoryBacklog::has_room() const {
     return bytes_ < max_bytes_;
 }
 
-std::uint64_t MemoryBacklog::bytes() const {
+std::uint64_t MemoryBacklog::waiting_bytes() const {
     const std::lock_guard lock{mutex_};
     return bytes_;
 }
@@ -50,7 +50,7 @@ bool MemoryBacklog::read_lines(std::uint64_t from, RecordLines& lines) {
     return true;
 }
 
-void MemoryBacklog::settle(std::uint64_t line, std::uint64_t sequence) {
+void MemoryBacklog::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     const std::lock_guard lock{mutex_};
     settled_ = line;
     sequence_ = sequence;
@@ -65,7 +65,7 @@ std::uint64_t MemoryBacklog::last_settled() const {
     return settled_;
 }
 
-std::optional<std::uint64_t> MemoryBacklog::sequence() const {
+std::optional<std::uint64_t> MemoryBacklog::settled_sequence() const {
     const std::lock_guard lock{mutex_};
     return sequence_;
 }
@@ -114,7 +114,7 @@ std::unique_ptr<Spool> Spool::take_over(SpoolFolder& folder, const std::string& 
 
     struct stat found {};
 
-    // Its previous owner may have removed the file before it was locked.
+    // The previous owner may have removed the file before this process locked it.
     if (::fstat(state.get(), &found) != 0 || found.st_nlink == 0) {
         return nullptr;
     }
@@ -132,9 +132,9 @@ std::unique_ptr<Spool> Spool::take_over(SpoolFolder& folder, const std::string& 
 Spool::~Spool() {
     const std::lock_guard lock{mutex_};
     if (state_.server.empty()) {
-        return; // not a spool file
+        return; // the state file is invalid
     }
-    while (!segments_.empty() && end_of(0) <= state_.settled) {
+    while (!segments_.empty() && last_line_of(0) <= state_.settled) {
         remove_first_segment();
     }
     if (segments_.empty() && (error_ == 0 || !has_state_file_)) {
@@ -156,7 +156,7 @@ std::unique_ptr<Spool> Spool::take_over_next(SpoolFolder& folder, const std::str
 }
 
 void Spool::find_segments() {
-    for (const SpoolFolder::FoundFile& found : folder_->files()) {
+    for (const SpoolFolder::FoundFile& found : folder_->list_files()) {
         if (found.file.run == run_) {
             segments_.push_back({.first = found.file.first, .bytes = found.bytes});
         }
@@ -165,41 +165,42 @@ void Spool::find_segments() {
     for (const SpoolSegment& segment : segments_) {
         bytes += segment.bytes;
     }
-    folder_->add_leftover(run_, bytes);
+    folder_->add_leftover_bytes(run_, bytes);
     last_ = state_.settled;
     if (!segments_.empty()) {
         const std::uint64_t lines =
-            SpoolFolder::count_contents(path_of(segments_.back().first)).lines;
+            SpoolFolder::count_contents(segment_path(segments_.back().first)).lines;
         last_ = std::max(last_, segments_.back().first + lines - 1);
     }
 }
 
 std::uint64_t Spool::waiting_lines() const {
-    std::uint64_t lines = folder_->waiting(run_, state_.stream);
+    std::uint64_t lines = folder_->waiting_lines(run_, state_.stream);
     const std::lock_guard lock{mutex_};
     for (std::size_t i = 0; i < segments_.size(); ++i) {
         const std::uint64_t before = std::max(segments_[i].first - 1, state_.settled);
-        lines += end_of(i) > before ? end_of(i) - before : 0;
+        lines += last_line_of(i) > before ? last_line_of(i) - before : 0;
     }
     return lines;
 }
 
-std::string Spool::path_of(std::uint64_t first) const {
+std::string Spool::segment_path(std::uint64_t first) const {
     return (folder_->path() / spool_file_name(run_, first)).string();
 }
 
-std::uint64_t Spool::end_of(std::size_t segment) const {
+std::uint64_t Spool::last_line_of(std::size_t segment) const {
     return segment + 1 < segments_.size() ? segments_[segment + 1].first - 1 : last_;
 }
 
-/// Starts the next file if the current one has no room for `coming` bytes. Returns false if a file
-/// cannot be created now.
+/// Starts the next file if `coming` bytes do not fit in the current file. Returns false if a file
+/// cannot be created at the moment.
 bool Spool::begin_segment(std::size_t coming) {
     if (file_.valid() && !segments_.empty() &&
         segments_.back().bytes + coming <= folder_->segment_bytes()) {
         return true;
     }
-    file_ = base::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
+    file_ =
+        base::UniqueFd{folder_->disk().open(segment_path(last_ + 1), sink::Disk::OpenMode::empty)};
     if (!file_.valid()) {
         error_ = errno;
         // The confined process must not create the folder again.
@@ -218,7 +219,7 @@ bool Spool::append(std::string_view block) {
     if (block.empty()) {
         return true;
     }
-    folder_->make_room(run_, block.size(), [this] { return drop_oldest(); });
+    folder_->make_room_for(run_, block.size(), [this] { return drop_oldest_file(); });
     const std::lock_guard lock{mutex_};
     if (!has_state_file_) {
         error_ = write_state();
@@ -244,15 +245,16 @@ bool Spool::append(std::string_view block) {
         error_ = 0;
         segment.bytes += written;
         folder_->add_bytes(written);
-        last_ += sink::lines_in(block);
+        last_ += sink::count_lines(block);
         return true;
     }
     if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
         file_ =
-            base::UniqueFd{}; // a new file follows; this file is read only up to its counted bytes
+            // the next line starts a new file; this file is read only up to segment.bytes
+            base::UniqueFd{};
     }
     if (segment.bytes == 0) {
-        std::ignore = folder_->disk().remove(path_of(segment.first));
+        std::ignore = folder_->disk().remove(segment_path(segment.first));
         segments_.pop_back();
         file_ = base::UniqueFd{};
     }
@@ -264,46 +266,47 @@ int Spool::error() const {
     return error_;
 }
 
-void Spool::retry() {
+void Spool::retry_writing() {
     const std::lock_guard lock{mutex_};
     error_ = 0;
 }
 
 std::uint64_t Spool::dropped_lines() const {
-    return folder_->lost();
+    return folder_->dropped_line_count();
 }
 
 std::uint64_t Spool::unreported_losses() const {
-    return folder_->unreported();
+    return folder_->unreported_losses();
 }
 
-void Spool::on_reported(std::uint64_t lost) {
-    folder_->on_reported(lost);
+void Spool::mark_losses_reported(std::uint64_t lost) {
+    folder_->mark_losses_reported(lost);
 }
 
-/// Returns 0 if no line waits. Otherwise returns the size of all files, although some lines in the
-/// oldest file may be settled.
-std::uint64_t Spool::bytes() const {
-    return waiting_lines() == 0 ? 0 : folder_->bytes();
+/// Returns 0 if all lines are settled. Otherwise returns the size of all files, although some lines
+/// in the oldest file may be settled.
+std::uint64_t Spool::waiting_bytes() const {
+    return waiting_lines() == 0 ? 0 : folder_->total_bytes();
 }
 
 void Spool::remove_first_segment() {
     if (file_.valid() && segments_.size() == 1) {
         file_ = base::UniqueFd{};
     }
-    folder_->remove_file(path_of(segments_.front().first), segments_.front().bytes);
+    folder_->remove_file(segment_path(segments_.front().first), segments_.front().bytes);
     segments_.pop_front();
 }
 
-std::optional<SpoolFolder::FileLoss> Spool::drop_oldest() {
+std::optional<SpoolFolder::FileLoss> Spool::drop_oldest_file() {
     const std::lock_guard lock{mutex_};
     if (segments_.size() < 2) {
         return std::nullopt;
     }
     const std::uint64_t first = segments_.front().first;
     const std::uint64_t begin = std::max(first, state_.settled + 1);
-    SpoolFolder::FileLoss loss = SpoolFolder::loss_of(path_of(first), first, begin);
-    loss.lines = std::max(end_of(0) + 1, begin) - begin; // a damaged file may have fewer lines
+    SpoolFolder::FileLoss loss = SpoolFolder::loss_in_file(segment_path(first), first, begin);
+    // Counted by line numbers, because a damaged file may contain fewer lines.
+    loss.lines = std::max(last_line_of(0) + 1, begin) - begin;
     remove_first_segment();
     return loss;
 }
@@ -319,25 +322,25 @@ bool Spool::seek_line(std::uint64_t from) {
         if (at == segments_.end()) {
             return false;
         }
-        read_file_ = base::UniqueFd{::open(path_of(at->first).c_str(), O_RDONLY | O_CLOEXEC)};
+        read_file_ = base::UniqueFd{::open(segment_path(at->first).c_str(), O_RDONLY | O_CLOEXEC)};
         if (read_file_.valid()) {
             read_segment_ = read_number_ = at->first;
             read_at_ = 0;
             return true;
         }
-        if (at != segments_.begin()) { // the next call finds it as the first segment
+        if (at != segments_.begin()) { // the next call finds this segment as the first one
             return false;
         }
-        if (is_ours_) { // another process may have dropped the files of an adopted run
+        if (is_ours_) { // other processes may drop the files of a run that was taken over
             const std::uint64_t begin = std::max(at->first, from);
-            folder_->count_removed_lines(std::max(end_of(0) + 1, begin) - begin);
+            folder_->count_removed_lines(std::max(last_line_of(0) + 1, begin) - begin);
         }
         segments_.pop_front();
     }
 }
 
-/// Reads the lines from the current position to the end of the segment. Returns false if there are
-/// no lines.
+/// Reads lines from the reading position on, at most to the end of the segment. Returns false if no
+/// line was read.
 bool Spool::read_segment(RecordLines& lines) {
     const auto segment = std::ranges::find_if(
         segments_, [this](const SpoolSegment& each) { return each.first == read_segment_; });
@@ -357,8 +360,9 @@ bool Spool::read_segment(RecordLines& lines) {
             lines.first = read_number_;
             lines.text.resize(newline + 1);
             read_at_ += newline + 1;
-            read_number_ += sink::lines_in(lines.text);
-            drop_lines_after(end_of(static_cast<std::size_t>(segment - segments_.begin())), lines);
+            read_number_ += sink::count_lines(lines.text);
+            drop_lines_after(last_line_of(static_cast<std::size_t>(segment - segments_.begin())),
+                             lines);
             return !lines.text.empty();
         }
         if (text.size() < lines.text.size()) {
@@ -368,7 +372,7 @@ bool Spool::read_segment(RecordLines& lines) {
     }
 }
 
-/// Drops lines after `last` from `lines`. A file may hold data after its last counted line if a write
+/// Removes the lines after the number `last` from `lines`. A file may contain such lines if a write
 /// failed and could not be undone.
 void Spool::drop_lines_after(std::uint64_t last, RecordLines& lines) {
     while (read_number_ > last + 1 && !lines.text.empty()) {
@@ -413,13 +417,13 @@ int Spool::write_state() {
     return written < 0 ? errno : ENOSPC;
 }
 
-void Spool::settle(std::uint64_t line, std::uint64_t sequence) {
+void Spool::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     const std::lock_guard lock{mutex_};
     state_.settled = line;
     state_.sequence = sequence;
     // after a failure, the next run starts from an older state and looks up the later lines
     std::ignore = write_state();
-    while (segments_.size() > 1 && end_of(0) <= line) {
+    while (segments_.size() > 1 && last_line_of(0) <= line) {
         remove_first_segment();
     }
 }
@@ -429,7 +433,7 @@ std::uint64_t Spool::last_settled() const {
     return state_.settled;
 }
 
-std::optional<std::uint64_t> Spool::sequence() const {
+std::optional<std::uint64_t> Spool::settled_sequence() const {
     const std::lock_guard lock{mutex_};
     return state_.sequence;
 }

@@ -14,8 +14,8 @@ namespace tw::bus {
 
 namespace {
 
-/// The end of a line that repeats an earlier one at the start of a segment. The stream already has the
-/// earlier line.
+/// The end of a line that repeats an earlier line at the start of a file segment. The stream
+/// already contains the earlier line.
 constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
@@ -25,7 +25,8 @@ std::string path_of(const PublishOptions& options) {
                                        : url_without_password(options.access.urls.front());
 }
 
-/// Returns the lines without repeated ones, which the stream already has. `kept`: memory for the result.
+/// Returns the lines without repeated lines, which the stream already contains. `kept`: memory for
+/// the result.
 std::string_view without_repetitions(std::string_view block, std::string& kept) {
     if (block.find(kAgain) == std::string_view::npos) {
         return block;
@@ -74,41 +75,41 @@ void BusOutput::write(std::string_view block) {
 
 void BusOutput::append(std::string_view lines) {
     const auto begun = Clock::now();
-    if (holds_) { // lines of an earlier call are still held back, and no further lines can be held
-        store_->retry();
+    if (holds_) { // held_ contains lines of an earlier call and cannot store more
+        store_->retry_writing();
         if (!append_held_lines()) {
             drop_lines(lines);
             return;
         }
     }
     while (!store_->has_room() || !store_->append(lines)) {
-        publisher_->wake(work_);
-        if (store_->is_gone()) {
+        publisher_->wake_thread(work_);
+        if (store_->has_failed_permanently()) {
             drop_lines(lines);
             return;
         }
         if (Clock::now() - begun >= timeouts_.write) {
-            held_ = lines; // the lines are appended once there is room
-            held_lines_ = sink::lines_in(lines);
+            held_ = lines; // the lines are appended when they fit
+            held_lines_ = sink::count_lines(lines);
             holds_ = true;
             return;
         }
         std::this_thread::sleep_for(kLook);
-        store_->retry();
+        store_->retry_writing();
     }
-    publisher_->wake(work_);
+    publisher_->wake_thread(work_);
 }
 
-/// Counts lines as dropped. If there will never be room, the held lines are dropped, too.
+/// Counts lines as dropped. Also drops the lines in held_ if no line can be appended any more.
 void BusOutput::drop_lines(std::string_view lines) {
-    refused_ += sink::lines_in(lines);
-    if (holds_ && store_->is_gone()) {
+    refused_ += sink::count_lines(lines);
+    if (holds_ && store_->has_failed_permanently()) {
         refused_ += held_lines_.exchange(0);
         holds_ = false;
     }
 }
 
-/// Appends the lines in held_. Returns false if there is no room yet.
+/// Appends the lines in held_. Returns false if they do not fit yet.
 bool BusOutput::append_held_lines() {
     if (holds_ && store_->has_room() && store_->append(held_)) {
         holds_ = false;
@@ -120,12 +121,12 @@ bool BusOutput::append_held_lines() {
 void BusOutput::on_time(Clock::time_point now) {
     if (now - looked_ >= kMend) {
         looked_ = now;
-        store_->retry();
+        store_->retry_writing();
         if (append_held_lines()) {
             report_loss();
         }
     }
-    publisher_->wake(work_);
+    publisher_->wake_thread(work_);
     update_state();
 }
 
@@ -133,7 +134,7 @@ void BusOutput::on_time(Clock::time_point now) {
 void BusOutput::report_loss() {
     const std::uint64_t lost = store_->unreported_losses();
     if (lost == 0) {
-        // The line with the previous report may be dropped, too, until it is published.
+        // As long as the line with the previous report is not published, it may be dropped, too.
         lossless_until_ = store_->last_settled() < reported_in_ ? lossless_until_ : base::now_utc();
         return;
     }
@@ -146,7 +147,7 @@ void BusOutput::report_loss() {
     line.on_record(&record);
     line.flush();
     if (store_->append(text.text)) {
-        store_->on_reported(lost);
+        store_->mark_losses_reported(lost);
         reported_in_ = store_->last_line();
         spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all",
                       spool_, store_->dropped_lines() - logged_, store_->dropped_lines());
@@ -159,10 +160,10 @@ void BusOutput::finish() {
         return;
     }
     if (holds_ && !store_->append(held_)) {
-        refused_ += sink::lines_in(held_);
+        refused_ += sink::count_lines(held_);
     }
     held_lines_ = 0;
-    report_loss(); // needed when a file is published, because on_time() is not called then
+    report_loss(); // on_time() is not called when a file of records is published
     publisher_->finish(timeouts_.finish);
     const std::uint64_t waiting = store_->waiting_lines();
     if (!store_->is_persistent()) {
@@ -179,7 +180,7 @@ std::uint64_t BusOutput::count_lost() const {
     return refused_ + store_->dropped_lines() + damaged + publisher_->totals().refused;
 }
 
-/// Sets what other threads read. Lines that merely wait to be published are no error.
+/// Updates the state that other threads read. Lines that wait to be published are no error.
 void BusOutput::update_state() {
     error_ = store_->error();
     lost_ = count_lost();
@@ -192,7 +193,7 @@ record::BusTotals BusOutput::totals() const {
             .acknowledged = totals.acknowledged,
             .dropped = count_lost(),
             .waiting = store_->waiting_lines() + held_lines_,
-            .waiting_bytes = store_->bytes(),
+            .waiting_bytes = store_->waiting_bytes(),
             .reconnects = connections == 0 ? 0 : connections - 1,
             .connected = totals.connected ? 1U : 0U};
 }

@@ -17,7 +17,8 @@ namespace tw::bus {
 
 /// Time limits for waiting for the bus.
 struct BusTimeouts {
-    /// How long write() waits while the memory is full. Then its lines are lost.
+    /// How long write() waits while the memory is full. After this time, the written lines are
+    /// lost.
     std::chrono::milliseconds write;
     /// How long finish() waits until the bus has acknowledged all lines.
     std::chrono::milliseconds finish;
@@ -27,12 +28,14 @@ struct BusTimeouts {
 /// is true. The end of a run takes at most two seconds.
 inline constexpr BusTimeouts kLiveTimeouts{.write = std::chrono::milliseconds{0},
                                            .finish = std::chrono::seconds{1}};
-/// The time limits for publishing a file, whose reader can wait while the bus is slow.
+/// The time limits for publishing a file of records. Reading the file can wait while the bus is
+/// slow.
 inline constexpr BusTimeouts kFileTimeouts{.write = std::chrono::seconds{30},
                                            .finish = std::chrono::seconds{30}};
 
-/// Writes records to a message bus. If there is a spool, every line is written to it first. Without
-/// a spool, lines that the bus cannot take now wait in limited memory.
+/// Publishes the JSON lines of records on a message bus. With a spool, every line is first written
+/// to the spool. Without a spool, lines that the bus cannot accept at the moment wait in limited
+/// memory.
 class BusOutput final : public sink::OutputFile {
   public:
     /// Opens the output. Errors: throws std::system_error if the spool cannot be opened.
@@ -46,12 +49,12 @@ class BusOutput final : public sink::OutputFile {
     void on_time(Clock::time_point now) override;
 
     [[nodiscard]] bool ready() const override {
-        return store_->is_gone() || (!holds_ && store_->has_room());
+        return store_->has_failed_permanently() || (!holds_ && store_->has_room());
     }
 
     void finish() override;
 
-    /// The totals of published records. Callable from any thread.
+    /// Returns the totals of published records. Callable from any thread.
     [[nodiscard]] record::BusTotals totals() const;
 
   private:
@@ -70,13 +73,14 @@ class BusOutput final : public sink::OutputFile {
 
     std::string spool_;
     BusTimeouts timeouts_;
-    /// The current block without lines that the stream already has; a member to reuse its memory.
+    /// The written lines without repetitions of lines that the stream already has. A member only to
+    /// reuse its memory.
     std::string kept_;
     std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
-    std::uint64_t reported_in_ = 0; ///< the last line that reports dropped lines
+    std::uint64_t reported_in_ = 0; ///< number of the last line that reports dropped lines
     std::uint64_t logged_ = 0;      ///< number of dropped lines already logged
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};

@@ -48,7 +48,8 @@ void CollectedFiles::read_journal() {
     const ssize_t got = ::pread(journal_, text.data(), text.size(), 0);
     text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     if (!text.ends_with(kEnd)) {
-        return; // The journal is incomplete: the process ended before it appended the batch to any file.
+        // The journal is incomplete: the process ended before it appended the batch to any file.
+        return;
     }
     std::string_view rest{text};
     rest.remove_suffix(kEnd.size());
@@ -85,8 +86,8 @@ int CollectedFiles::write_journal() {
     return written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
 }
 
-int CollectedFiles::write(const std::string& name, std::string_view text) {
-    const int file = disk_->open((folder_ / name).string(), sink::Disk::How::append);
+int CollectedFiles::append_to_file(const std::string& name, std::string_view text) {
+    const int file = disk_->open((folder_ / name).string(), sink::Disk::OpenMode::append);
     if (file < 0) {
         return errno;
     }
@@ -103,8 +104,8 @@ int CollectedFiles::write(const std::string& name, std::string_view text) {
     return error;
 }
 
-int CollectedFiles::append(const std::string& batch,
-                           const std::map<std::string, std::string>& texts) {
+int CollectedFiles::append_batch(const std::string& batch,
+                                 const std::map<std::string, std::string>& texts) {
     batch_ = batch;
     sizes_.clear();
     for (const auto& [name, text] : texts) {
@@ -116,7 +117,7 @@ int CollectedFiles::append(const std::string& batch,
     }
     int error = write_journal();
     for (auto each = texts.begin(); each != texts.end() && error == 0; ++each) {
-        error = write(each->first, each->second);
+        error = append_to_file(each->first, each->second);
     }
     if (error != 0) {
         std::ignore =
@@ -131,7 +132,7 @@ void CollectedFiles::confirm_batch() {
     std::ignore = ::ftruncate(journal_, 0);
 }
 
-/// Truncates a file to this size; size 0 removes it, because the batch created it.
+/// Truncates a file to this size. Size 0 removes the file, because the batch created it.
 int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     const std::string path = (folder_ / name).string();
     errno = 0;
@@ -142,7 +143,7 @@ int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     if (size == 0) {
         return disk_->remove(path) ? 0 : errno;
     }
-    const int file = disk_->open(path, sink::Disk::How::append);
+    const int file = disk_->open(path, sink::Disk::OpenMode::append);
     if (file < 0) {
         return errno;
     }

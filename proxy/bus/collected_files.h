@@ -10,35 +10,37 @@
 
 namespace tw::bus {
 
-/// Appends batches to files. Each batch is appended completely or not at all, even if the process is
-/// killed: until a batch is confirmed, a journal holds the sizes that the files had before it.
+/// Appends batches to files. Each batch is appended completely or not at all, even if the process
+/// is killed: until a batch is confirmed, a journal stores the sizes that the files had before the
+/// batch.
 class CollectedFiles {
   public:
-    /// The journal is a hidden file in this folder. Only one process at a time may use it.
-    /// Errors: throws std::system_error, also if another process uses the journal.
+    /// Opens the journal, a hidden file in `folder`. Only one process at a time may use the
+    /// journal.
     explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
     ~CollectedFiles();
     CollectedFiles(const CollectedFiles&) = delete;
     CollectedFiles& operator=(const CollectedFiles&) = delete;
 
-    /// The unconfirmed batch of an earlier process; empty if there is none.
+    /// Returns the name of an earlier process's unconfirmed batch; empty if all batches were
+    /// confirmed.
     [[nodiscard]] const std::string& unconfirmed_batch() const { return batch_; }
 
-    /// Appends the texts to the files with these names and creates missing folders. Returns 0 or
-    /// errno. After an error, either nothing was changed or the batch is left unconfirmed.
-    [[nodiscard]] int append(const std::string& batch,
-                             const std::map<std::string, std::string>& texts);
+    /// Appends texts to files. Creates missing folders. `texts`: the text for each file name.
+    /// Returns 0 or errno. After an error, either no file was changed or the batch is unconfirmed.
+    [[nodiscard]] int append_batch(const std::string& batch,
+                                   const std::map<std::string, std::string>& texts);
 
-    /// Confirms the batch, so that it stays in the files.
+    /// Makes the texts of the last batch permanent.
     void confirm_batch();
-    /// Removes the batch from the files. Returns 0 or errno. After an error, parts of the batch may
-    /// remain, and it stays unconfirmed.
+    /// Removes the texts of the unconfirmed batch from the files. Returns 0 or errno. After an
+    /// error, parts of the batch may remain, and the batch stays unconfirmed.
     [[nodiscard]] int roll_back_batch();
 
   private:
     void read_journal();
     [[nodiscard]] int write_journal();
-    [[nodiscard]] int write(const std::string& name, std::string_view text);
+    [[nodiscard]] int append_to_file(const std::string& name, std::string_view text);
     [[nodiscard]] int truncate_file(const std::string& name, std::uint64_t size);
 
     std::filesystem::path folder_;

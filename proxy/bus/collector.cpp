@@ -20,13 +20,14 @@ namespace tw::bus {
 namespace {
 
 constexpr std::int64_t kPositionPatienceMs = 3000;
-/// The most positions that the store's stream keeps of a consumer. Older batches cannot be found.
+/// The limit of positions per consumer that the stream stores. Batches of older positions cannot be
+/// found.
 constexpr std::int64_t kKept = 100'000;
-/// The error of nats-server if the subject's last message is not the expected one.
+/// The error text of nats-server if the subject's last message is not the expected message.
 constexpr std::string_view kWrongLast = "wrong last sequence";
 
-/// Removes a number and the space after it from the start of the text, and returns the number; nullopt
-/// if the text does not start with them.
+/// Removes a number and a space from the start of the text, and returns the number; nullopt if the
+/// text does not start with a number and a space.
 template <typename Number>
 std::optional<Number> take_number(std::string_view& text) {
     Number number = 0;
@@ -68,7 +69,7 @@ BusResult<PositionStore> PositionStore::open(const BusConnection& link, const st
     if (auto made = store.make_stream(); !made) {
         return tl::unexpected{made.error()};
     }
-    if (auto read = store.read_last(); !read) {
+    if (auto read = store.read_last_position(); !read) {
         return tl::unexpected{read.error()};
     }
     return store;
@@ -84,10 +85,10 @@ BusResult<void> PositionStore::make_stream() const {
     config.Name = stream_.c_str();
     config.Description = "what collectors of twscope have written";
     config.MaxMsgsPerSubject = kKept;
-    return link_->add_stream(config, stream_ + ".*");
+    return link_->create_stream(config, stream_ + ".*");
 }
 
-BusResult<void> PositionStore::read_last() {
+BusResult<void> PositionStore::read_last_position() {
     current_ = {};
     message_ = 0;
     return read_messages(*link_, {.stream = stream_, .subjects = subject_},
@@ -114,7 +115,7 @@ BusResult<bool> PositionStore::set_position(const StreamPosition& position) {
     }
     const NatsMessage reply{got};
     if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("writing to {}: {}", stream_, link_->describe(status))};
+        return tl::unexpected{fmt::format("writing to {}: {}", stream_, link_->error_text(status))};
     }
     const PublishAnswer answer = read_publish_answer(data_of(got));
     if (answer.sequence != 0) {
@@ -126,7 +127,7 @@ BusResult<bool> PositionStore::set_position(const StreamPosition& position) {
         return tl::unexpected{fmt::format("writing to {}: {}", stream_, answer.error)};
     }
     const std::uint64_t before = message_;
-    if (auto read = read_last(); !read) {
+    if (auto read = read_last_position(); !read) {
         return tl::unexpected{read.error()};
     }
     if (message_ <= before) {
@@ -135,7 +136,7 @@ BusResult<bool> PositionStore::set_position(const StreamPosition& position) {
     return false;
 }
 
-BusResult<bool> PositionStore::find_batch(const std::string& batch) {
+BusResult<bool> PositionStore::is_batch_committed(const std::string& batch) {
     while (true) {
         bool found = false;
         auto read = read_messages(*link_, {.stream = stream_, .subjects = subject_, .from = 1},
@@ -147,7 +148,8 @@ BusResult<bool> PositionStore::find_batch(const std::string& batch) {
         if (!read || found) {
             return read ? BusResult<bool>{true} : tl::unexpected{read.error()};
         }
-        // Sets the same position again, so that the server rejects later messages of the batch's writer.
+        // Sets the same position again, so that the server rejects later messages of the batch's
+        // writer.
         const auto fenced = set_position(
             {.created = current_.created, .last = current_.last, .batch = make_run_id()});
         if (!fenced || *fenced) {
@@ -158,23 +160,24 @@ BusResult<bool> PositionStore::find_batch(const std::string& batch) {
 
 namespace {
 
-/// The most records of a batch, and the time in ms to wait for them.
+/// The limit of records in a batch. kGatherMs: the time in ms to wait for them.
 constexpr int kBatch = 1000;
 constexpr std::int64_t kGatherMs = 500;
 constexpr std::chrono::milliseconds kPause{500};
 /// The interval of checks for dropped records while records arrive without a pause.
 constexpr std::chrono::seconds kLookForMissed{10};
-/// The interval at which a waiting collector checks whether the other collector still requests records.
-/// A working collector requests records every kGatherMs, except while it writes.
+/// The interval at which a waiting collector checks whether the other collector still requests
+/// records. A working collector requests records every kGatherMs, except while it writes.
 constexpr std::chrono::milliseconds kLookForOther{250};
-/// After this number of checks without a request, the other collector counts as gone.
+/// The other collector counts as gone after this number of checks without a request.
 constexpr int kQuietLooks = 2;
-/// The number of such checks if the other collector has received records and not written them yet.
+/// Like kQuietLooks, for the case that the other collector has received records and not written
+/// them yet.
 constexpr int kQuietLooksWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
 
-/// Owns the messages of a list.
+/// Owns a list of messages and the messages in the list.
 class FetchedList {
   public:
     FetchedList() = default;
@@ -251,8 +254,8 @@ BusResult<void> Collector::roll_back_batch() {
     return {};
 }
 
-/// Handles a batch that an earlier process or connection left unconfirmed: confirms the batch if its
-/// position was set, otherwise rolls it back.
+/// Handles a batch that an earlier process or connection left unconfirmed: confirms the batch if
+/// its position was stored; rolls it back otherwise.
 BusResult<void> Collector::recover_batch(const BusConnection& link) {
     const std::string batch = sink_->unconfirmed_batch();
     if (batch.empty()) {
@@ -261,7 +264,7 @@ BusResult<void> Collector::recover_batch(const BusConnection& link) {
     const BatchName origin = parse_batch_name(batch).value_or(
         BatchName{.stream = options_.stream, .consumer = options_.consumer});
     auto store = PositionStore::open(link, origin.stream, origin.consumer);
-    const auto found = store ? store->find_batch(batch) : tl::unexpected{store.error()};
+    const auto found = store ? store->is_batch_committed(batch) : tl::unexpected{store.error()};
     if (!found) {
         return tl::unexpected{found.error()};
     }
@@ -272,8 +275,8 @@ BusResult<void> Collector::recover_batch(const BusConnection& link) {
     return {};
 }
 
-/// Returns the facts of the stream. A missing stream is an error and is not created, because its name
-/// may be mistyped.
+/// Returns the state of the stream. A missing stream is an error; it is not created, because its
+/// name may be mistyped.
 BusResult<StreamFacts> Collector::find_stream(const BusConnection& link) {
     const auto found = link.find_stream(options_.stream);
     if (!found) {
@@ -324,13 +327,13 @@ BusResult<void> Collector::collect_over_connection(const std::function<bool()>& 
     if (!subscription) {
         return tl::unexpected{subscription.error()};
     }
-    auto collected = collect(**link, *store, subscription->get(), stopped);
+    auto collected = collect_records(**link, *store, subscription->get(), stopped);
     // Waits until the last acknowledgement is sent.
     std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
     return collected;
 }
 
-/// Returns the facts of the consumer; null if it does not exist.
+/// Returns the state of the consumer; null if it does not exist.
 BusResult<ConsumerInfo> Collector::find_consumer(const BusConnection& link) const {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
@@ -339,14 +342,14 @@ BusResult<ConsumerInfo> Collector::find_consumer(const BusConnection& link) cons
     ConsumerInfo info{found};
     if (status != NATS_OK && code != JSConsumerNotFoundErr) {
         return tl::unexpected{
-            fmt::format("the consumer {}: {}", options_.consumer, link.describe(status))};
+            fmt::format("the consumer {}: {}", options_.consumer, link.error_text(status))};
     }
     return info;
 }
 
-/// Waits while another collector uses the consumer. Returns false if there is nothing more to do. If
-/// this collector wrongly assumes that the other one is gone, no record is lost or written twice, because
-/// only one of them can set the position.
+/// Waits while another collector uses the consumer. Returns false if the caller has to stop. If
+/// this collector wrongly assumes that the other one is gone, no record is lost or written twice,
+/// because only one of them can set the position.
 BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
                                              const std::function<bool()>& stopped) {
     std::uint64_t delivered = 0;
@@ -380,8 +383,8 @@ BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
     return false;
 }
 
-/// Recreates the consumer after the current position. A collector that used the former consumer gets no
-/// more records.
+/// Deletes the consumer and creates it again at the current position. A collector that used the
+/// former consumer receives no more records.
 BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& link,
                                                           const PositionStore& store) {
     const auto former = find_consumer(link);
@@ -389,11 +392,13 @@ BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& l
         return tl::unexpected{former.error()};
     }
     position_ = stream_.first != 0 ? stream_.first - 1 : 0;
-    if (store.current().created == stream_.created) {
-        position_ = store.current().last;
-    } else if (*former) { // no position: an earlier version's consumer, or the position was deleted
+    if (store.current_position().created == stream_.created) {
+        position_ = store.current_position().last;
+        // the position is missing: an earlier version created the consumer, or the position was
+        // deleted
+    } else if (*former) {
         position_ = (*former)->AckFloor.Stream;
-        // Earlier versions kept no position, but acknowledged each record.
+        // Earlier versions did not store a position, but acknowledged each record.
         const bool is_earlier = (*former)->Config->AckPolicy == js_AckExplicit;
         if (is_earlier && (*former)->NumAckPending != 0) {
             spdlog::warn("{} records were handed to collectors of an earlier version that did not "
@@ -430,14 +435,14 @@ BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& l
     }
     if (status != NATS_OK) {
         return tl::unexpected{
-            fmt::format("the consumer {}: {}", options_.consumer, link.describe(status))};
+            fmt::format("the consumer {}: {}", options_.consumer, link.error_text(status))};
     }
     return NatsSubscription{subscription};
 }
 
-BusResult<void> Collector::collect(const BusConnection& link, PositionStore& store,
-                                   natsSubscription* subscription,
-                                   const std::function<bool()>& stopped) {
+BusResult<void> Collector::collect_records(const BusConnection& link, PositionStore& store,
+                                           natsSubscription* subscription,
+                                           const std::function<bool()>& stopped) {
     auto looked = std::chrono::steady_clock::now();
     while (!stopped()) {
         const auto batch = fetch_batch(link, subscription);
@@ -478,7 +483,7 @@ void Collector::report_recovery() {
     }
 }
 
-/// Fetches the next records.
+/// Requests the next records and waits for them.
 BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& link,
                                                           natsSubscription* subscription) {
     MessageBatch batch{.last = position_};
@@ -486,11 +491,11 @@ BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& l
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
     request.Batch = size_.message_count(kBatch);
-    request.MaxBytes = size_.bytes();
+    request.MaxBytes = size_.request_bytes();
     request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kGatherMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
-    // Version 3.4 of the library has no status of its own for a message that is larger than
-    // requested; version 3.10 has.
+    // Version 3.4 of the library has no separate status for a message that is larger than
+    // requested; version 3.10 has one.
     if ((status == NATS_ERR || status == kLimitReached) && !link.is_broken() &&
         !size_.is_single_message()) {
         size_.request_single_message();
@@ -500,7 +505,7 @@ BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& l
         return batch;
     }
     if (status != NATS_OK) {
-        return tl::unexpected{link.describe(status)};
+        return tl::unexpected{link.error_text(status)};
     }
     // If another collector has recreated the consumer meanwhile, these records belong to it.
     const auto info = find_consumer(link);
@@ -516,7 +521,7 @@ BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& l
             return tl::unexpected{added.error()};
         }
     }
-    size_.on_fetched(bytes, (*info)->NumPending != 0 && fetched.list.Count < kBatch);
+    size_.adapt_size(bytes, (*info)->NumPending != 0 && fetched.list.Count < kBatch);
     return batch;
 }
 
@@ -530,7 +535,7 @@ BusResult<void> Collector::add_message(MessageBatch& batch, NatsMessage message)
     }
     const std::uint64_t number = place->Sequence.Stream;
     if (number <= batch.last) {
-        return {}; // the message was delivered before
+        return {}; // the message was already delivered
     }
     if (!stream_.mixed) { // otherwise, sequence numbers also count messages on other subjects
         batch.missed += number - batch.last - 1;
@@ -546,12 +551,12 @@ BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch&
     for (const NatsMessage& message : batch.messages) {
         records.push_back(record_of(message.get()));
     }
-    if (const int error = sink_->write(id, records); error != 0) {
+    if (const int error = sink_->write_batch(id, records); error != 0) {
         return tl::unexpected{std::generic_category().message(error)};
     }
     const auto set =
         store.set_position({.created = stream_.created, .last = batch.last, .batch = id});
-    if (!set) { // the store is asked after the next connect whether the batch counts
+    if (!set) { // recover_batch() finds out after the next connect whether the position was stored
         return tl::unexpected{set.error()};
     }
     if (!*set) {
@@ -563,12 +568,12 @@ BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch&
     sink_->confirm_batch();
     position_ = batch.last;
     count_missed(batch.missed);
-    // Acknowledges all records, so that the consumer's state shows the progress.
+    // Acknowledges all records, to show the progress in the consumer's state.
     std::ignore = natsMsg_Ack(batch.messages.back().get(), nullptr);
     return {};
 }
 
-/// Returns true if all available records are written. Counts those that the stream dropped.
+/// Returns true if all available records are written. Counts the records that the stream dropped.
 BusResult<bool> Collector::has_reached_end(const BusConnection& link) {
     const auto info = find_consumer(link);
     if (!info || !*info) {

@@ -23,7 +23,7 @@ constexpr std::string_view kCredentials = "NATS USER JWT";
 constexpr std::string_view kCertificate = "CERTIFICATE";
 constexpr std::string_view kKey = "PRIVATE KEY";
 
-/// Returns the PEM block at the start of the text; empty if its END line is missing or has another
+/// Returns the PEM block at the start of the text; empty if the END line is missing or has another
 /// label.
 std::string_view block_of(std::string_view text, std::string_view label) {
     const std::string end = fmt::format("-----END {}-----", label);
@@ -31,9 +31,10 @@ std::string_view block_of(std::string_view text, std::string_view label) {
     return at == std::string_view::npos ? std::string_view{} : text.substr(0, at + end.size());
 }
 
-/// Separates our own certificate from those of authorities. Errors: what the file lacks.
+/// Separates twscope's certificate from those of authorities. Errors: one line that says what the
+/// file lacks.
 tl::expected<SecretsFile, std::string> complete(SecretsFile secrets) {
-    if (secrets.key.empty()) { // without a key, all certificates are of authorities
+    if (secrets.key.empty()) { // without a key, all certificates belong to authorities
         secrets.authorities.insert(0, secrets.certificate);
         secrets.certificate.clear();
     } else if (secrets.certificate.empty()) {
@@ -84,7 +85,7 @@ tl::expected<SecretsFile, std::string> read_secrets(const std::string& path) {
 
 namespace {
 
-/// Time after which a server that does not answer counts as gone.
+/// A server that does not answer for this time counts as gone.
 constexpr std::int64_t kPatienceMs = 3000;
 constexpr std::int64_t kPingMs = 2000;
 constexpr int kPings = 2;
@@ -217,7 +218,7 @@ std::string BusConnection::last_error() const {
     return status == NATS_OK || text == nullptr ? "" : text;
 }
 
-std::string BusConnection::describe(natsStatus status) const {
+std::string BusConnection::error_text(natsStatus status) const {
     const std::string said = last_error();
     return words(status, said.empty() ? last_error_text() : said);
 }
@@ -236,7 +237,7 @@ BusResult<std::optional<StreamFacts>> BusConnection::find_stream(const std::stri
         return tl::unexpected{std::string{"this server has no JetStream: start it with -js"}};
     }
     if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("the stream {}: {}", stream, describe(status))};
+        return tl::unexpected{fmt::format("the stream {}: {}", stream, error_text(status))};
     }
     const jsStreamConfig& config = *info->Config;
     bool mixed = config.SubjectsLen == 0; // a stream without subjects copies other streams
@@ -297,11 +298,11 @@ BusResult<void> BusConnection::make_stream(const std::string& stream,
     // The server rejects a window for duplicates that is longer than the maximum age.
     config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
     config.Replicas = limits.replicas;
-    return add_stream(config, stream + ".>");
+    return create_stream(config, stream + ".>");
 }
 
-BusResult<void> BusConnection::add_stream(jsStreamConfig config,
-                                          const std::string& subjects) const {
+BusResult<void> BusConnection::create_stream(jsStreamConfig config,
+                                             const std::string& subjects) const {
     const char* subject = subjects.c_str();
     config.Subjects = &subject;
     config.SubjectsLen = 1;
@@ -311,7 +312,7 @@ BusResult<void> BusConnection::add_stream(jsStreamConfig config,
     const natsStatus status = js_AddStream(nullptr, stream_api_.get(), &config, nullptr, &code);
     if (status != NATS_OK && code != JSStreamNameExistErr) {
         return tl::unexpected{
-            fmt::format("cannot create the stream {}: {}", config.Name, describe(status))};
+            fmt::format("cannot create the stream {}: {}", config.Name, error_text(status))};
     }
     return {};
 }
@@ -359,7 +360,7 @@ read_messages(const BusConnection& link, const StreamRange& range,
     }
     if (status != NATS_OK) {
         return tl::unexpected{
-            fmt::format("reading from {}: {}", range.stream, link.describe(status))};
+            fmt::format("reading from {}: {}", range.stream, link.error_text(status))};
     }
     std::ignore = natsSubscription_Unsubscribe(made);
     return {};

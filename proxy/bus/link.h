@@ -16,12 +16,13 @@
 
 namespace tw::bus {
 
-/// What a file with secrets of the bus contains: credentials as nsc writes them, then certificates
-/// and a key (PEM).
+/// The content of a file with secrets for the bus: credentials in the format of nsc, then
+/// certificates and a key (PEM).
 struct SecretsFile {
     bool has_credentials = false;
-    std::string certificate{}; ///< our own certificate (PEM): the file's first one if it has a key
-    std::string key{};         ///< the key of our certificate (PEM)
+    /// twscope's certificate (PEM): the first one in the file; empty if the file has no key
+    std::string certificate{};
+    std::string key{}; ///< the key of `certificate` (PEM)
     std::string
         authorities{}; ///< all other certificates (PEM); empty to trust the system's authorities
 
@@ -33,26 +34,27 @@ struct SecretsFile {
 /// Parses the text of a secrets file. Errors: one line that says what is wrong.
 [[nodiscard]] tl::expected<SecretsFile, std::string> parse_secrets(std::string_view text);
 
-/// Reads and parses a secrets file. Errors: one line that says what is wrong, without the file's name.
+/// Reads and parses a secrets file. Errors: one line that says what is wrong, without the file's
+/// name.
 [[nodiscard]] tl::expected<SecretsFile, std::string> read_secrets(const std::string& path);
 
-/// How to connect to a message bus: NATS with JetStream.
+/// The addresses and secrets for connecting to a message bus (NATS with JetStream).
 struct BusAccess {
     std::vector<std::string> urls{}; ///< "nats://HOST:PORT" of each server of the bus
-    std::string secrets{};           ///< a SecretsFile, used instead of the other files
+    std::string secrets{};           ///< path of a SecretsFile, used instead of the other files
     std::string credentials{};       ///< credentials file; empty for an anonymous connection
     bool tls = false;                ///< use TLS even if the server does not require it
     std::string authorities{};       ///< file with trusted authorities; empty for the system's
-    std::string certificate{};       ///< file with our certificate; empty to use none
+    std::string certificate{};       ///< file with twscope's certificate; empty to use none
     std::string key{};               ///< file with the certificate's key
 };
 
-/// Limits for creating a stream. An existing stream is used with its own limits.
+/// Limits for creating a stream. The limits of an existing stream are not changed.
 struct StreamLimits {
     std::chrono::seconds age = std::chrono::hours{7 * 24};
     std::uint64_t bytes = std::uint64_t{10} << 30U;
-    /// How long the server remembers message ids to detect duplicates. This matters only for
-    /// messages that were in flight when a connection broke. The server needs memory for each id.
+    /// How long the server remembers message ids to detect duplicates. Duplicates occur only after
+    /// a connection broke. The server needs memory for each id.
     std::chrono::seconds duplicates{120};
     int replicas = 1;
 
@@ -65,11 +67,11 @@ inline constexpr const char* kStream = "twscope";
 /// The stream NAME-collected keeps the positions of the collectors of the stream NAME.
 inline constexpr const char* kPositionsSuffix = "-collected";
 
-/// Where records are published.
+/// The bus and the stream to which records are published, and the spool.
 struct PublishOptions {
     BusAccess access{};
     std::string stream = kStream; ///< subjects are STREAM.SERVER.TYPE
-    std::string server{};         ///< SERVER, from subject_token()
+    std::string server{};         ///< SERVER, from make_subject_token()
     StreamLimits limits{};
     std::filesystem::path spool{}; ///< folder for unpublished lines; empty to use memory only
     std::uint64_t spool_bytes = 0;
@@ -103,17 +105,18 @@ struct StreamFacts {
     /// Sequence number of the stream's first message; of its next message if the stream is empty.
     std::uint64_t first = 0;
     std::uint64_t last = 0; ///< sequence number of the stream's last message
-    /// Creation time by the server's clock. It differs if the stream was created again.
+    /// Creation time by the server's clock; changes if the stream is created again.
     std::int64_t created = 0;
     StreamLimits limits{};
-    bool mixed = false; ///< the stream also stores subjects other than NAME.>
+    bool mixed = false; ///< the stream also stores subjects that do not start with its name
 };
 
-/// A connection to a bus. It does not reconnect by itself: its owner must know which messages were in
-/// flight when the connection broke, and then opens a new one.
+/// A connection to a bus. Does not reconnect: the owner has to open a new connection and look up
+/// which messages were lost when the old one broke.
 class BusConnection {
   public:
-    /// Connects; waits a few seconds at most. `name`: our name in the server's list of connections.
+    /// Connects to the bus. Waits a few seconds at most. `name`: appears in the server's list of
+    /// connections.
     [[nodiscard]] static BusResult<std::unique_ptr<BusConnection>> open(const BusAccess& access,
                                                                         const std::string& name);
 
@@ -123,18 +126,18 @@ class BusConnection {
 
     [[nodiscard]] bool is_broken() const { return natsConnection_IsClosed(connection_.get()); }
 
-    /// The last error that the server reported; empty if there was none.
+    /// Returns the last error that the server reported; empty without an error.
     [[nodiscard]] std::string last_error() const;
 
-    /// Returns an error text for the status, with the server's last error.
-    [[nodiscard]] std::string describe(natsStatus status) const;
+    /// Returns a text for the status, with the server's last error.
+    [[nodiscard]] std::string error_text(natsStatus status) const;
 
-    /// Returns the stream's facts; nullopt if there is no stream of this name.
+    /// Returns the state of the stream; nullopt if no stream has this name.
     [[nodiscard]] BusResult<std::optional<StreamFacts>>
     find_stream(const std::string& stream) const;
 
-    /// Returns the names of all streams except those that keep collectors' positions; empty if there
-    /// are none or if listing is not permitted.
+    /// Returns the names of all streams except those for collectors' positions; empty if listing
+    /// streams is not permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
@@ -142,8 +145,8 @@ class BusConnection {
                                                        const StreamLimits& limits) const;
 
     /// Creates a stream with these subjects. An existing stream of this name stays unchanged.
-    [[nodiscard]] BusResult<void> add_stream(jsStreamConfig config,
-                                             const std::string& subjects) const;
+    [[nodiscard]] BusResult<void> create_stream(jsStreamConfig config,
+                                                const std::string& subjects) const;
 
   private:
     BusConnection() = default;
@@ -155,7 +158,7 @@ class BusConnection {
     JetStream stream_api_; ///< destroyed before the connection
 };
 
-/// Messages of a stream.
+/// Selects messages of a stream: those on `subjects` from the sequence number `from` on.
 struct StreamRange {
     const std::string& stream;
     const std::string& subjects;
@@ -163,7 +166,8 @@ struct StreamRange {
     bool headers_only = false;
 };
 
-/// Calls `use` for each message that the stream has now, in order, until `use` returns false.
+/// Calls `use` for each selected message that the stream contains at the moment, in order, until
+/// `use` returns false.
 [[nodiscard]] BusResult<void>
 read_messages(const BusConnection& link, const StreamRange& range,
               const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use);
@@ -171,10 +175,10 @@ read_messages(const BusConnection& link, const StreamRange& range,
 /// Maps the number of each stored line of a run to the line's sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
-/// The header with a message's id, by which the bus detects duplicates.
+/// The header that contains a message's id. The bus uses the id to detect duplicates.
 inline constexpr const char* kMessageId = "Nats-Msg-Id";
 
-/// Returns the id of the message with this line of a run.
+/// Returns the message id for a line of a run.
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 
 /// Returns the line number in a message id; 0 if the id belongs to another run.
@@ -183,8 +187,8 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 /// Returns the run in a message id; empty if the id is not twscope's.
 [[nodiscard]] std::string_view run_of_id(std::string_view id);
 
-/// Finds the lines of a run in the stream at sequence numbers above `behind` and up to `until`.
-/// `subjects`: the subjects of the run's messages.
+/// Finds the lines of a run among the messages with sequence numbers above `behind` and up to
+/// `until`. `subjects`: the subjects of the run's messages.
 [[nodiscard]] BusResult<StoredLines>
 find_stored_lines(const BusConnection& link, const std::string& stream, const std::string& subjects,
                   const std::string& run, std::uint64_t behind, std::uint64_t until);

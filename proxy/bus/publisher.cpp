@@ -65,42 +65,42 @@ void SendWindow::reset(std::uint64_t settled, std::uint64_t sequence) {
     in_flight_ = 0;
 }
 
-void SendWindow::note_line_sent() {
+void SendWindow::mark_line_sent() {
     ++sent_;
     ++in_flight_;
-    slot(sent_) = {.state = LineState::sent};
+    slot_of_line(sent_) = {.state = LineState::sent};
 }
 
 void SendWindow::skip_line(std::uint64_t sequence) {
     ++sent_;
-    slot(sent_) = {.state = LineState::settled, .sequence = sequence};
+    slot_of_line(sent_) = {.state = LineState::settled, .sequence = sequence};
     advance_settled();
 }
 
 void SendWindow::skip_lines_before(std::uint64_t next) {
-    reset(next - 1, sequence());
+    reset(next - 1, settled_sequence());
 }
 
-bool SendWindow::acknowledge(std::uint64_t line, std::uint64_t sequence) {
-    if (line <= settled_ || line > sent_ || slot(line).state != LineState::sent) {
+bool SendWindow::acknowledge_line(std::uint64_t line, std::uint64_t sequence) {
+    if (line <= settled_ || line > sent_ || slot_of_line(line).state != LineState::sent) {
         return false;
     }
-    slot(line) = {.state = LineState::settled, .sequence = sequence};
+    slot_of_line(line) = {.state = LineState::settled, .sequence = sequence};
     --in_flight_;
     advance_settled();
     return true;
 }
 
 void SendWindow::advance_settled() {
-    while (settled_ < sent_ && slot(settled_ + 1).state == LineState::settled) {
+    while (settled_ < sent_ && slot_of_line(settled_ + 1).state == LineState::settled) {
         ++settled_;
-        LineSlot& done = slot(settled_);
+        LineSlot& done = slot_of_line(settled_);
         sequence_ = done.sequence == 0 ? sequence_ : done.sequence;
         done = {};
     }
 }
 
-std::uint64_t SendWindow::sequence() const {
+std::uint64_t SendWindow::settled_sequence() const {
     std::uint64_t least = sequence_;
     for (const LineSlot& each : slots_) {
         if (each.state == LineState::settled && each.sequence != 0) {
@@ -125,7 +125,7 @@ std::uint64_t line_of_subject(std::string_view subject) {
 
 } // namespace
 
-BusResult<void> BacklogSender::begin(std::uint64_t until) {
+BusResult<void> BacklogSender::look_up_stored_lines(std::uint64_t until) {
     natsInbox* inbox = nullptr;
     natsStatus status = natsInbox_Create(&inbox);
     inbox_.reset(inbox);
@@ -136,42 +136,42 @@ BusResult<void> BacklogSender::begin(std::uint64_t until) {
         answers_.reset(made);
     }
     if (status != NATS_OK) {
-        return tl::unexpected{link_->describe(status)};
+        return tl::unexpected{link_->error_text(status)};
     }
-    const auto sequence = backlog_->sequence();
+    const auto sequence = backlog_->settled_sequence();
     if (sequence) {
         auto stored = find_stored_lines(
             *link_, *stream_,
             fmt::format("{}.{}.>", *stream_, subject_wildcard(backlog_->server_name())),
-            backlog_->run(), *sequence, until);
+            backlog_->run_id(), *sequence, until);
         if (!stored) {
             return tl::unexpected{stored.error()};
         }
         stored_ = *std::move(stored);
     } else {
-        backlog_->settle(backlog_->last_settled(),
-                         until); // settled before the first line is in flight
+        backlog_->settle_lines(backlog_->last_settled(),
+                               until); // marked as settled before any line is in flight
     }
-    window_.reset(backlog_->last_settled(), backlog_->sequence().value_or(until));
+    window_.reset(backlog_->last_settled(), backlog_->settled_sequence().value_or(until));
     answered_ = Clock::now();
     return {};
 }
 
 BusResult<void> BacklogSender::send_and_receive(std::chrono::milliseconds patience) {
     if (link_->is_broken()) {
-        return tl::unexpected{link_->describe(NATS_CONNECTION_CLOSED)};
+        return tl::unexpected{link_->error_text(NATS_CONNECTION_CLOSED)};
     }
     if (auto sent = send_lines(); !sent) {
         return sent;
     }
     auto taken = process_answers(patience);
-    settle(Clock::now());
+    settle_old_lines(Clock::now());
     return taken;
 }
 
-/// Finds the next line to send. Returns false if there is no line or no room in the window.
-bool BacklogSender::find_next(std::string_view& line) {
-    const std::uint64_t next = window_.next();
+/// Finds the next line to send. Returns false if all lines were sent or the window is full.
+bool BacklogSender::find_next_line(std::string_view& line) {
+    const std::uint64_t next = window_.next_line();
     if (number_ != next || at_ >= lines_.text.size()) {
         if (!backlog_->read_lines(next, lines_)) {
             return false;
@@ -199,15 +199,15 @@ bool BacklogSender::find_next(std::string_view& line) {
 
 BusResult<void> BacklogSender::send_lines() {
     std::string_view line;
-    while (window_.has_room() && (more_ = find_next(line))) {
+    while (window_.has_room() && (more_ = find_next_line(line))) {
         if (window_.lines_in_flight() == 0) {
             answered_ = Clock::now();
         }
-        const auto stored = stored_.find(window_.next());
+        const auto stored = stored_.find(window_.next_line());
         if (stored != stored_.end()) {
             window_.skip_line(stored->second);
             stored_.erase(stored);
-        } else if (auto sent = send(line); !sent) {
+        } else if (auto sent = send_line(line); !sent) {
             return sent;
         }
         at_ += line.size() + 1;
@@ -216,8 +216,8 @@ BusResult<void> BacklogSender::send_lines() {
     return {};
 }
 
-BusResult<void> BacklogSender::send(std::string_view line) {
-    const std::uint64_t number = window_.next();
+BusResult<void> BacklogSender::send_line(std::string_view line) {
+    const std::uint64_t number = window_.next_line();
     const std::string subject = fmt::format(
         "{}.{}.{}", *stream_, subject_server(backlog_->server_name(), line), subject_type(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
@@ -226,7 +226,8 @@ BusResult<void> BacklogSender::send(std::string_view line) {
                                        static_cast<int>(line.size()));
     const NatsMessage message{made};
     if (status == NATS_OK) {
-        status = natsMsgHeader_Set(made, kMessageId, message_id(backlog_->run(), number).c_str());
+        status =
+            natsMsgHeader_Set(made, kMessageId, message_id(backlog_->run_id(), number).c_str());
     }
     if (status == NATS_OK) {
         status = natsConnection_PublishMsg(link_->connection(), made);
@@ -242,9 +243,9 @@ BusResult<void> BacklogSender::send(std::string_view line) {
         return {};
     }
     if (status != NATS_OK) {
-        return tl::unexpected{link_->describe(status)};
+        return tl::unexpected{link_->error_text(status)};
     }
-    window_.note_line_sent();
+    window_.mark_line_sent();
     ++totals_->published;
     return {};
 }
@@ -259,14 +260,14 @@ BusResult<void> BacklogSender::process_answers(std::chrono::milliseconds patienc
         if (status == NATS_TIMEOUT && link_->last_error().empty()) {
             break;
         }
-        // the library returns the answer "no responders" as a status
+        // the library returns the answer "no responders" as this status
         if (status == NATS_NO_RESPONDERS) {
             return tl::unexpected{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_wildcard(backlog_->server_name()), *stream_)};
         }
         if (status != NATS_OK) {
-            return tl::unexpected{link_->describe(status)};
+            return tl::unexpected{link_->error_text(status)};
         }
         if (auto taken = process_answer(answer); !taken) {
             return taken;
@@ -275,7 +276,7 @@ BusResult<void> BacklogSender::process_answers(std::chrono::milliseconds patienc
     }
     if (window_.lines_in_flight() != 0 && Clock::now() - answered_ > kPatience) {
         return tl::unexpected{
-            fmt::format("no acknowledgements: {}", link_->describe(NATS_TIMEOUT))};
+            fmt::format("no acknowledgements: {}", link_->error_text(NATS_TIMEOUT))};
     }
     return {};
 }
@@ -292,21 +293,21 @@ BusResult<void> BacklogSender::process_answer(natsMsg* answer) {
                           "its max_msg_size",
                           *stream_, refused);
         }
-        std::ignore = window_.acknowledge(line, 0);
+        std::ignore = window_.acknowledge_line(line, 0);
         return {};
     }
     if (said.sequence == 0) {
         return tl::unexpected{
             fmt::format("the stream {} rejects records: {}", *stream_, said.error)};
     }
-    if (window_.acknowledge(line, said.sequence)) {
+    if (window_.acknowledge_line(line, said.sequence)) {
         ++totals_->acknowledged;
     }
     return {};
 }
 
 /// Settles lines that were acknowledged at least kKeep ago.
-void BacklogSender::settle(Clock::time_point now) {
+void BacklogSender::settle_old_lines(Clock::time_point now) {
     if (now - last_acknowledged_ < kMarkEvery) {
         return;
     }
@@ -314,8 +315,9 @@ void BacklogSender::settle(Clock::time_point now) {
     const std::uint64_t newest =
         acknowledged_lines_.empty() ? backlog_->last_settled() : acknowledged_lines_.back().settled;
     if (window_.last_settled() > newest) {
-        acknowledged_lines_.push_back(
-            {.time = now, .settled = window_.last_settled(), .sequence = window_.sequence()});
+        acknowledged_lines_.push_back({.time = now,
+                                       .settled = window_.last_settled(),
+                                       .sequence = window_.settled_sequence()});
     }
     std::optional<AcknowledgedLines> due;
     while (!acknowledged_lines_.empty() && now - acknowledged_lines_.front().time >= kKeep) {
@@ -323,7 +325,7 @@ void BacklogSender::settle(Clock::time_point now) {
         acknowledged_lines_.pop_front();
     }
     if (due) {
-        backlog_->settle(due->settled, due->sequence);
+        backlog_->settle_lines(due->settled, due->sequence);
     }
 }
 
@@ -335,9 +337,9 @@ constexpr std::chrono::milliseconds kLongestPause{1600};
 constexpr std::chrono::milliseconds kAnswers{5};
 /// The interval of checks for a broken connection.
 constexpr std::chrono::milliseconds kIdleLook{250};
-/// How long finish() waits after the deadline for the thread to notice it.
+/// How long finish() waits after the deadline, until the thread notices the deadline.
 constexpr std::chrono::milliseconds kGrace{150};
-/// The interval of checks for spools of runs that have ended, such as one that was taken over.
+/// The interval of checks for spools of runs that have ended, for example by a takeover.
 constexpr std::chrono::seconds kLookForLeftovers{5};
 constexpr unsigned kMiB = 20;
 
@@ -358,7 +360,7 @@ Publisher::~Publisher() {
     finish(std::chrono::milliseconds{0});
 }
 
-void Publisher::wake(const std::shared_ptr<void>& owner) {
+void Publisher::wake_thread(const std::shared_ptr<void>& owner) {
     {
         const std::lock_guard lock{mutex_};
         woken_ = true;
@@ -423,9 +425,9 @@ void Publisher::report_recovery(const BacklogSender& sending) {
     }
 }
 
-/// Logs how the limits of an existing stream differ from the requested ones. The stream's limits are not
-/// changed.
-void Publisher::compare_limits(const StreamLimits& there) {
+/// Logs how the limits of an existing stream differ from the requested ones. The stream's limits
+/// are not changed.
+void Publisher::log_limit_differences(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
     asked.duplicates = there.duplicates;
     if (std::exchange(compared_, true) || options_.limits == StreamLimits{} || asked == there) {
@@ -473,7 +475,7 @@ BusResult<void> Publisher::publish_over_connection() {
     if (!there) {
         return tl::unexpected{there.error()};
     }
-    compare_limits(there->limits);
+    log_limit_differences(there->limits);
     if (is_past_deadline()) {
         return {};
     }
@@ -488,14 +490,14 @@ BusResult<void> Publisher::publish_over_connection() {
         if (auto published = publish_leftovers(**link); !published) {
             return published;
         }
-        const auto done = publish(**link, *backlog_, false);
+        const auto done = publish_backlog(**link, *backlog_, false);
         if (!done || *done) {
             return done ? BusResult<void>{} : tl::unexpected{done.error()};
         }
     }
 }
 
-/// Publishes the lines of earlier runs under their original ids.
+/// Publishes the lines of earlier runs, with the message ids of these runs.
 BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
     looked_ = Clock::now();
     while (find_leftover_ && !is_past_deadline()) {
@@ -509,7 +511,7 @@ BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
         }
-        if (auto published = publish(link, *leftover_, true); !published) {
+        if (auto published = publish_backlog(link, *leftover_, true); !published) {
             return tl::unexpected{published.error()};
         }
         if (!is_past_deadline()) {
@@ -519,7 +521,8 @@ BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
     return {};
 }
 
-BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, bool to_its_end) {
+BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& backlog,
+                                           bool to_its_end) {
     if (is_past_deadline()) {
         return true;
     }
@@ -528,11 +531,11 @@ BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, 
         return tl::unexpected{stream.error()};
     }
     BacklogSender sending{link, options_.stream, backlog, totals_};
-    if (auto begun = sending.begin(stream->last); !begun) {
+    if (auto begun = sending.look_up_stored_lines(stream->last); !begun) {
         return tl::unexpected{begun.error()};
     }
     while (!is_past_deadline()) {
-        // Read first, so that lines appended before the end are not missed.
+        // Read before sending; otherwise, lines that are appended before the end could be missed.
         const bool last = to_its_end || is_stopping();
         if (auto stepped = sending.send_and_receive(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
@@ -540,7 +543,7 @@ BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, 
         report_recovery(sending);
         if (sending.is_idle()) {
             if (last) {
-                sending.finish();
+                sending.settle_acknowledged_lines();
                 return true;
             }
             if (Clock::now() - looked_ > kLookForLeftovers) {
@@ -554,7 +557,7 @@ BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, 
         }
     }
     if (!backlog.is_persistent()) {
-        sending.finish(); // no connection follows, so all acknowledged lines are settled now
+        sending.settle_acknowledged_lines(); // no further connection follows
     }
     return true;
 }

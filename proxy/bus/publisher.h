@@ -22,8 +22,8 @@ namespace tw::bus {
 /// JetStream's answer to a published message.
 struct PublishAnswer {
     std::uint64_t sequence = 0; ///< sequence number in the stream; 0 if the message was rejected
-    bool duplicate = false;     ///< the stream already had the message
-    bool too_long = false;      ///< the message is too long and will never be accepted
+    bool duplicate = false;     ///< the stream already contained the message
+    bool too_long = false;      ///< the message was rejected because it is too long
     std::string error{};
 };
 
@@ -32,41 +32,44 @@ struct PublishAnswer {
 /// {"error":{"err_code":10054,"description":"…"}}.
 [[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
 
-/// Tracks which of a run's lines are in flight. Lines are numbered from 1; `sequence` is a line's
-/// sequence number in the stream. At most kSize lines after the last settled line are tracked.
+/// Tracks which lines of a run are in flight (sent and not acknowledged). Lines are numbered from
+/// 1; `sequence` is a line's sequence number in the stream. At most kSize lines after the last
+/// settled line are tracked.
 class SendWindow {
   public:
-    /// Enough for 20,000 records a second at a round trip of 50 ms. After a connection broke, this
-    /// many lines have to be looked up in the stream.
+    /// The limit of tracked lines: enough for 20,000 records a second at a round trip of 50 ms.
+    /// After a connection broke, as many lines have to be looked up in the stream.
     static constexpr std::size_t kSize = 1024;
 
-    /// Starts with no line in flight. Lines up to `settled` are in the stream or lost. Later lines
-    /// of the run have sequence numbers above `sequence`.
+    /// Prepares for a new connection, without lines in flight. Lines up to the number `settled` are
+    /// in the stream or lost. Later lines have sequence numbers above `sequence`.
     void reset(std::uint64_t settled, std::uint64_t sequence);
 
-    /// The next line to send.
-    [[nodiscard]] std::uint64_t next() const { return sent_ + 1; }
+    /// Returns the number of the next line to send.
+    [[nodiscard]] std::uint64_t next_line() const { return sent_ + 1; }
 
     [[nodiscard]] bool has_room() const { return sent_ - settled_ < kSize; }
 
-    /// The number of lines that were sent and not acknowledged.
+    /// Returns the number of lines that were sent and not acknowledged.
     [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
 
-    void note_line_sent();
-    /// Skips the next line, because the stream already has it at `sequence`, or because it is lost
-    /// (`sequence` is 0).
+    void mark_line_sent();
+    /// Skips the next line, because the stream already contains it (at `sequence`) or because it is
+    /// lost (`sequence` is 0).
     void skip_line(std::uint64_t sequence);
-    /// Skips all lines before `next`, which are lost. Only allowed while no line is in flight.
+    /// Skips all lines before the number `next`, which are lost. Precondition: no line is in
+    /// flight.
     void skip_lines_before(std::uint64_t next);
-    /// Notes that the stream stored the line at `sequence`, or rejected it (`sequence` is 0). Returns false
-    /// if the line is not in flight.
-    bool acknowledge(std::uint64_t line, std::uint64_t sequence);
+    /// Marks a line as settled: the stream stored it at `sequence`, or rejected it (`sequence` is
+    /// 0). Returns false if the line is not in flight.
+    bool acknowledge_line(std::uint64_t line, std::uint64_t sequence);
 
-    /// All lines up to this number are settled: in the stream, or lost.
+    /// Returns the number up to which all lines are settled: in the stream, or lost.
     [[nodiscard]] std::uint64_t last_settled() const { return settled_; }
 
-    /// A sequence number in the stream that is below those of all unsettled lines of the run.
-    [[nodiscard]] std::uint64_t sequence() const;
+    /// Returns a sequence number in the stream that is below the sequence numbers of all unsettled
+    /// lines of the run.
+    [[nodiscard]] std::uint64_t settled_sequence() const;
 
   private:
     enum class LineState : std::uint8_t { none, sent, settled };
@@ -76,36 +79,37 @@ class SendWindow {
         std::uint64_t sequence = 0;
     };
 
-    [[nodiscard]] LineSlot& slot(std::uint64_t line) { return slots_[line % kSize]; }
+    [[nodiscard]] LineSlot& slot_of_line(std::uint64_t line) { return slots_[line % kSize]; }
 
     void advance_settled();
 
     std::array<LineSlot, kSize> slots_{};
     std::uint64_t settled_ = 0;
-    std::uint64_t sent_ = 0; ///< last line sent or skipped
+    std::uint64_t sent_ = 0; ///< number of the last line that was sent or skipped
     std::uint64_t sequence_ = 0;
     std::size_t in_flight_ = 0;
 };
 
-/// Counts of published lines over all connections. Read from any thread.
+/// Totals of published lines over all connections. Any thread may read them.
 struct PublishTotals {
-    std::atomic<std::uint64_t> published{0}; ///< lines sent, including repetitions
+    std::atomic<std::uint64_t> published{0}; ///< number of lines sent, including repetitions
     std::atomic<std::uint64_t> acknowledged{0};
-    std::atomic<std::uint64_t> refused{0}; ///< lines that were too long for the bus and are lost
-    std::atomic<std::uint64_t> connections{0}; ///< connections opened
+    /// Number of lines that were lost because they were too long for the bus.
+    std::atomic<std::uint64_t> refused{0};
+    std::atomic<std::uint64_t> connections{0}; ///< number of connections that were opened
     std::atomic<bool> connected{false};
 };
 
-/// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize lines
-/// in flight. Any failure ends the connection. On the next connection, another BacklogSender first looks
-/// up which lines the stream has and continues after these. Therefore no line is missing or stored
-/// twice, even after a long interruption.
+/// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize
+/// lines in flight. Any failure ends the connection. On the next connection, another BacklogSender
+/// first looks up which lines the stream contains and sends the others. Therefore no line is
+/// missing or stored twice, even after a long interruption.
 class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// How long acknowledged lines are kept, because a server that is killed may have acknowledged
-    /// lines that were not yet on its disk.
+    /// How long acknowledged lines stay in the backlog, because a server that is killed may have
+    /// acknowledged lines that were not yet on its disk.
     static constexpr std::chrono::seconds kKeep{2};
 
     /// All arguments have to outlive the object.
@@ -113,19 +117,21 @@ class BacklogSender {
                   PublishTotals& totals)
         : link_{&link}, stream_{&stream}, backlog_{&backlog}, totals_{&totals} {}
 
-    /// Looks up which lines the stream has. `until`: the sequence number of its last message. An error
-    /// ends the connection.
-    [[nodiscard]] BusResult<void> begin(std::uint64_t until);
+    /// Looks up which lines the stream contains. `until`: the sequence number of the stream's last
+    /// message. Call this function first. After an error, the connection is unusable.
+    [[nodiscard]] BusResult<void> look_up_stored_lines(std::uint64_t until);
 
     /// Sends available lines and processes acknowledgements. Waits up to `patience` for
-    /// acknowledgements if lines are in flight. An error ends the connection.
+    /// acknowledgements if lines are in flight. After an error, the connection is unusable.
     [[nodiscard]] BusResult<void> send_and_receive(std::chrono::milliseconds patience);
 
-    /// True if no line is in flight and there is nothing to send.
+    /// Returns true if no line is in flight and no line waits to be sent.
     [[nodiscard]] bool is_idle() const { return window_.lines_in_flight() == 0 && !more_; }
 
-    /// Settles all acknowledged lines at once, without waiting for kKeep.
-    void finish() { backlog_->settle(window_.last_settled(), window_.sequence()); }
+    /// Settles all acknowledged lines now, without waiting for kKeep.
+    void settle_acknowledged_lines() {
+        backlog_->settle_lines(window_.last_settled(), window_.settled_sequence());
+    }
 
   private:
     struct AcknowledgedLines {
@@ -134,12 +140,12 @@ class BacklogSender {
         std::uint64_t sequence;
     };
 
-    [[nodiscard]] bool find_next(std::string_view& line);
+    [[nodiscard]] bool find_next_line(std::string_view& line);
     [[nodiscard]] BusResult<void> send_lines();
-    [[nodiscard]] BusResult<void> send(std::string_view line);
+    [[nodiscard]] BusResult<void> send_line(std::string_view line);
     [[nodiscard]] BusResult<void> process_answers(std::chrono::milliseconds patience);
     [[nodiscard]] BusResult<void> process_answer(natsMsg* answer);
-    void settle(Clock::time_point now);
+    void settle_old_lines(Clock::time_point now);
 
     const BusConnection* link_;
     const std::string* stream_;
@@ -149,7 +155,7 @@ class BacklogSender {
     NatsSubscription answers_;
     SendWindow window_;
     StoredLines stored_;
-    RecordLines lines_;        ///< lines read from the backlog
+    RecordLines lines_;        ///< the lines that were read from the backlog last
     std::size_t at_ = 0;       ///< position of line `number_` in the text of `lines_`
     std::uint64_t number_ = 0; ///< number of the line at `at_`
     bool more_ = true;
@@ -158,12 +164,12 @@ class BacklogSender {
     std::deque<AcknowledgedLines> acknowledged_lines_;
 };
 
-/// Publishes backlogs on its own thread: first those of earlier runs, then this run's. If the bus
-/// fails, it retries for ever.
+/// Publishes backlogs on a separate thread: first those of earlier runs, then this run's. If the
+/// bus fails, tries again without a limit.
 class Publisher {
   public:
     using Clock = std::chrono::steady_clock;
-    /// Returns the backlog of an earlier run; null if there is none at the moment.
+    /// Returns the backlog of an earlier run; null if no earlier run has unpublished lines.
     using FindLeftover = std::function<std::unique_ptr<Backlog>()>;
 
     /// `backlog` has to outlive the publisher. The constructor starts no thread: threads of the
@@ -173,29 +179,30 @@ class Publisher {
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
-    /// Tells the thread that there are new lines; the first call starts the thread. The thread keeps
-    /// `owner` alive, which must own this object, the backlog, and all that FindLeftover uses.
-    void wake(const std::shared_ptr<void>& owner);
+    /// Tells the thread that lines were appended. The first call starts the thread. The thread
+    /// holds a reference to `owner`, which must own this object, the backlog, and all objects that
+    /// FindLeftover uses.
+    void wake_thread(const std::shared_ptr<void>& owner);
 
     /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
-    /// a call of the library does not return because the bus hangs, the thread is abandoned.
+    /// the NATS library hangs, leaves the thread running.
     void finish(std::chrono::milliseconds patience);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
   private:
     void run();
-    /// Publishes until the connection breaks or all lines are published. Errors: why the connection
-    /// broke.
+    /// Connects and publishes until the connection breaks or all lines are published. Errors: why
+    /// the connection broke.
     [[nodiscard]] BusResult<void> publish_over_connection();
     [[nodiscard]] BusResult<void> publish_leftovers(const BusConnection& link);
-    /// Publishes a backlog. Returns false if the backlog of an earlier run was found, because that
-    /// one must be published first.
-    [[nodiscard]] BusResult<bool> publish(const BusConnection& link, Backlog& backlog,
-                                          bool to_its_end);
+    /// Publishes a backlog. Returns false if the backlog of an earlier run was found, which must be
+    /// published first.
+    [[nodiscard]] BusResult<bool> publish_backlog(const BusConnection& link, Backlog& backlog,
+                                                  bool to_its_end);
     void print_error(const std::string& what);
     void report_recovery(const BacklogSender& sending);
-    void compare_limits(const StreamLimits& there);
+    void log_limit_differences(const StreamLimits& there);
     [[nodiscard]] bool is_stopping();
     [[nodiscard]] bool is_past_deadline();
     void wait_for_lines(std::chrono::milliseconds time);
@@ -207,8 +214,9 @@ class Publisher {
     std::unique_ptr<Backlog> leftover_;
     Clock::time_point looked_{}; ///< time of the last search for leftovers
     PublishTotals totals_;
-    std::string last_error_;         ///< the last error reported
-    std::uint64_t acknowledged_ = 0; ///< number of lines acknowledged before this connection
+    std::string last_error_; ///< the error that was logged last
+    /// Number of lines that were acknowledged before this connection.
+    std::uint64_t acknowledged_ = 0;
     bool compared_ = false;
     std::mutex mutex_;
     std::condition_variable wake_;

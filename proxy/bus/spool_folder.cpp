@@ -127,7 +127,7 @@ constexpr std::size_t kCheckBytes = std::size_t{256} << 10U;
 constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
-/// Reads a state file; nullopt if it does not exist or cannot be read.
+/// Reads a state file. Returns nullopt if it does not exist or cannot be read.
 std::optional<SpoolState> state_at(const std::filesystem::path& path) {
     std::ifstream file{path};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
@@ -158,7 +158,8 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
             counted_.insert(run);
         }
     }
-    for (const FoundFile& found : files()) { // files without a state file have no owner either
+    // files without a state file do not belong to any process
+    for (const FoundFile& found : list_files()) {
         if (!std::filesystem::exists(path_ / spool_state_name(found.file.run))) {
             counted_.insert(found.file.run);
         }
@@ -178,7 +179,7 @@ std::vector<std::string> SpoolFolder::run_ids() const {
     return runs;
 }
 
-std::vector<SpoolFolder::FoundFile> SpoolFolder::files() const {
+std::vector<SpoolFolder::FoundFile> SpoolFolder::list_files() const {
     std::vector<FoundFile> files;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
@@ -194,14 +195,14 @@ std::vector<SpoolFolder::FoundFile> SpoolFolder::files() const {
     return files;
 }
 
-void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
-                            const std::function<std::optional<FileLoss>()>& drop_own) {
-    if (this->bytes() + bytes > max_bytes_) {
+void SpoolFolder::make_room_for(const std::string& own_run, std::uint64_t bytes,
+                                const std::function<std::optional<FileLoss>()>& drop_own) {
+    if (this->total_bytes() + bytes > max_bytes_) {
         recount_bytes(own_run);
     }
-    while (this->bytes() + bytes > max_bytes_ && drop_oldest_leftover(own_run)) {
+    while (this->total_bytes() + bytes > max_bytes_ && drop_oldest_leftover(own_run)) {
     }
-    while (this->bytes() + bytes > max_bytes_) {
+    while (this->total_bytes() + bytes > max_bytes_) {
         const auto gone = drop_own();
         if (!gone) {
             return; // only the file being written is left
@@ -215,8 +216,8 @@ void SpoolFolder::count_loss(const FileLoss& loss) {
     unreported_ += loss.lines + loss.reported;
 }
 
-SpoolFolder::FileLoss SpoolFolder::loss_of(const std::string& path, std::uint64_t first,
-                                           std::uint64_t unsettled) {
+SpoolFolder::FileLoss SpoolFolder::loss_in_file(const std::string& path, std::uint64_t first,
+                                                std::uint64_t unsettled) {
     FileLoss loss;
     std::ifstream file{path};
     std::string line;
@@ -229,7 +230,7 @@ SpoolFolder::FileLoss SpoolFolder::loss_of(const std::string& path, std::uint64_
     return loss;
 }
 
-std::uint64_t SpoolFolder::bytes() const {
+std::uint64_t SpoolFolder::total_bytes() const {
     const std::lock_guard lock{mutex_};
     return bytes_;
 }
@@ -246,11 +247,11 @@ void SpoolFolder::remove_file(const std::string& path, std::uint64_t bytes) {
     }
 }
 
-/// Subtracts the files that another process has published or removed.
+/// Updates the size of the folder after other processes published or removed files.
 void SpoolFolder::recount_bytes(const std::string& own_run) {
     const std::lock_guard lock{mutex_};
     bytes_ = 0;
-    for (const FoundFile& found : files()) {
+    for (const FoundFile& found : list_files()) {
         const std::string& run = found.file.run;
         bytes_ += run == own_run || counted_.contains(run) ? found.bytes : 0;
     }
@@ -266,7 +267,7 @@ SpoolFolder::FileContents SpoolFolder::count_contents(const std::string& path) {
         const std::string_view text{block.data(),
                                     static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
         const auto newline = text.rfind('\n');
-        contents.lines += sink::lines_in(text);
+        contents.lines += sink::count_lines(text);
         contents.incomplete_bytes = newline == std::string_view::npos
                                         ? contents.incomplete_bytes + text.size()
                                         : text.size() - newline - 1;
@@ -274,13 +275,14 @@ SpoolFolder::FileContents SpoolFolder::count_contents(const std::string& path) {
     return contents;
 }
 
-/// Counts the lines missing between two files. Files are written without gaps, so these lines were
-/// lost on the disk.
+/// Counts the lines missing between two files. Since files are written without gaps, the disk has
+/// lost these lines.
 void SpoolFolder::count_damaged_lines(const std::string& run, std::uint64_t settled) {
     std::uint64_t gone = 0;
-    std::uint64_t behind = 0; // number after the previous file's last line; 0 before the first file
+    // the number after the last line of the previous file; 0 for the first file
+    std::uint64_t behind = 0;
     std::uint64_t incomplete_bytes = 0;
-    for (const FoundFile& found : files()) {
+    for (const FoundFile& found : list_files()) {
         if (found.file.run != run) {
             continue;
         }
@@ -312,16 +314,16 @@ void SpoolFolder::count_removed_lines(std::uint64_t lines) {
 }
 
 bool SpoolFolder::drop_oldest_leftover(const std::string& own_run) {
-    return std::ranges::any_of(files(), [&](const FoundFile& found) {
+    return std::ranges::any_of(list_files(), [&](const FoundFile& found) {
         return found.file.run != own_run && is_counted(found.file.run) && drop_file(found);
     });
 }
 
-/// Drops a file. Returns false if another process removed it first.
+/// Drops a file. Returns false if another process has already removed the file.
 bool SpoolFolder::drop_file(const FoundFile& found) {
     const auto& [run, first] = found.file;
     const std::string path = (path_ / spool_file_name(run, first)).string();
-    const FileLoss loss = loss_of(path, first, first_unsettled(path_ / spool_state_name(run)));
+    const FileLoss loss = loss_in_file(path, first, first_unsettled(path_ / spool_state_name(run)));
     const std::lock_guard lock{mutex_};
     if (!disk_->remove(path)) {
         return false;
@@ -336,14 +338,14 @@ bool SpoolFolder::is_counted(const std::string& run) const {
     return counted_.contains(run);
 }
 
-void SpoolFolder::add_leftover(const std::string& run, std::uint64_t bytes) {
+void SpoolFolder::add_leftover_bytes(const std::string& run, std::uint64_t bytes) {
     const std::lock_guard lock{mutex_};
     bytes_ += counted_.insert(run).second ? bytes : 0;
 }
 
 void SpoolFolder::report_unpublished(const std::string& stream) const {
     std::map<std::string, std::uint64_t> bytes;
-    for (const FoundFile& found : files()) {
+    for (const FoundFile& found : list_files()) {
         if (is_counted(found.file.run)) {
             bytes[found.file.run] += found.bytes;
         }
@@ -363,7 +365,8 @@ void SpoolFolder::report_unpublished(const std::string& stream) const {
     }
 }
 
-std::uint64_t SpoolFolder::waiting(const std::string& own_run, const std::string& stream) const {
+std::uint64_t SpoolFolder::waiting_lines(const std::string& own_run,
+                                         const std::string& stream) const {
     constexpr std::chrono::seconds kCount{1};
     const std::lock_guard lock{waiting_mutex_};
     const auto now = std::chrono::steady_clock::now();
@@ -376,7 +379,7 @@ std::uint64_t SpoolFolder::waiting(const std::string& own_run, const std::string
 
 std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
                                          const std::string& stream) const {
-    const auto found = files();
+    const auto found = list_files();
     std::uint64_t lines = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
         const SpoolFile& file = found[i].file;
@@ -395,8 +398,8 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
     return lines;
 }
 
-/// Returns the number of lines in a file. The lines of a file are counted once, because nobody
-/// appends to the files of an ended run.
+/// Returns the number of lines in a file. Counts them only once, because files of ended runs do not
+/// change.
 std::uint64_t SpoolFolder::count_lines(const FoundFile& last) const {
     const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
     auto& [bytes, lines] = lines_[path];

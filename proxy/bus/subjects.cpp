@@ -32,8 +32,8 @@ std::string make_run_id() {
 
 namespace {
 
-/// The prefix of a result of multi_server_name(). No subject contains it; as a subject part it is a
-/// wildcard.
+/// The prefix of a result of multi_server_name(). Subjects do not contain the prefix, because it is
+/// a wildcard there.
 constexpr std::string_view kMany = "*";
 
 bool may_stay(char character) {
@@ -43,7 +43,7 @@ bool may_stay(char character) {
 
 } // namespace
 
-std::string subject_token(std::string_view text) {
+std::string make_subject_token(std::string_view text) {
     std::string token{text.substr(0, kMaxToken)};
     std::ranges::replace_if(
         token, [](char character) { return !may_stay(character); }, '_');
@@ -71,7 +71,8 @@ std::string_view subject_server(std::string_view server, std::string_view line) 
     if (!server.starts_with(kMany)) {
         return server;
     }
-    // The server's name is within this many bytes, before any text that a peer can influence.
+    // The server's name is within the first bytes of a line, before any text that a peer can
+    // influence.
     constexpr std::size_t kHead = 256;
     constexpr std::string_view kKey = R"(,"server_name":")";
     const std::size_t at = line.substr(0, kHead).find(kKey);

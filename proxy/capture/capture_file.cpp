@@ -34,7 +34,7 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at, bool i
     return is_swapped ? in_other_order(value) : value;
 }
 
-/// Swaps the bytes of a block's fields. Fields after the end of the block are skipped.
+/// Reverses the byte order of a block's fields. Skips fields after the end of the block.
 class FieldSwapper {
   public:
     explicit FieldSwapper(std::span<std::byte> block) : block_{block} {}
@@ -51,8 +51,9 @@ class FieldSwapper {
         }
     }
 
-    /// Swaps the codes and sizes of options, and the value of if_tsoffset, the only multi-byte value
-    /// that is read. `is_swapped`: the fields do not have this machine's byte order before the call.
+    /// Reverses the byte order of options' codes and sizes, and of the value of if_tsoffset.
+    /// twscope reads no other value with several bytes. `is_swapped`: the byte order before the
+    /// call differs from this machine's.
     void swap_options(std::size_t at, bool is_swapped) {
         constexpr unsigned kTimeOffset = 14; // the code of the option if_tsoffset
         while (at + 4 <= block_.size()) {
@@ -81,8 +82,8 @@ class FieldSwapper {
     std::span<std::byte> block_;
 };
 
-/// Swaps the fields of a block. `is_swapped`: the fields do not have this machine's byte order before
-/// the call.
+/// Reverses the byte order of a block's fields. `is_swapped`: the byte order before the call
+/// differs from this machine's.
 void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
     FieldSwapper swapper{block.first(block.size() - 4)};
     swapper.swap_numbers(0, 2);
@@ -104,7 +105,7 @@ void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped)
     case kSimplePacketBlock:
         swapper.swap_numbers(8, 1);
         break;
-    default: // the fields of other blocks are not read
+    default: // twscope does not read the fields of other blocks
         break;
     }
     std::ranges::reverse(block.last(4));
@@ -188,7 +189,7 @@ std::size_t ByteOrderConverter::read(std::span<std::byte> room, const Read& sour
             continue;
         }
         const std::size_t size = source(room);
-        if (size == 0 && !held_.empty()) { // the last block is truncated and is passed on unchanged
+        if (size == 0 && !held_.empty()) { // the last block is truncated and stays unchanged
             ready_.swap(held_);
             is_pcapng_ = false;
             continue;
@@ -208,14 +209,15 @@ std::size_t ByteOrderConverter::read(std::span<std::byte> room, const Read& sour
 namespace {
 
 constexpr std::uint32_t kInterface = 1;
-constexpr std::size_t kPage = 4096; ///< a state's block has fewer other bytes than this
+constexpr std::size_t kPage = 4096; ///< more than the bytes in a state's block apart from the state
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
 std::uint32_t swapped(std::uint32_t value) {
     return value << 24U | (value & 0xff00U) << 8U | (value >> 8U & 0xff00U) | value >> 24U;
 }
 
-/// True for the types of block that libpcap returns as packets: old, simple, and enhanced packets.
+/// Returns true for the block types that libpcap returns as packets: old, simple and enhanced
+/// packets.
 bool is_packet(std::uint32_t type) {
     return type == 2 || type == 3 || type == 6;
 }
@@ -312,7 +314,7 @@ void StateBlockReader::end_block() {
                            .bytes = {state->bytes.begin(), state->bytes.end()}};
 }
 
-/// Finds out from the description in the interface's options whether twscope wrote the file.
+/// Finds out whether twscope wrote the file, from the description in the interface's options.
 void StateBlockReader::check_interface(std::span<const std::byte> body) {
     const auto described = std::as_bytes(std::span{sink::kClientsDescription});
     is_by_twscope_ =
@@ -332,7 +334,7 @@ const CapturedState* StateBlockReader::state_before(std::uint64_t packet) {
 
 constexpr std::string_view kStandardInput = "-";
 
-/// The bytes that libpcap reads. They are decompressed if the file is compressed.
+/// The stream of bytes that libpcap reads. Decompresses the file if necessary.
 struct CaptureStream {
     explicit CaptureStream(const std::string& path) {
         if (path != kStandardInput) {
@@ -340,8 +342,8 @@ struct CaptureStream {
         }
     }
 
-    /// The source of the bytes; nullopt for standard input, because some of its bytes may already have
-    /// been read.
+    /// The source of the bytes; nullopt for standard input, because some of its bytes may already
+    /// have been read.
     std::optional<sink::ByteSource> file;
     ByteOrderConverter order;
     StateBlockReader states;
@@ -358,7 +360,7 @@ ssize_t read_stream(void* cookie, char* room, std::size_t size) {
             return stream.file ? stream.file->read({text, bytes.size()})
                                : std::fread(text, 1, bytes.size(), stdin);
         });
-    if (read == 0 && stream.file && stream.file->end() != sink::FileEnd::whole) {
+    if (read == 0 && stream.file && stream.file->file_end() != sink::FileEnd::whole) {
         errno = stream.file->compressed() ? EIO : errno;
         return -1;
     }
@@ -369,7 +371,8 @@ ssize_t read_stream(void* cookie, char* room, std::size_t size) {
     return static_cast<ssize_t>(read);
 }
 
-/// Opens a file for libpcap. Returns null if it cannot be opened. Closing the file destroys the stream.
+/// Opens a file for libpcap. Returns null if it cannot be opened. Closing the file destroys the
+/// stream.
 std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
     try {
         auto stream = std::make_unique<CaptureStream>(path);
@@ -380,17 +383,17 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
             }};
         std::FILE* const file = ::fopencookie(stream.get(), "r", kReadOnly);
         if (file != nullptr && path == kStandardInput) {
-            // No buffer, because reading ahead would wait for more data.
+            // Without a buffer, because reading ahead would wait for more data.
             std::setvbuf(file, nullptr, _IONBF, 0);
         }
         return {file, file == nullptr ? nullptr : stream.release()};
     } catch (const std::system_error&) {
-        return {}; // libpcap then opens the file by name and reports the error
+        return {}; // the caller lets libpcap open the file by name and report the error
     }
 }
 
-/// Explains the error of libpcap for a file whose interfaces have different link types. Returns other
-/// errors unchanged.
+/// Explains the error of libpcap for a file whose interfaces have different link types. Returns
+/// other errors unchanged.
 std::string explain_error(std::string_view why) {
     if (why.starts_with("an interface has a type ")) {
         return "its interfaces have different link types, which libpcap cannot read; record with "
@@ -407,8 +410,7 @@ std::string explain_error(std::string_view why) {
 } // namespace
 
 bool looks_like_capture(std::span<const std::byte> begin) {
-    // The magic numbers that libpcap knows: the type of the first block of pcapng, and those of the
-    // variants of pcap.
+    // The magic numbers of formats that libpcap reads: pcapng, and the variants of pcap.
     constexpr std::array<std::uint32_t, 6> kMagics{sink::kPcapngSection, 0xa1b2c3d4, 0xa1b23c4d,
                                                    0xa1b2cd34,           0xa1b234cd, 0xa12b3c4d};
     if (begin.size() < kCaptureMagicSize) {
@@ -451,7 +453,7 @@ CaptureFile::CaptureFile(const std::string& path) {
                            " (expected a pcap or pcapng file; demos must be plain files)"};
     }
     const int link = pcap_datalink(handle_.get());
-    if (!FrameReader::supports(link)) {
+    if (!FrameReader::supports_link_type(link)) {
         throw CaptureError{path + ": " + FrameReader::describe_unsupported_link(link)};
     }
     reader_.emplace(link);
@@ -459,8 +461,8 @@ CaptureFile::CaptureFile(const std::string& path) {
 
 CaptureFile::~CaptureFile() = default;
 
-bool CaptureFile::next(CapturedDatagram& datagram) {
-    if (reader_->next_merged(datagram)) {
+bool CaptureFile::read_datagram(CapturedDatagram& datagram) {
+    if (reader_->read_next_merged(datagram)) {
         return true;
     }
     while (true) {
@@ -469,7 +471,7 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         const int status = pcap_next_ex(handle_.get(), &header, &data);
         if (status != 1) {
             if (status == PCAP_ERROR) {
-                note_failure();
+                store_read_error();
             }
             return false;
         }
@@ -477,21 +479,22 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
         datagram.state = stream_ == nullptr ? nullptr : stream_->states.state_before(packets_);
         ++packets_;
         datagram.time = FrameReader::limited_time(header->ts.tv_sec, header->ts.tv_usec);
-        if (reader_->read(std::as_bytes(std::span{data, header->caplen}), header->len, datagram)) {
+        if (reader_->read_frame(std::as_bytes(std::span{data, header->caplen}), header->len,
+                                datagram)) {
             return true;
         }
     }
 }
 
-/// True if twscope recorded the first interface. libpcap has already read that interface's block, which
-/// contains the link type.
+/// Returns true if twscope recorded the first interface. libpcap has already read that interface's
+/// block, which contains the link type.
 bool CaptureFile::is_by_twscope() const {
     return stream_ != nullptr && stream_->states.is_by_twscope();
 }
 
-void CaptureFile::note_failure() {
+void CaptureFile::store_read_error() {
     const sink::FileEnd end =
-        stream_ == nullptr || !stream_->file ? sink::FileEnd::whole : stream_->file->end();
+        stream_ == nullptr || !stream_->file ? sink::FileEnd::whole : stream_->file->file_end();
     // libpcap has no error code for a truncated file.
     const std::string_view why = pcap_geterr(handle_.get());
     if (end == sink::FileEnd::damaged) {

@@ -28,7 +28,7 @@ std::size_t size_of(const TimeSorter::OrderedDatagram& item) {
 
 } // namespace
 
-void TimeSorter::add(const CapturedDatagram& datagram, std::size_t file) {
+void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file) {
     auto item = std::make_unique<OrderedDatagram>(OrderedDatagram{
         .datagram = datagram,
         .payload = {datagram.payload.begin(), datagram.payload.end()},
@@ -65,7 +65,7 @@ void TimeSorter::add(const CapturedDatagram& datagram, std::size_t file) {
                     {.time = time, .ends = ends, .item = std::move(item)});
 }
 
-const TimeSorter::OrderedDatagram* TimeSorter::next(bool all) {
+const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(bool all) {
     taken_.reset();
     const bool due = !waiting_.empty() && (all || num_before_jump_ != 0 ||
                                            waiting_.size() > kMaxDatagrams || bytes_ > kMaxBytes ||
@@ -77,7 +77,7 @@ const TimeSorter::OrderedDatagram* TimeSorter::next(bool all) {
     waiting_.pop_front();
     num_before_jump_ -= num_before_jump_ == 0 ? 0 : 1;
     bytes_ -= size_of(*taken_);
-    // The datagram's earlier `next` is wrong if a datagram was inserted after it.
+    // Set again, because another datagram may have been inserted after this one.
     taken_->datagram.next = waiting_.empty()
                                 ? std::span<const std::byte>{}
                                 : std::span<const std::byte>{waiting_.front().item->payload};
@@ -91,8 +91,8 @@ constexpr std::string_view kMergedCure =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
 
-/// Prints what a capture contained apart from inspected datagrams. `asked`: the user requested certain
-/// servers.
+/// Prints counts of the frames and datagrams that were not inspected. `asked`: the user requested
+/// certain servers.
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
@@ -135,14 +135,14 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     }
 }
 
-/// Reads one datagram ahead, so that each datagram is passed on with the bytes of the next one. Does not
-/// read ahead from a pipe, because reading could wait.
+/// Reads the datagrams of a capture, one ahead: each datagram is returned with the payload of the
+/// next one. Does not read ahead from a pipe, because reading could wait.
 class ReadAhead {
   public:
     ReadAhead(CaptureFile& file, const std::string& path)
         : file_{&file}, ahead_{is_regular(path)}, there_{fetch()} {}
 
-    /// Returns the next datagram; null at the end. Valid until the next call.
+    /// Returns the next datagram; null at the end. The result is valid until the next call.
     [[nodiscard]] const CapturedDatagram* next() {
         if (behind_ && there_) {
             there_ = fetch();
@@ -176,7 +176,7 @@ class ReadAhead {
     [[nodiscard]] bool fetch() {
         Kept& kept = kept_[1 - fetched_];
         kept.datagram = {};
-        if (!file_->next(kept.datagram)) {
+        if (!file_->read_datagram(kept.datagram)) {
             return false;
         }
         fetched_ = 1 - fetched_;
@@ -189,7 +189,7 @@ class ReadAhead {
 
     CaptureFile* file_;
     bool ahead_;
-    bool behind_ = false; ///< the datagram returned last is also the one read last
+    bool behind_ = false; ///< no datagram was read ahead
     std::array<Kept, 2> kept_;
     std::size_t fetched_ = 0; ///< index in kept_ of the datagram read last
     bool there_;
@@ -219,7 +219,7 @@ CaptureRun::CaptureRun(std::vector<std::string> paths, ServerGuess servers)
     }
 }
 
-void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
+void CaptureRun::extend_time_range(record::Timestamp first, record::Timestamp last) {
     first_ = any_ ? first_ : first;
     last_ = last;
     any_ = true;
@@ -235,11 +235,11 @@ CaptureRun::DatagramPosition CaptureRun::position_at(record::Timestamp time) con
     return {};
 }
 
-void CaptureRun::pass_on(const CapturedDatagram& datagram, CaptureSource& source,
-                         CaptureSessions& sessions) {
+void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,
+                                  CaptureSessions& sessions) {
     const std::uint64_t ignored = sessions.ignored_datagrams();
     const std::uint64_t refused = sessions.refused_datagrams();
-    note_time(datagram.time, datagram.time);
+    extend_time_range(datagram.time, datagram.time);
     positions_.resize(kPositions);
     positions_[num_positions_++ % kPositions] = {
         .path = source.path, .frame = datagram.frame, .time = datagram.time};
@@ -259,27 +259,27 @@ void CaptureRun::read_in_file_order(CaptureSource& source, CaptureSessions& sess
     ReadAhead datagrams{*source.capture, source.path};
     const CapturedDatagram* datagram = nullptr;
     while (!enough_() && (datagram = datagrams.next()) != nullptr) {
-        pass_on(*datagram, source, sessions);
+        pass_on_datagram(*datagram, source, sessions);
     }
 }
 
 void CaptureRun::read_by_time(std::size_t index, CaptureSessions& sessions) {
     CapturedDatagram datagram;
-    while (!enough_() && sources_[index].capture->next(datagram)) {
-        order_.add(datagram, index);
-        pass_on_waiting(sessions, false);
+    while (!enough_() && sources_[index].capture->read_datagram(datagram)) {
+        order_.add_datagram(datagram, index);
+        pass_on_waiting_datagrams(sessions, false);
         datagram = {};
     }
 }
 
-void CaptureRun::pass_on_waiting(CaptureSessions& sessions, bool all) {
-    while (const TimeSorter::OrderedDatagram* const item = order_.next(all)) {
-        pass_on(item->datagram, sources_[item->file], sessions);
+void CaptureRun::pass_on_waiting_datagrams(CaptureSessions& sessions, bool all) {
+    while (const TimeSorter::OrderedDatagram* const item = order_.next_datagram(all)) {
+        pass_on_datagram(item->datagram, sources_[item->file], sessions);
     }
 }
 
-/// Reports all captures at the end, because datagrams of one file may be passed on while the next file
-/// is read.
+/// Reports all captures at the end, because datagrams of one file may be passed on while the next
+/// file is read.
 void CaptureRun::report_captures() {
     for (const CaptureSource& source : sources_) {
         if (!source.capture || !source.begun) {
@@ -296,12 +296,12 @@ void CaptureRun::report_captures() {
 void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {
     const auto name = std::filesystem::path{source.path}.filename().string();
     positions_.clear();
-    const DemoReadResult played = play_demo(source.head, name, inspector);
-    note_time(played.first, played.last);
+    const DemoReadResult played = inspect_demo(source.head, name, inspector);
+    extend_time_range(played.first, played.last);
     if (played.error.code == DemoErrc::none) {
         return;
     }
-    damaged_ = damaged_ || !is_cut(played.error.code);
+    damaged_ = damaged_ || !is_truncation(played.error.code);
     if (quiet_) {
         return;
     }
@@ -320,14 +320,14 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
             read_by_time(index, sessions);
             continue;
         }
-        pass_on_waiting(sessions, true);
+        pass_on_waiting_datagrams(sessions, true);
         if (source.demo) {
             read_demo(source, inspector);
         } else {
             read_in_file_order(source, sessions);
         }
     }
-    pass_on_waiting(sessions, true);
+    pass_on_waiting_datagrams(sessions, true);
     report_captures();
     damaged_ = damaged_ || sessions.truncated_datagrams() != 0;
     inspector.finish(sessions.now(), "end of capture");

@@ -18,19 +18,19 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 /// every half second.
 constexpr std::int64_t kUnanswered = kSecond;
 
-/// True for the default ports of game servers.
+/// Returns true for the default ports of game servers.
 constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
-/// Determines which side sent these chunks, by the first chunk that only one side sends. `sure`: returns
-/// a side only if all chunks are complete messages of that side, so that other traffic is not mistaken
-/// for the game's.
+/// Determines which side sent these chunks, by the first chunk that only one side sends. `sure`: if
+/// true, returns a side only if all chunks are complete messages of this side, because other
+/// traffic could look similar.
 std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, bool sure) {
     std::optional<wire::Direction> direction;
     wire::ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
     while (const auto chunk = reader.next()) {
-        const auto head = wire::decode_message_head(chunk->payload, packet.dialect);
+        const auto head = wire::decode_message_header(chunk->payload, packet.dialect);
         const bool known = head && head->spec != nullptr;
         if (!known && sure) {
             return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, b
 std::optional<wire::Direction> direction_of_control(const wire::Packet& packet, bool sure) {
     const bool seven = packet.dialect == wire::Dialect::seven;
     if (sure && (packet.ack != 0 || packet.num_chunks != 0)) {
-        return std::nullopt; // the packet acknowledges something, which a handshake does not
+        return std::nullopt; // not a handshake, because the packet acknowledges chunks
     }
     switch (wire::decode_control(packet, std::nullopt).kind) {
     case wire::ControlKind::connect:
@@ -89,12 +89,12 @@ std::optional<wire::Direction> direction_of_connless(const wire::Packet& packet)
 /// Determines by the content which side sent this datagram; nullopt if both sides may have sent it.
 std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload, bool sure) {
     wire::PacketScratch scratch;
-    // A packet is 0.7 if its chunks, read as 0.7, end exactly at its end. Packets of 0.6.5 with a token in
-    // the header may fit, too, and are excluded.
+    // A packet is 0.7 if its chunks, read as 0.7, end exactly at its end. Packets of 0.6.5 with a
+    // token in the header may fit, too, and are excluded.
     constexpr std::byte kHeaderToken{0x08};
     const bool joined_midway = !payload.empty() &&
                                (payload.front() & kHeaderToken) == std::byte{0} &&
-                               wire::may_be_seven(payload, scratch);
+                               wire::may_be_seven_chunks(payload, scratch);
     const auto packet = wire::decode_packet(
         payload, joined_midway ? wire::Protocol::seven : wire::Protocol::unknown, scratch);
     if (!packet) {
@@ -115,8 +115,8 @@ bool is_connless(std::span<const std::byte> payload) {
     return !payload.empty() && (payload.front() & kConnlessBit) != std::byte{0};
 }
 
-/// Returns whether the datagram goes to the server, according to the session state before it; nullopt
-/// if there is no state of this session.
+/// Returns true if the datagram goes to the server, according to the recorded state of its session;
+/// nullopt if no state of this session precedes the datagram.
 std::optional<bool> recorded_direction(const CapturedDatagram& datagram) {
     const CapturedState* const state = datagram.state;
     if (state != nullptr && state->client == datagram.source &&
@@ -157,7 +157,7 @@ void ServerGuess::remember_server(const CaptureEndpoint& server) {
     }
 }
 
-bool ServerGuess::shows_client(const CapturedDatagram& datagram) {
+bool ServerGuess::is_from_client(const CapturedDatagram& datagram) {
     if (!wanted_.empty() || direction_by_content(datagram.payload, true) != wire::Direction::c2s) {
         return false;
     }
@@ -169,7 +169,7 @@ bool ServerGuess::shows_client(const CapturedDatagram& datagram) {
 ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram) {
     const CaptureEndpoint& source = datagram.source;
     const CaptureEndpoint& destination = datagram.destination;
-    if (shows_client(datagram)) {
+    if (is_from_client(datagram)) {
         return Side::destination;
     }
     const bool knows_source = servers_.contains(source);
@@ -183,7 +183,7 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
                       (selection_ == TrafficSelection::game_ports && !on_game_port);
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
-        // A host that only appears in answers of a server list need not be a server.
+        // The sender of a connectionless answer, such as a server list, need not be a game server.
         if (to_server || !is_connless(datagram.payload)) {
             remember_server(to_server ? destination : source);
         }
@@ -220,7 +220,7 @@ void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, SessionEnd 
 
 void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
-    // A checkpoint in an unknown form has no state.
+    // A checkpoint with an unknown token form contains no state.
     if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
         inspector_->restore(key, *std::move(checkpoint));
     }
@@ -239,7 +239,7 @@ std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    // the clock was set back, or the time of a datagram is wrong
+    // true if the clock was set back, or the time of a datagram is wrong
     if (now_ + kSecond < next_sweep_) {
         next_sweep_ = now_ + kSecond;
     }
@@ -252,24 +252,24 @@ void CaptureSessions::on_time(std::int64_t now) {
 void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     on_time(datagram.time);
     wire::Direction direction = wire::Direction::c2s;
-    auto found = find(datagram, direction);
+    auto found = find_session(datagram, direction);
     if (datagram.cut) {
         on_cut(found);
         return;
     }
-    // Once the content has shown which side is the client, the sides stay. Until then, the supposed
-    // server may turn out to be the client.
-    if (found != open_.end() && !found->second.sides_known && guess_->shows_client(datagram)) {
+    // The sides can be exchanged until the content of a datagram has shown which side is the
+    // client.
+    if (found != open_.end() && !found->second.sides_known && guess_->is_from_client(datagram)) {
         found->second.sides_known = true;
         if (direction == wire::Direction::s2c) {
-            end(found, SessionEnd::sides_exchanged);
+            end_session(found, SessionEnd::sides_exchanged);
             found = open_.end();
         }
     }
     if (found == open_.end()) {
         found = open_session(datagram);
         if (found == open_.end()) {
-            receiver_->on_passed_over();
+            receiver_->on_next_skipped();
             return;
         }
         direction =
@@ -282,8 +282,8 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     receiver_->on_datagram(found->second.key, now_, direction, datagram.payload, datagram.next);
 }
 
-CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram& datagram,
-                                                          wire::Direction& direction) {
+CaptureSessions::Sessions::iterator CaptureSessions::find_session(const CapturedDatagram& datagram,
+                                                                  wire::Direction& direction) {
     auto found = open_.find({datagram.source, datagram.destination});
     if (found == open_.end()) {
         direction = wire::Direction::s2c;
@@ -292,10 +292,10 @@ CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram
     return found;
 }
 
-/// Reports a truncated datagram of an open session. Truncated datagrams open no session, because they
-/// do not show whether they belong to one.
+/// Reports a truncated datagram of an open session. Truncated datagrams do not open sessions,
+/// because they may be other traffic.
 void CaptureSessions::on_cut(Sessions::iterator session) {
-    receiver_->on_passed_over();
+    receiver_->on_next_skipped();
     if (session == open_.end()) {
         return;
     }
@@ -304,8 +304,8 @@ void CaptureSessions::on_cut(Sessions::iterator session) {
     receiver_->on_cut(session->second.key, now_);
 }
 
-/// Opens a session for a datagram. Returns end() if the datagram belongs to no requested server or if
-/// there is no room.
+/// Opens a session for a datagram. Returns end() if the datagram does not belong to a requested
+/// server or the limit of sessions is reached.
 CaptureSessions::Sessions::iterator
 CaptureSessions::open_session(const CapturedDatagram& datagram) {
     const ServerGuess::Side side = guess_->find_server_side(datagram);
@@ -313,7 +313,8 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
         ++ignored_;
         return open_.end();
     }
-    if (open_.size() >= limits_.max_sessions && !make_room(!is_connless(datagram.payload))) {
+    if (open_.size() >= limits_.max_sessions &&
+        !make_room_for_session(!is_connless(datagram.payload))) {
         ++refused_;
         return open_.end();
     }
@@ -331,9 +332,10 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
     return made;
 }
 
-/// Makes room for a new session. `connection`: the session begins with a connection, and may replace
-/// another session; a request for information may not.
-bool CaptureSessions::make_room(bool connection) {
+/// Ends a session if the limit is reached. Returns false if a new session cannot be opened.
+/// `connection`: the new session begins with a connection; only then may it replace another
+/// session.
+bool CaptureSessions::make_room_for_session(bool connection) {
     const auto& [asked, begun, answered] = sessions_by_stage_;
     if (!connection || (asked.empty() && begun.empty())) {
         return false;
@@ -342,11 +344,11 @@ bool CaptureSessions::make_room(bool connection) {
     if (asked.empty() && now_ - longest->second.last < kUnanswered) {
         return false;
     }
-    end(longest, SessionEnd::evicted);
+    end_session(longest, SessionEnd::evicted);
     return true;
 }
 
-/// Updates a session after one of its datagrams.
+/// Updates a session after a datagram.
 void CaptureSessions::update_session(Sessions::iterator session, wire::Direction direction,
                                      bool connection) {
     OpenSession& open = session->second;
@@ -360,7 +362,7 @@ void CaptureSessions::update_session(Sessions::iterator session, wire::Direction
     to.splice(to.end(), from, open.place);
 }
 
-void CaptureSessions::end(Sessions::iterator session, SessionEnd why) {
+void CaptureSessions::end_session(Sessions::iterator session, SessionEnd why) {
     const std::uint64_t key = session->second.key;
     sessions_by_stage_[static_cast<std::size_t>(session->second.stage)].erase(
         session->second.place);
@@ -378,7 +380,7 @@ void CaptureSessions::close_idle_sessions() {
     }
     std::ranges::sort(idle, {}, [](const auto& each) { return each.first; });
     for (const auto& [key, session] : idle) {
-        end(session, SessionEnd::idle);
+        end_session(session, SessionEnd::idle);
     }
 }
 

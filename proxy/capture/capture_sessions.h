@@ -17,11 +17,11 @@
 
 namespace tw::capture {
 
-/// Determines which side of a captured conversation is the server.
+/// Determines which endpoint of a captured datagram is the server.
 class ServerGuess {
   public:
-    /// Adds a server, given by its port or by address and port. If any servers are added, only their
-    /// traffic is used.
+    /// Adds a server, given by its port or by its address and port. If a server was added, only the
+    /// traffic of added servers is used.
     void add_server(std::uint16_t port, std::optional<boost::asio::ip::address> address);
 
     /// The traffic that is used if no servers were added.
@@ -37,12 +37,12 @@ class ServerGuess {
     [[nodiscard]] bool has_servers() const { return !wanted_.empty(); }
 
     enum class Side : std::uint8_t { source, destination, neither };
-    /// Returns which side of this datagram is the server; `neither` if the datagram is not used.
+    /// Returns which side of the datagram is the server; `neither` if the datagram is not used.
     [[nodiscard]] Side find_server_side(const CapturedDatagram& datagram);
 
-    /// True if the datagram has content that only clients send, so that its destination is the server.
-    /// Always false if servers were added.
-    [[nodiscard]] bool shows_client(const CapturedDatagram& datagram);
+    /// Returns true if the datagram has content that only clients send, so that its destination is
+    /// the server. Returns false if servers were added.
+    [[nodiscard]] bool is_from_client(const CapturedDatagram& datagram);
 
   private:
     struct RequestedServer {
@@ -56,44 +56,45 @@ class ServerGuess {
 
     std::vector<RequestedServer> wanted_;
     TrafficSelection selection_ = TrafficSelection::everything;
-    std::set<CaptureEndpoint> servers_; ///< servers found so far, at most kMaxServers
+    std::set<CaptureEndpoint> servers_; ///< the servers found so far, at most kMaxServers
 };
 
 /// Why a session of a capture ended.
 enum class SessionEnd : std::uint8_t {
     idle,
-    evicted, ///< closed to make room for a new connection
-    /// Server and client were confused; the session starts again with the sides exchanged.
+    evicted, ///< replaced by a new connection, because the limit of sessions was reached
+    /// Server and client had been confused. A new session follows, with the sides exchanged.
     sides_exchanged,
 };
 
-/// Receives the sessions of captured traffic, in the form in which the relay reports live ones.
+/// Receives the sessions and datagrams found in captured traffic.
 class SessionReceiver : public record::Interface {
   public:
-    /// Called when a session begins. `key`: number of the session, from 1.
+    /// Called when a session begins. `key`: the session's number, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;
     /// Called for each datagram of a session. `next`: see inspect::Inspector.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
-    /// Called for a datagram that belongs to no session, because an earlier call of on_datagram() may
-    /// have had that datagram as `next`.
-    virtual void on_passed_over() {}
+    /// Called for a datagram that belongs to no session. An earlier call of on_datagram() may have
+    /// passed it as `next`.
+    virtual void on_next_skipped() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
     virtual void on_cut(std::uint64_t /*key*/, std::int64_t /*time*/) {}
 
-    /// Called with the recorded state of a session, from inspect::encode_checkpoint().
+    /// Called with a session's state in the capture, encoded by inspect::encode_checkpoint().
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
     virtual void on_end(std::uint64_t key, std::int64_t time, SessionEnd why) = 0;
 };
 
-/// Passes the sessions of files directly to the inspector.
+/// Passes the sessions of captured files to an inspector.
 class InspectedSessions final : public SessionReceiver {
   public:
-    /// `pseudonym_key`: if it is empty, client addresses are shown as they are.
+    /// `pseudonym_key`: key for pseudonyms of client addresses; empty to write the addresses
+    /// unchanged.
     InspectedSessions(inspect::Inspector& inspector, std::string pseudonym_key)
         : inspector_{&inspector}, pseudonym_key_{std::move(pseudonym_key)} {}
 
@@ -102,7 +103,7 @@ class InspectedSessions final : public SessionReceiver {
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
 
-    void on_passed_over() override { inspector_->on_passed_over(); }
+    void on_next_skipped() override { inspector_->on_next_skipped(); }
 
     void on_cut(std::uint64_t key, std::int64_t time) override;
 
@@ -114,12 +115,8 @@ class InspectedSessions final : public SessionReceiver {
     std::string pseudonym_key_;
 };
 
-/// Turns the datagrams of a capture into the calls that the relay makes for live traffic. A session
-/// opens with its first datagram and closes when idle, by the time in the capture.
-///
-/// If the limit of sessions is reached, a new connection replaces a session: the one silent for the
-/// longest time among those without a connection, or else among those whose connection has been
-/// unanswered for a while. A session with an answered connection is never replaced.
+/// Assigns the datagrams of a capture to sessions. A session opens with its first datagram and
+/// closes when it is idle, by the times in the capture.
 class CaptureSessions {
   public:
     struct Limits {
@@ -131,16 +128,16 @@ class CaptureSessions {
         : receiver_{&receiver}, guess_{&guess}, limits_{limits} {}
 
     void on_datagram(const CapturedDatagram& datagram);
-    /// Advances the time when there is no datagram.
+    /// Advances the time while no datagram arrives. Closes idle sessions.
     void on_time(std::int64_t now);
 
-    [[nodiscard]] std::size_t num_open() const { return open_.size(); }
+    [[nodiscard]] std::size_t open_session_count() const { return open_.size(); }
 
     [[nodiscard]] std::uint64_t ignored_datagrams() const { return ignored_; }
 
     [[nodiscard]] std::uint64_t refused_datagrams() const { return refused_; }
 
-    /// The number of truncated datagrams of open sessions.
+    /// Returns the number of truncated datagrams of open sessions.
     [[nodiscard]] std::uint64_t truncated_datagrams() const { return cut_; }
 
     [[nodiscard]] std::int64_t now() const { return now_; }
@@ -152,20 +149,20 @@ class CaptureSessions {
         std::size_t operator()(const Pair& pair) const;
     };
 
-    /// The progress of a session, which never returns to an earlier stage.
+    /// The progress of a session. A session never returns to an earlier stage.
     enum class SessionStage : std::uint8_t {
-        asked,   ///< only requests for information, no connection
+        asked,   ///< only requests for server information, no connection
         begun,   ///< a connection with datagrams of one side
         answered ///< a connection with datagrams of both sides
     };
 
-    /// Sessions of one stage; the one silent for the longest time is first.
+    /// The sessions of one stage, sorted by the time of their last datagram, the earliest first.
     using SessionList = std::list<const Pair*>;
 
     struct OpenSession {
         std::uint64_t key = 0;
         std::int64_t last = 0;
-        bool sides_known = false; ///< the content has shown which side is the client
+        bool sides_known = false; ///< the content of a datagram has shown which side is the client
         /// The directions in which a datagram of the connection was seen.
         std::array<bool, 2> seen{};
         SessionStage stage = SessionStage::asked;
@@ -174,13 +171,13 @@ class CaptureSessions {
 
     using Sessions = std::unordered_map<Pair, OpenSession, PairHash>;
 
-    [[nodiscard]] Sessions::iterator find(const CapturedDatagram& datagram,
-                                          wire::Direction& direction);
+    [[nodiscard]] Sessions::iterator find_session(const CapturedDatagram& datagram,
+                                                  wire::Direction& direction);
     [[nodiscard]] Sessions::iterator open_session(const CapturedDatagram& datagram);
     void on_cut(Sessions::iterator session);
-    [[nodiscard]] bool make_room(bool connection);
+    [[nodiscard]] bool make_room_for_session(bool connection);
     void update_session(Sessions::iterator session, wire::Direction direction, bool connection);
-    void end(Sessions::iterator session, SessionEnd why);
+    void end_session(Sessions::iterator session, SessionEnd why);
     void close_idle_sessions();
 
     SessionReceiver* receiver_;

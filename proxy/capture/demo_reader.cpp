@@ -201,25 +201,25 @@ constexpr std::size_t kIntBytes = 4;
 
 } // namespace
 
-std::uint8_t DemoChunks::u8() {
+std::uint8_t DemoChunkReader::u8() {
     return std::to_integer<std::uint8_t>(chunks_[used_++]);
 }
 
-std::optional<DemoChunk> DemoChunks::fail(DemoErrc code) {
+std::optional<DemoChunk> DemoChunkReader::fail(DemoErrc code) {
     error_ = {code, at_ + begin_};
     return std::nullopt;
 }
 
-std::optional<DemoChunk> DemoChunks::next() {
-    if (failed() || left() == 0) {
+std::optional<DemoChunk> DemoChunkReader::next_chunk() {
+    if (has_failed() || left() == 0) {
         return std::nullopt;
     }
     begin_ = used_;
     const std::uint8_t first = u8();
-    return (first & demo::kTickBit) != 0 ? next_tick(first) : next_data(first);
+    return (first & demo::kTickBit) != 0 ? next_tick_chunk(first) : next_data_chunk(first);
 }
 
-std::optional<DemoChunk> DemoChunks::next_tick(std::uint8_t first) {
+std::optional<DemoChunk> DemoChunkReader::next_tick_chunk(std::uint8_t first) {
     const bool steps = version_ >= demo::kStepsVersion;
     const bool by_step = steps ? (first & demo::kStepBit) != 0 : (first & demo::kOldStepMask) != 0;
     std::int64_t tick = 0;
@@ -249,7 +249,7 @@ std::optional<DemoChunk> DemoChunks::next_tick(std::uint8_t first) {
                      .data = {}};
 }
 
-std::optional<DemoChunk> DemoChunks::next_data(std::uint8_t first) {
+std::optional<DemoChunk> DemoChunkReader::next_data_chunk(std::uint8_t first) {
     std::size_t size = first & demo::kSizeMask;
     const std::size_t more = size < demo::kSizeOneByte ? 0 : size == demo::kSizeOneByte ? 1 : 2;
     if (left() < more) {
@@ -271,10 +271,11 @@ std::optional<DemoChunk> DemoChunks::next_data(std::uint8_t first) {
     return chunk;
 }
 
-DemoPayload::DemoPayload()
+DemoChunkDecoder::DemoChunkDecoder()
     : bytes_(demo::kMaxPayload), ints_(demo::kMaxPayload + snapshot::kVarintsSlack) {}
 
-DemoResult<std::span<const std::byte>> DemoPayload::decompress_varints(const DemoChunk& chunk) {
+DemoResult<std::span<const std::byte>>
+DemoChunkDecoder::decompress_varints(const DemoChunk& chunk) {
     if (chunk.data.empty()) {
         return chunk.data; // demo players do not decompress an empty chunk
     }
@@ -287,7 +288,7 @@ DemoResult<std::span<const std::byte>> DemoPayload::decompress_varints(const Dem
     return std::span<const std::byte>{bytes_}.first(*size);
 }
 
-DemoResult<std::span<const std::int32_t>> DemoPayload::decode_ints(const DemoChunk& chunk) {
+DemoResult<std::span<const std::int32_t>> DemoChunkDecoder::decode_ints(const DemoChunk& chunk) {
     const auto bytes = decompress_varints(chunk);
     if (!bytes) {
         return tl::unexpected{bytes.error()};
@@ -302,7 +303,7 @@ DemoResult<std::span<const std::int32_t>> DemoPayload::decode_ints(const DemoChu
     return std::span<const std::int32_t>{ints_}.first(decoded.count);
 }
 
-DemoResult<std::span<const std::byte>> DemoPayload::decode_message(const DemoChunk& chunk) {
+DemoResult<std::span<const std::byte>> DemoChunkDecoder::decode_message(const DemoChunk& chunk) {
     const auto decoded = decode_ints(chunk);
     if (!decoded) {
         return tl::unexpected{decoded.error()};
@@ -386,7 +387,7 @@ bool DemoFile::is_demo(const std::string& path) {
     }
     std::array<char, sink::demo::kMagic.size()> begin{};
 
-    // The file is not read if it is a pipe, because reading would consume its data.
+    // A pipe is not read here, because reading would consume its data.
     struct stat found {};
 
     if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -442,7 +443,7 @@ std::string_view describe(DemoSnapshotError::Kind kind) {
     return {};
 }
 
-/// Returns the dialect that the net version in the header means to demo players.
+/// Returns the dialect that demo players use for the header's net version.
 snapshot::Dialect dialect_of(const sink::demo::Header& header) {
     return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
                                                  : snapshot::Dialect::six;
@@ -461,12 +462,12 @@ class Player {
     DemoReadResult play() {
         show_map();
         playback_->on_time(now_);
-        while (const auto chunk = chunks_.next()) {
+        while (const auto chunk = chunks_.next_chunk()) {
             if (!play_chunk(*chunk)) {
                 break;
             }
         }
-        if (chunks_.failed()) {
+        if (chunks_.has_failed()) {
             error_ = chunks_.error();
         }
         finish();
@@ -504,17 +505,17 @@ class Player {
         return true;
     }
 
-    /// Shows the previous snapshot again for a tick without a usable snapshot, as demo players do once a
-    /// chunk of another kind follows. If no chunk follows the last tick, it shows no snapshot.
+    /// Inspects the previous snapshot again for a tick without a usable snapshot. Demo players do
+    /// so when another chunk follows the tick.
     void repeat_snapshot() {
         if (waiting_) {
-            playback_->on_unchanged(tick_);
+            playback_->on_unchanged_snapshot(tick_);
             waiting_ = false;
         }
     }
 
-    /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not later
-    /// than the previous one.
+    /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not
+    /// later than the previous one.
     void check_tick_order(const DemoChunk& chunk) {
         if (first_ && chunk.tick <= tick_) {
             playback_->on_finding_once({.id = FindingId::demo_tick_order,
@@ -549,11 +550,11 @@ class Player {
         }
         const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
         if (!read.ok) {
-            playback_->on_invalid(tick_, bytes,
-                                  {.id = FindingId::demo_snapshot_invalid,
-                                   .offset = chunk.offset,
-                                   .value = static_cast<std::int64_t>(read.error.index),
-                                   .detail = describe(read.error.kind)});
+            playback_->on_invalid_snapshot(tick_, bytes,
+                                           {.id = FindingId::demo_snapshot_invalid,
+                                            .offset = chunk.offset,
+                                            .value = static_cast<std::int64_t>(read.error.index),
+                                            .detail = describe(read.error.kind)});
             return true;
         }
         if (read.duplicates != 0) {
@@ -562,7 +563,7 @@ class Player {
                                    .offset = chunk.offset,
                                    .value = static_cast<std::int64_t>(read.duplicates)});
         }
-        playback_->on_full(tick_, bytes, full_.view());
+        playback_->on_full_snapshot(tick_, bytes, full_.view());
         waiting_ = false;
         return true;
     }
@@ -601,22 +602,22 @@ class Player {
     void finish() {
         if (error_.code != DemoErrc::none) {
             const DemoErrorInfo& info = demo_error_info(error_.code);
-            playback_->on_finding(
-                {.id = is_cut(error_.code) ? FindingId::demo_cut_short : FindingId::demo_damaged,
-                 .tick = first_ ? std::optional{tick_} : std::nullopt,
-                 .offset = error_.offset,
-                 .name = info.name,
-                 .detail = info.sentence});
+            playback_->on_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
+                                                                    : FindingId::demo_damaged,
+                                   .tick = first_ ? std::optional{tick_} : std::nullopt,
+                                   .offset = error_.offset,
+                                   .name = info.name,
+                                   .detail = info.sentence});
         }
     }
 
     const DemoHead* demo_;
     inspect::Inspector* inspector_;
-    DemoChunks chunks_;
+    DemoChunkReader chunks_;
     record::Timestamp start_;
     record::Timestamp now_;
-    std::unique_ptr<inspect::Playback> playback_;
-    DemoPayload payload_;
+    std::unique_ptr<inspect::DemoSession> playback_;
+    DemoChunkDecoder payload_;
     snapshot::Snapshot full_;
     wire::DecodedFields fields_;
     std::optional<Tick> first_;
@@ -627,8 +628,8 @@ class Player {
 
 } // namespace
 
-DemoReadResult play_demo(const DemoHead& demo, const std::string& name,
-                         inspect::Inspector& inspector) {
+DemoReadResult inspect_demo(const DemoHead& demo, const std::string& name,
+                            inspect::Inspector& inspector) {
     return Player{demo, name, inspector}.play();
 }
 

@@ -18,16 +18,16 @@
 
 namespace tw::capture {
 
-/// Why a demo, or the rest of it, cannot be read. `demo_error_info` explains each error.
+/// Why a demo, or the rest of a demo, cannot be read. demo_error_info() explains each error.
 enum class DemoErrc : std::uint8_t {
     none,
-    no_demo,             ///< the file does not start like a demo
+    no_demo,             ///< the file does not start with a demo header
     version_unsupported, ///< the version is not 3 to 6
     header_cut,          ///< the file ends inside the header
     map_size_invalid,    ///< a negative map size, or one above the limit
     map_cut,             ///< the file ends inside the map
     chunk_cut,           ///< the file ends inside a chunk
-    tick_before_first,   ///< a relative tick before the first absolute one
+    tick_before_first,   ///< a relative tick precedes the first absolute tick
     tick_out_of_range,   ///< a tick that no demo player accepts
     payload_undecodable, ///< compressed data that ends before its end symbol
     payload_too_long,    ///< data that decompresses to more than a demo player accepts
@@ -47,20 +47,20 @@ using DemoResult = tl::expected<T, DemoError>;
 struct DemoErrorInfo {
     DemoErrc code;
     std::string_view name;     ///< stable identifier, snake_case
-    std::string_view sentence; ///< text to follow the file's name
+    std::string_view sentence; ///< explanation, to be written after the file's name
 };
 
-/// The table of all errors in the order of the enum.
+/// Returns the table of all errors in the order of the enum.
 [[nodiscard]] std::span<const DemoErrorInfo> demo_error_table();
 [[nodiscard]] const DemoErrorInfo& demo_error_info(DemoErrc code);
 
-/// True if a demo with this error was truncated, for example because its recorder was killed. If false,
-/// the demo is damaged.
-[[nodiscard]] constexpr bool is_cut(DemoErrc code) {
+/// Returns true if the error means that the demo was truncated, for example because its recorder
+/// was killed. Other errors mean that the demo is damaged.
+[[nodiscard]] constexpr bool is_truncation(DemoErrc code) {
     return code == DemoErrc::chunk_cut || code == DemoErrc::map_cut;
 }
 
-/// True if a file that starts with these bytes is a demo, perhaps a damaged one.
+/// Returns true if a file that starts with these bytes is a demo, perhaps a damaged one.
 [[nodiscard]] bool looks_like_demo(std::span<const std::byte> begin);
 
 /// A demo's header and the positions of its parts.
@@ -68,18 +68,19 @@ struct DemoHead {
     sink::demo::Header header;
     std::size_t map_at = 0;              ///< position of the map in the file
     std::span<const std::byte> map{};    ///< empty if the demo has no map
-    std::span<const std::byte> chunks{}; ///< everything after the map
+    std::span<const std::byte> chunks{}; ///< the bytes after the map
     std::size_t chunks_at = 0;
 };
 
-/// Reads the header of versions 3 to 6. A text ends at its NUL, or at the end of its field. If a demo of
-/// version 6 lacks the extension, the map follows the header directly; DDNet reads such demos, too.
+/// Reads the header of versions 3 to 6. A text ends at its NUL, or at the end of its field. If a
+/// demo of version 6 lacks the extension, the map follows the header directly; DDNet reads such
+/// demos, too.
 ///
 /// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
 /// Source: DEMO.md.
 [[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
 
-/// Converts the timestamp of a header, which counts as UTC, to nanoseconds since 1970; nullopt if the
+/// Converts the timestamp of a header (UTC) to nanoseconds since 1970. Returns nullopt if the
 /// timestamp is invalid.
 [[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
 
@@ -89,34 +90,35 @@ struct DemoChunk {
         snapshot, ///< a full snapshot
         delta,    ///< a delta to the previous snapshot in the file
         message,
-        other, ///< an unused type; demo players decompress and ignore it
+        other, ///< an unused type, which demo players decompress and ignore
     };
 
     Kind kind = Kind::other;
     bool keyframe = false;           ///< the chunk is a tick, and a full snapshot follows it
-    snapshot::Tick tick = 0;         ///< the value of a tick chunk
+    snapshot::Tick tick = 0;         ///< only for `Kind::tick`: the tick
     std::size_t offset = 0;          ///< position of the chunk's first byte in the file
     std::span<const std::byte> data; ///< compressed data
 };
 
 /// Reads the chunks of a demo in order.
-class DemoChunks {
+class DemoChunkReader {
   public:
-    /// `at`: position of `chunks` in the file; errors contain positions in the file.
-    DemoChunks(std::span<const std::byte> chunks, int version, std::size_t at)
+    /// `at`: position of `chunks` in the file, for the offsets of chunks and errors.
+    DemoChunkReader(std::span<const std::byte> chunks, int version, std::size_t at)
         : chunks_{chunks}, version_{version}, at_{at} {}
 
     /// Returns the next chunk; nullopt at the end or after an error (see error()).
-    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. After an error, there is no further chunk.
-    [[nodiscard]] std::optional<DemoChunk> next();
+    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. After an error, there is no further
+    ///   chunk.
+    [[nodiscard]] std::optional<DemoChunk> next_chunk();
 
     [[nodiscard]] DemoError error() const { return error_; }
 
-    [[nodiscard]] bool failed() const { return error_.code != DemoErrc::none; }
+    [[nodiscard]] bool has_failed() const { return error_.code != DemoErrc::none; }
 
   private:
-    [[nodiscard]] std::optional<DemoChunk> next_tick(std::uint8_t first);
-    [[nodiscard]] std::optional<DemoChunk> next_data(std::uint8_t first);
+    [[nodiscard]] std::optional<DemoChunk> next_tick_chunk(std::uint8_t first);
+    [[nodiscard]] std::optional<DemoChunk> next_data_chunk(std::uint8_t first);
     [[nodiscard]] std::optional<DemoChunk> fail(DemoErrc code);
 
     [[nodiscard]] std::uint8_t u8();
@@ -132,13 +134,13 @@ class DemoChunks {
     DemoError error_;
 };
 
-/// Decompresses the data of chunks. One object serves all chunks, to reuse its memory.
-class DemoPayload {
+/// Decompresses the data of chunks. Use one object for all chunks, to reuse the memory.
+class DemoChunkDecoder {
   public:
-    DemoPayload();
+    DemoChunkDecoder();
 
-    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are its body
-    /// as on the network.
+    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are its
+    /// body as on the network.
     /// Errors: payload_undecodable, payload_too_long.
     [[nodiscard]] DemoResult<std::span<const std::byte>> decompress_varints(const DemoChunk& chunk);
     /// Returns the decoded ints of a chunk.
@@ -165,13 +167,13 @@ struct DemoSnapshotError {
 struct DemoSnapshotResult {
     bool ok = true;
     DemoSnapshotError error{};
-    /// Number of items with the key of an earlier item; demo players show them.
+    /// Number of items with the key of an earlier item. Demo players show such items, too.
     std::size_t duplicates = 0;
 };
 
-/// Reads a full snapshot in the layout of demos: bytes of items, number of items, offsets of the items,
-/// items. The items in `out` are sorted by key. If several items have the same key, the first one is
-/// kept. After an error, `out` is empty.
+/// Reads a full snapshot in the layout of demos: bytes of items, number of items, offsets of the
+/// items, items. The items in `out` are sorted by key. If several items have the same key, the
+/// first one is kept. After an error, `out` is empty.
 /// Source: DEMO.md.
 [[nodiscard]] DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
                                                       snapshot::Snapshot& out);
@@ -179,8 +181,8 @@ struct DemoSnapshotResult {
 /// A demo file in memory. Data that is appended to the file later is not read.
 class DemoFile {
   public:
-    /// True if the file starts like a demo. False for "-" and for a file that cannot be read: reading it
-    /// as a capture then reports the error.
+    /// Returns true if the file starts with a demo header. Returns false for "-" and for unreadable
+    /// files, whose error is reported when they are opened as captures.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
     /// The largest demo that is read. It suffices for more than a day of a full server.
@@ -196,16 +198,17 @@ class DemoFile {
     std::vector<std::byte> bytes_;
 };
 
-/// The time range of a demo, and how reading it ended.
+/// The time range of a demo, and the error that ended reading.
 struct DemoReadResult {
     record::Timestamp first = 0;
     record::Timestamp last = 0;
-    DemoError error{}; ///< why the demo could not be read to its end; `none` if it was
+    /// Why the demo could not be read to the end; `none` if it was read completely.
+    DemoError error{};
 };
 
 /// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from the
-/// demo's timestamp. An error is reported as a finding, after everything that could be read.
-[[nodiscard]] DemoReadResult play_demo(const DemoHead& demo, const std::string& name,
-                                       inspect::Inspector& inspector);
+/// demo's timestamp. An error is reported as a finding, after the readable part was inspected.
+[[nodiscard]] DemoReadResult inspect_demo(const DemoHead& demo, const std::string& name,
+                                          inspect::Inspector& inspector);
 
 } // namespace tw::capture

@@ -20,8 +20,8 @@ FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragme
     PartialDatagram* least = nullptr;
     for (PartialDatagram& partial : partials_) {
         const std::int64_t age = fragment.time - partial.began;
-        // An entry from the future also expires. Otherwise it would stay for ever after the clock was set
-        // back.
+        // Entries with a later time expire, too. Otherwise they would never expire after the clock
+        // was set back.
         partial.used = partial.used && age <= kTimeout && age >= -kTimeout;
         if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
@@ -46,8 +46,8 @@ void FragmentReassembly::begin(PartialDatagram& partial, const Fragment& fragmen
     partial.num_pieces = 0;
 }
 
-/// Whether a fragment repeats a part of a complete datagram. Compares the bytes, because a busy host
-/// soon uses an id for another datagram.
+/// Returns whether a fragment repeats a part of a complete datagram. Compares the bytes, because a
+/// busy host soon uses an id for another datagram.
 bool FragmentReassembly::repeats_complete(const PartialDatagram& partial,
                                           const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
@@ -84,7 +84,7 @@ FragmentReassembly::FragmentFit FragmentReassembly::compare_fragment(const Parti
 }
 
 std::optional<FragmentReassembly::ReassembledDatagram>
-FragmentReassembly::add(const Fragment& fragment) {
+FragmentReassembly::add_fragment(const Fragment& fragment) {
     PartialDatagram& partial = find_entry(fragment);
     if (partial.is_invalid) {
         return std::nullopt;
@@ -122,7 +122,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// The common properties of packets of one connection and direction.
+/// The properties that all packets of one connection and direction share.
 struct Flow {
     std::optional<wire::Token> token;
     std::uint16_t ack = 0;
@@ -137,16 +137,17 @@ std::uint16_t ack_at(Bytes payload, std::size_t at) {
                                       std::to_integer<unsigned>(payload[at + 1]));
 }
 
-/// The bits of a header's first byte that do not vary: all except resend, compression and
-/// acknowledgement. In 0.6, and in 0.7.
+/// The bits of a packet header's first byte that are the same in all packets of a flow: all except
+/// resend, compression and acknowledgement. For 0.6; kSevenKind for 0.7.
 constexpr std::byte kSixKind{0x3c};
 constexpr std::byte kSevenKind{0xe4};
 constexpr unsigned kManyChunks = 32;
 
-/// A cheap check: returns false only if no packet of the same flow starts at `at`. True is no proof.
+/// Checks quickly whether a packet of the same flow may start at the position `at`. Returns true
+/// also in some cases in which none starts there.
 bool may_begin_at(Bytes payload, std::size_t at) {
     if (std::to_integer<unsigned>(payload[at + 2]) > kManyChunks ||
-        wire::sequence_steps(ack_at(payload, 0), ack_at(payload, at)) > kMaxAckSteps) {
+        wire::sequence_distance(ack_at(payload, 0), ack_at(payload, at)) > kMaxAckSteps) {
         return false;
     }
     const std::byte differs = payload[0] ^ payload[at];
@@ -159,9 +160,9 @@ bool may_begin_at(Bytes payload, std::size_t at) {
 
 constexpr std::size_t kBlock = 16;
 
-/// False if may_begin_at is false at each of the first kBlock positions of `bytes`. There is no branch, so
-/// that compilers use vector instructions; GCC does not if the function is inlined. Precondition: at
-/// least kBlock + 2 bytes.
+/// Returns false if may_begin_at() is false at each of the first kBlock positions of `bytes`.
+/// Neither branches nor is inlined; otherwise compilers would not use vector instructions.
+/// Precondition: at least kBlock + 2 bytes.
 [[gnu::noinline]] bool may_begin_within(const std::uint8_t* bytes, std::uint8_t first) {
     constexpr auto kSix = std::to_integer<std::uint8_t>(kSixKind);
     constexpr auto kSeven = std::to_integer<std::uint8_t>(kSevenKind);
@@ -170,7 +171,8 @@ constexpr std::size_t kBlock = 16;
         const auto differs = static_cast<std::uint8_t>(bytes[i] ^ first);
         const unsigned same_kind =
             ((differs & kSix) == 0 ? 1U : 0U) | ((differs & kSeven) == 0 ? 1U : 0U);
-        // The two high bits of the acknowledgement are those of the first packet, or one more.
+        // The two high bits of the acknowledgement are equal to those of the first packet, or one
+        // more.
         const unsigned little_ahead = ((bytes[i] - first) & 2) == 0 ? 1U : 0U;
         const unsigned few_chunks = bytes[i + 2] <= kManyChunks ? 1U : 0U;
         found |= static_cast<std::uint8_t>(same_kind & little_ahead & few_chunks);
@@ -195,7 +197,7 @@ bool may_be_merged(Bytes payload) {
     return false;
 }
 
-/// Compresses a payload in each way in which the sender may have compressed it.
+/// Returns the results of all methods by which the sender may have compressed a payload.
 std::array<std::vector<std::byte>, 2> compressed_again(Bytes payload) {
     return {wire::huffman_compress(payload, wire::HuffmanEnding::without_zero_byte),
             wire::huffman_compress(payload, wire::HuffmanEnding::with_zero_byte)};
@@ -212,7 +214,7 @@ std::optional<Bytes> find_rest(const wire::Packet& packet) {
     return reader.error() ? std::nullopt : std::optional{reader.rest()};
 }
 
-/// True if nothing follows the last chunk, or only DDNet's token.
+/// Returns true if nothing follows the last chunk, or only DDNet's token.
 bool is_complete(const wire::Packet& packet, Bytes rest) {
     return packet.num_chunks != 0
                ? rest.empty() ||
@@ -261,7 +263,8 @@ std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
             header + huffman_compressed_size(packet->payload, HuffmanEnding::with_zero_byte)};
 }
 
-/// True if the payload consists of packets of one flow, all of this size except the last one.
+/// Returns true if the payload consists of packets of one flow, all of this size except the last
+/// one.
 bool consists_of(Bytes payload, std::size_t size, wire::Protocol protocol,
                  wire::PacketScratch& scratch) {
     std::optional<Flow> before;
@@ -269,7 +272,7 @@ bool consists_of(Bytes payload, std::size_t size, wire::Protocol protocol,
         const auto flow =
             flow_of(payload.subspan(at, std::min(size, payload.size() - at)), protocol, scratch);
         if (!flow || (before && (before->token != flow->token ||
-                                 wire::sequence_steps(before->ack, flow->ack) > kMaxAckSteps))) {
+                                 wire::sequence_distance(before->ack, flow->ack) > kMaxAckSteps))) {
             return false;
         }
         before = flow;
@@ -303,7 +306,7 @@ std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& 
 /// The position of the IP packet in the frames of a link type.
 struct LinkForm {
     int link;
-    std::size_t header;      ///< bytes before the IP packet
+    std::size_t header;      ///< number of bytes before the IP packet
     std::size_t protocol_at; ///< offset of the EtherType; kNoProtocol if the IP version decides
 };
 
@@ -356,7 +359,7 @@ std::uint32_t sum_of(const boost::asio::ip::address& address) {
     return sum_of(std::as_bytes(std::span{six}));
 }
 
-/// True if the checksum of a UDP segment is correct for all its bytes.
+/// Returns true if the checksum of a UDP segment is correct for all its bytes.
 bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
     std::uint32_t sum = sum_of(datagram.source.address) + sum_of(datagram.destination.address) +
                         kUdp + static_cast<std::uint32_t>(segment.size()) + sum_of(segment);
@@ -366,7 +369,8 @@ bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
     return sum == 0xffffU;
 }
 
-/// True for IPv6 headers that may precede UDP: hop-by-hop, routing, destination options.
+/// Returns true for the IPv6 headers that may precede UDP: hop-by-hop, routing, destination
+/// options.
 bool is_skippable_extension(std::uint8_t next) {
     return next == 0 || next == 43 || next == 60;
 }
@@ -401,7 +405,7 @@ std::string to_string(const CaptureEndpoint& endpoint) {
 
 FrameReader::FrameReader(int link) : form_{form_of(link)} {}
 
-bool FrameReader::supports(int link) {
+bool FrameReader::supports_link_type(int link) {
     return form_of(link) != kLinks.end();
 }
 
@@ -413,13 +417,14 @@ std::string FrameReader::describe_unsupported_link(int link) {
 
 std::int64_t FrameReader::limited_time(std::int64_t seconds, std::int64_t nanoseconds) {
     constexpr std::int64_t kSecond = 1'000'000'000;
-    // The largest time accepted. Inspection adds to times, and a damaged file may contain any value.
+    // The largest time accepted. Inspection adds to times, and a damaged file may contain any
+    // value.
     constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
     return std::clamp<std::int64_t>(seconds, 0, kLastSecond) * kSecond +
            std::clamp<std::int64_t>(nanoseconds, 0, kSecond - 1);
 }
 
-bool FrameReader::read(Bytes frame, std::size_t sent, CapturedDatagram& datagram) {
+bool FrameReader::read_frame(Bytes frame, std::size_t sent, CapturedDatagram& datagram) {
     datagram.frame = ++counts_.frames;
     short_ = frame.size() < sent;
     datagram.cut = false;
@@ -500,7 +505,7 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
         return parse_udp(packet.subspan(header), datagram);
     }
-    // Short frames are padded, so only the IP header says where the packet ends.
+    // Short frames are padded; only the IP header says where the packet ends.
     const std::size_t total = be16(packet, 2);
     if (total < header) {
         return count_other();
@@ -572,9 +577,9 @@ bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagra
     placed.time = datagram.time;
     placed.source = datagram.source.address;
     placed.destination = datagram.destination.address;
-    const auto whole = fragments_.add(placed);
-    if (fragments_.repeats() != counts_.repeats) {
-        counts_.repeats = fragments_.repeats();
+    const auto whole = fragments_.add_fragment(placed);
+    if (fragments_.repeat_count() != counts_.repeats) {
+        counts_.repeats = fragments_.repeat_count();
         return false;
     }
     ++counts_.fragments;
@@ -600,8 +605,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     datagram.source.port = be16(segment, 0);
     datagram.destination.port = be16(segment, 2);
     if (length > segment.size()) {
-        // If the recorder did not truncate the frame, the length is wrong, and every receiver drops the
-        // datagram.
+        // If the recorder did not truncate the frame, the length is wrong, and every receiver drops
+        // the datagram.
         datagram.cut = short_;
         datagram.payload = {};
         static_cast<void>(count_truncated());
@@ -613,8 +618,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     return true;
 }
 
-/// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a single
-/// datagram, because merged segments have no correct checksum.
+/// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a
+/// single datagram, because merged segments have no correct checksum.
 void FrameReader::pass_on_datagrams(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);
@@ -630,7 +635,7 @@ void FrameReader::pass_on_datagrams(Bytes segment, CapturedDatagram& datagram) {
     datagram.payload = datagram.payload.first(*size);
 }
 
-bool FrameReader::next_merged(CapturedDatagram& datagram) {
+bool FrameReader::read_next_merged(CapturedDatagram& datagram) {
     if (merged_.payload.empty()) {
         return false;
     }

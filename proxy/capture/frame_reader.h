@@ -30,7 +30,7 @@ struct CaptureEndpoint {
 /// Returns the endpoint as "127.0.0.1:8303" or "[::1]:8303".
 [[nodiscard]] std::string to_string(const CaptureEndpoint& endpoint);
 
-/// The state of a session, as stored in a capture (sink/pcapng.h).
+/// The state of a session that twscope stored in a capture (see sink/pcapng.h).
 struct CapturedState {
     CaptureEndpoint client;
     CaptureEndpoint server;
@@ -39,34 +39,39 @@ struct CapturedState {
 
 /// One UDP datagram of a capture.
 struct CapturedDatagram {
-    std::int64_t time = 0;   ///< nanoseconds since 1970-01-01 UTC
-    std::uint64_t frame = 0; ///< number of its frame in the capture, from 1, as in Wireshark
+    std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
+    /// Number of the datagram's frame in the capture, from 1, as in Wireshark.
+    std::uint64_t frame = 0;
     CaptureEndpoint source;
     CaptureEndpoint destination;
     std::span<const std::byte> payload;
-    std::span<const std::byte> next{}; ///< payload of the next datagram, if known
-    /// State of the datagram's session before this datagram; null if the capture has none here.
+    std::span<const std::byte> next{}; ///< payload of the next datagram; empty if unknown
+    /// State of the datagram's session, stored directly before the datagram; null if the capture
+    /// contains none there.
     const CapturedState* state = nullptr;
-    bool cut = false; ///< the recorder truncated the datagram, so there is no payload
+    bool cut = false; ///< the recorder truncated the datagram; the payload is then empty
 };
 
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
-    std::uint64_t other = 0;       ///< frames that are not UDP over IPv4 or IPv6
-    std::uint64_t reassembled = 0; ///< datagrams that arrived in fragments
-    /// Frames with fragments of reassembled datagrams, except the last fragment of each datagram.
+    std::uint64_t other = 0;       ///< number of frames that are not UDP over IPv4 or IPv6
+    std::uint64_t reassembled = 0; ///< number of datagrams reassembled from IP fragments
+    /// Number of frames with fragments of reassembled datagrams, without the last fragment of each
+    /// datagram.
     std::uint64_t pieces = 0;
-    std::uint64_t repeats = 0; ///< IP fragments that were captured twice
-    /// Frames into which the host had merged several datagrams; they were split again.
+    std::uint64_t repeats = 0; ///< number of IP fragments that were captured twice
+    /// Number of frames into which the host had merged several datagrams. The datagrams were
+    /// separated again.
     std::uint64_t merged = 0;
-    std::uint64_t fragments = 0; ///< IP fragments of datagrams that remained incomplete
-    /// Datagrams, and frames of unknown content, that the recorder truncated.
+    std::uint64_t fragments = 0; ///< number of IP fragments of datagrams that remained incomplete
+    /// Number of datagrams, and frames of unknown content, that the recorder truncated.
     std::uint64_t cut = 0;
     bool ended_early = false; ///< the file ends within a frame
 };
 
-/// Thrown if a file is not a capture or cannot be opened. The message names the file and the reason.
+/// Thrown if a file is not a capture or cannot be opened. The message names the file and the
+/// reason.
 class CaptureError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -85,18 +90,19 @@ struct Fragment {
 
 /// Reassembles IP fragments that arrive in any order, as a receiving host does.
 ///
-/// Memory is bounded by limits for the number of incomplete datagrams, for their age, and for the
-/// fragments of each; a new datagram replaces the oldest one. Complete datagrams are remembered while
-/// there is room, because a datagram that was captured in two places appears twice.
+/// Limits the number of incomplete datagrams, their age, and the fragments of each datagram. A new
+/// datagram replaces the oldest one. Complete datagrams are remembered as long as possible, because
+/// a datagram that was captured at two interfaces appears twice.
 /// Source: RFC 791, RFC 8200 section 4.5; RFC 5722: overlapping fragments invalidate the datagram.
 class FragmentReassembly {
   public:
     static constexpr std::size_t kMaxDatagrams = 64;
-    /// The most fragments of a datagram. Even 64 KiB in IPv6's smallest fragments need fewer.
+    /// The maximum number of fragments of a datagram. Even 64 KiB in IPv6's smallest fragments need
+    /// fewer.
     static constexpr std::size_t kMaxPieces = 64;
     /// Time in nanoseconds to wait for missing fragments, as in Linux (ipfrag_time).
     static constexpr std::int64_t kTimeout = 30'000'000'000;
-    /// The most bytes of a datagram, because a UDP length has 16 bits.
+    /// The maximum number of bytes of a datagram, because a UDP length has 16 bits.
     static constexpr std::size_t kMaxBytes = 65535;
 
     struct ReassembledDatagram {
@@ -104,11 +110,11 @@ class FragmentReassembly {
         std::size_t pieces = 0;           ///< number of fragments of the datagram
     };
 
-    /// Adds a fragment. Returns the fragment's datagram if it is now complete.
-    [[nodiscard]] std::optional<ReassembledDatagram> add(const Fragment& fragment);
+    /// Adds a fragment. Returns the datagram to which the fragment belongs if it is now complete.
+    [[nodiscard]] std::optional<ReassembledDatagram> add_fragment(const Fragment& fragment);
 
-    /// The number of fragments that were captured twice.
-    [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
+    /// Returns the number of fragments that were captured twice.
+    [[nodiscard]] std::uint64_t repeat_count() const { return repeats_; }
 
   private:
     struct FragmentRange {
@@ -118,13 +124,15 @@ class FragmentReassembly {
 
     struct PartialDatagram {
         bool used = false;
-        bool is_invalid = false;  ///< further fragments are dropped until kTimeout is over
-        bool is_complete = false; ///< the entry is kept to recognise repeated fragments
+        /// The fragments contradict each other; further ones are dropped until kTimeout has passed.
+        bool is_invalid = false;
+        /// The datagram is complete; the entry is needed to recognise repeated fragments.
+        bool is_complete = false;
         boost::asio::ip::address source{};
         boost::asio::ip::address destination{};
         std::uint32_t id = 0;
         std::int64_t began = 0;
-        /// Size of the datagram, known once its last fragment has arrived.
+        /// Size of the datagram in bytes; nullopt until its last fragment has arrived.
         std::optional<std::size_t> size{};
         std::size_t have = 0;       ///< number of bytes received
         std::size_t num_pieces = 0; ///< number of fragments in `pieces`
@@ -133,7 +141,7 @@ class FragmentReassembly {
         std::vector<std::byte> bytes{};
     };
 
-    /// How a fragment relates to the datagram's earlier fragments.
+    /// The relation of a fragment to the earlier fragments of its datagram.
     enum class FragmentFit : std::uint8_t { is_new, repeats, contradicts };
 
     [[nodiscard]] PartialDatagram& find_entry(const Fragment& fragment);
@@ -147,47 +155,42 @@ class FragmentReassembly {
     std::uint64_t repeats_ = 0;
 };
 
-/// The most datagrams in one frame (UDP_MAX_SEGMENTS of Linux).
+/// The maximum number of datagrams in one frame (UDP_MAX_SEGMENTS of Linux).
 inline constexpr std::size_t kMaxMerged = 128;
 
-/// Finds out whether the capturing host merged several datagrams of one flow into a frame (generic
-/// receive offload). Returns the size of the merged datagrams; the last one may be shorter. Returns
-/// nullopt for a single datagram, or if the boundaries are uncertain.
-///
-/// Each merged datagram must be a complete packet with chunks, and all must be of one connection.
-/// Source: Linux udp_gro_receive_segment.
+/// Returns the size of the datagrams that the capturing host merged into a frame (generic receive
+/// offload); the last datagram may be shorter. Returns nullopt for a single datagram, or if the
+/// boundaries are uncertain.
 [[nodiscard]] std::optional<std::size_t> find_merged_size(std::span<const std::byte> payload,
                                                           wire::PacketScratch& scratch);
 
 struct LinkForm;
 
-/// Extracts UDP datagrams from the frames of one link, recorded or live: Ethernet with or without VLAN
-/// tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6. Reassembles IP fragments.
+/// Extracts UDP datagrams from the frames of one link, recorded or live: Ethernet with or without
+/// VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6. Reassembles IP fragments.
 class FrameReader {
   public:
     /// `link`: libpcap's number of the link type.
-    /// Precondition: supports(link).
+    /// Precondition: supports_link_type(link).
     explicit FrameReader(int link);
 
-    [[nodiscard]] static bool supports(int link);
+    [[nodiscard]] static bool supports_link_type(int link);
     /// Returns an error text: "link type X is not supported (…)".
     [[nodiscard]] static std::string describe_unsupported_link(int link);
 
-    /// Returns the time in nanoseconds since 1970. The value is limited to a range that inspection can
-    /// handle, because damaged files may contain any value.
+    /// Returns the time in nanoseconds since 1970, limited to a range that inspection can handle.
+    /// Damaged files may contain any value.
     [[nodiscard]] static std::int64_t limited_time(std::int64_t seconds, std::int64_t nanoseconds);
 
-    /// Reads a frame into `datagram`, whose time must be set already. The payload is valid until the
-    /// next call, but not longer than the frame. Returns false if the frame completes no datagram, or if
-    /// the recorder truncated the frame before its endpoints. `sent`: the size of the frame on the
-    /// network.
-    [[nodiscard]] bool read(std::span<const std::byte> frame, std::size_t sent,
-                            CapturedDatagram& datagram);
+    /// Reads the UDP datagram in a frame. `datagram.time` must already be set. The payload is valid
+    /// until the next call, and only as long as the frame.
+    [[nodiscard]] bool read_frame(std::span<const std::byte> frame, std::size_t sent,
+                                  CapturedDatagram& datagram);
 
-    /// Reads the next datagram of the last frame if the host merged several into it (see
-    /// find_merged_size). Returns false if there is no further one. Must be called until it returns
-    /// false, before the next frame is read.
-    [[nodiscard]] bool next_merged(CapturedDatagram& datagram);
+    /// Reads the next datagram of the last frame if the host merged several datagrams into it (see
+    /// find_merged_size). Returns false if there are no more. Call this function until it returns
+    /// false, before reading the next frame.
+    [[nodiscard]] bool read_next_merged(CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
 
@@ -208,9 +211,9 @@ class FrameReader {
     const LinkForm* form_;
     FragmentReassembly fragments_;
     wire::PacketScratch scratch_;
-    CapturedDatagram merged_;     ///< the part of the current frame that was not returned yet
-    std::size_t merged_size_ = 0; ///< size of each of these datagrams
-    /// A datagram with a checksum was seen, so merged datagrams have checksums, too.
+    CapturedDatagram merged_; ///< the remaining datagrams of the current frame, not yet separated
+    std::size_t merged_size_ = 0; ///< size of each datagram in merged_
+    /// A datagram with a checksum was read; therefore, merged datagrams have checksums, too.
     bool sees_checksums_ = false;
     bool short_ = false; ///< the recorder truncated the current frame
     CaptureCounts counts_;

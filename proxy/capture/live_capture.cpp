@@ -14,7 +14,7 @@ namespace tw::capture {
 
 namespace {
 
-/// The most bytes captured of a frame: enough even for merged frames.
+/// The maximum number of bytes captured of a frame: enough even for merged frames.
 constexpr int kSnapLength = 262144;
 /// The time in ms for which the kernel collects frames before it delivers them together.
 constexpr int kGatherMs = 10;
@@ -58,7 +58,7 @@ LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interf
     activate(options);
     pcap_set_datalink(handle_.get(), DLT_LINUX_SLL2); // has an effect on cooked links only
     const int link = pcap_datalink(handle_.get());
-    if (!FrameReader::supports(link)) {
+    if (!FrameReader::supports_link_type(link)) {
         throw CaptureError{
             fmt::format("{}: {}", interface_, FrameReader::describe_unsupported_link(link))};
     }
@@ -132,8 +132,8 @@ int LiveCapture::descriptor() const {
     return pcap_get_selectable_fd(handle_.get());
 }
 
-std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>& take,
-                              std::size_t max) {
+std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedDatagram&)>& take,
+                                        std::size_t max) {
     struct Reading {
         FrameReader* reader;
         const std::function<void(const CapturedDatagram&)>* take;
@@ -148,11 +148,11 @@ std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>
             // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
             datagram.time = FrameReader::limited_time(header->ts.tv_sec, header->ts.tv_usec);
             try { // no exception may pass through libpcap, which is written in C
-                if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), header->len,
-                                      datagram)) {
+                if (into.reader->read_frame(std::as_bytes(std::span{data, header->caplen}),
+                                            header->len, datagram)) {
                     do {
                         (*into.take)(datagram);
-                    } while (into.reader->next_merged(datagram));
+                    } while (into.reader->read_next_merged(datagram));
                 }
             } catch (const std::bad_alloc&) {
                 ++*into.dropped;

@@ -17,7 +17,7 @@ namespace tw::capture {
 /// The settings of a live capture.
 struct LiveOptions {
     std::string interface;              ///< "any" for all interfaces
-    std::vector<std::uint16_t> ports{}; ///< ports of the servers; empty to use every datagram
+    std::vector<std::uint16_t> ports{}; ///< ports of the game servers; empty to use all datagrams
     /// Size of the kernel's buffer for frames that wait to be read.
     std::size_t buffer_bytes = 16U << 20U;
 };
@@ -34,9 +34,7 @@ class NoPermissionError : public CaptureError {
     using CaptureError::CaptureError;
 };
 
-/// Captures the traffic of an interface with libpcap, without affecting it.
-///
-/// Only opening needs CAP_NET_RAW.
+/// Captures the traffic of a network interface with libpcap. The traffic is not affected.
 class LiveCapture {
   public:
     /// Opens the interface. Errors: NoInterfaceError, NoPermissionError, CaptureError.
@@ -45,15 +43,16 @@ class LiveCapture {
     LiveCapture(const LiveCapture&) = delete;
     LiveCapture& operator=(const LiveCapture&) = delete;
 
-    /// A descriptor that becomes readable when frames are waiting.
+    /// Returns a descriptor that becomes readable when frames are waiting.
     [[nodiscard]] int descriptor() const;
 
-    /// Passes the waiting datagrams, from at most `max` frames, to `take`. The payload is valid during
-    /// that call. Never waits. Returns the number of frames.
-    /// Errors: CaptureError if the interface has disappeared.
-    std::size_t read(const std::function<void(const CapturedDatagram&)>& take, std::size_t max);
+    /// Calls `take` with the datagrams in the waiting frames, at most `max` frames. A payload is
+    /// valid only during the call of `take`. Never waits. Returns the number of frames.
+    std::size_t read_datagrams(const std::function<void(const CapturedDatagram&)>& take,
+                               std::size_t max);
 
-    /// The number of frames dropped since the start because the kernel's buffer or memory was full.
+    /// Returns the number of frames dropped since the start because the kernel's buffer or memory
+    /// was full.
     [[nodiscard]] std::uint64_t dropped();
 
     [[nodiscard]] const CaptureCounts& counts() const { return reader_->counts(); }
@@ -73,9 +72,9 @@ class LiveCapture {
     std::uint32_t last_dropped_ = 0; ///< last value of libpcap's counter, which has 32 bits
 };
 
-/// Returns a filter for the kernel. It drops other protocols, and complete datagrams of other ports.
-/// It accepts fragments and frames with a VLAN tag, which are checked later: only the first fragment
-/// contains a port, and a tag moves the IP header.
+/// Returns a filter for the kernel that drops other protocols and other ports. The filter accepts
+/// all fragments, of which only the first contains a port, and all frames with a VLAN tag, which
+/// moves the IP header. Their ports are checked later.
 [[nodiscard]] std::string live_filter_expression(const std::vector<std::uint16_t>& ports);
 
 } // namespace tw::capture

@@ -12,12 +12,13 @@ namespace tw::channel {
 
 namespace {
 
-/// Room for one descriptor. If a message contains more, the system closes the others.
+/// A buffer for the control message with one descriptor. If a message contains several descriptors,
+/// the system closes the others.
 struct DescriptorControl {
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
 };
 
-/// The descriptor of a received message; invalid if there is none.
+/// Returns the descriptor of a received message; invalid if the message has no descriptor.
 base::UniqueFd descriptor_of(msghdr& header) {
     const cmsghdr* const with = CMSG_FIRSTHDR(&header);
     if (with == nullptr || with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS ||
@@ -31,7 +32,7 @@ base::UniqueFd descriptor_of(msghdr& header) {
 
 } // namespace
 
-std::pair<ProcessLink, ProcessLink> ProcessLink::pair() {
+std::pair<ProcessLink, ProcessLink> ProcessLink::create_pair() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw std::system_error{errno, std::system_category(), "socketpair"};

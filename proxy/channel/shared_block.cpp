@@ -16,7 +16,7 @@ constexpr std::size_t kBlockBytes = (sizeof(SharedBlock) + kPage - 1) / kPage * 
 
 } // namespace
 
-SharedRun::SharedRun(unsigned threads, std::size_t ring_bytes)
+SharedRunMemory::SharedRunMemory(unsigned threads, std::size_t ring_bytes)
     : memory_{base::SharedMemory::create(kBlockBytes +
                                          threads * relay::Ring::shared_bytes(ring_bytes))},
       block_{new (memory_.bytes().data()) SharedBlock}, threads_{threads} {
@@ -24,10 +24,9 @@ SharedRun::SharedRun(unsigned threads, std::size_t ring_bytes)
     block_->facts.started = base::now_utc();
 }
 
-SharedRun::SharedRun(base::UniqueFd memory)
+SharedRunMemory::SharedRunMemory(base::UniqueFd memory)
     : memory_{base::SharedMemory::attach(std::move(memory))},
-      // The relay's process constructed the object. Both processes run the same program, so the
-      // layout is the same.
+      // The relay's process constructed the object. Both processes are the same program.
       block_{std::launder(reinterpret_cast<SharedBlock*>(memory_.bytes().data()))},
       threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
     if (threads_ == 0 || threads_ > relay::kMaxThreads) {
@@ -35,22 +34,22 @@ SharedRun::SharedRun(base::UniqueFd memory)
     }
 }
 
-std::span<std::byte> SharedRun::ring(unsigned thread) const noexcept {
+std::span<std::byte> SharedRunMemory::ring_memory(unsigned thread) const noexcept {
     const std::size_t bytes = (memory_.bytes().size() - kBlockBytes) / threads_;
     return memory_.bytes().subspan(kBlockBytes + thread * bytes, bytes);
 }
 
-relay::Impairment RelayWindow::impairment() const {
+relay::Impairment RelayAccess::impairment() const {
     const std::scoped_lock lock{mutex_};
     return impairment_;
 }
 
-relay::ServerIndex RelayWindow::num_servers() const noexcept {
+relay::ServerIndex RelayAccess::num_servers() const noexcept {
     return static_cast<relay::ServerIndex>(
         std::min<std::size_t>(block_->facts.num_servers, relay::kMaxServers));
 }
 
-std::string RelayWindow::server(relay::ServerIndex server) const {
+std::string RelayAccess::server_address(relay::ServerIndex server) const {
     if (is_tap()) {
         return block_->facts.tapped.data();
     }
@@ -60,12 +59,13 @@ std::string RelayWindow::server(relay::ServerIndex server) const {
                                  : base::to_string(block_->facts.servers[server].server);
 }
 
-std::string RelayWindow::server_text(relay::ServerIndex index) const {
+std::string RelayAccess::server_name_and_address(relay::ServerIndex index) const {
     const std::string_view name = server_name(index);
-    return name.empty() ? server(index) : fmt::format("{} ({})", name, server(index));
+    return name.empty() ? server_address(index)
+                        : fmt::format("{} ({})", name, server_address(index));
 }
 
-void RelayWindow::set_server(std::string_view moved) {
+void RelayAccess::set_server_address(std::string_view moved) {
     relay::ServerIndex server = 0;
     const auto number = std::from_chars(moved.data(), moved.data() + moved.size(), server);
     if (number.ec != std::errc{} || server >= relay::kMaxServers) {
@@ -77,16 +77,16 @@ void RelayWindow::set_server(std::string_view moved) {
     moved_[server] = moved;
 }
 
-std::string server_move_text(relay::ServerIndex server, const std::string& where) {
+std::string server_address_text(relay::ServerIndex server, const std::string& where) {
     return fmt::format("{} {}", server, where);
 }
 
-void RelayWindow::reload_impairment() {
+void RelayAccess::reload_impairment() {
     const std::scoped_lock lock{mutex_};
     impairment_ = block_->facts.impairment;
 }
 
-bool RelayWindow::set_impairment(const relay::Impairment& impairment) {
+bool RelayAccess::set_impairment(const relay::Impairment& impairment) {
     const std::scoped_lock lock{mutex_};
     if (!ask_(relay::to_string(impairment))) {
         return false;

@@ -48,11 +48,11 @@ void CollectPageFlags::check() const {
     std::ignore = pages();
 }
 
-process::ServerPages CollectPageFlags::pages() const {
+process::ServerPageUrls CollectPageFlags::pages() const {
     const auto is_address = [](std::string_view text) {
         return text.starts_with("http://") || text.starts_with("https://");
     };
-    process::ServerPages pages;
+    process::ServerPageUrls pages;
     for (const std::string& each : server_pages) {
         if (is_address(each)) {
             pages.pattern = each;
@@ -72,9 +72,9 @@ process::ServerPages CollectPageFlags::pages() const {
     return pages;
 }
 
-int BatchesForPage::write(const std::string& batch,
-                          const std::vector<bus::CollectedRecord>& records) {
-    const int error = to_->write(batch, records);
+int BatchesForPage::write_batch(const std::string& batch,
+                                const std::vector<bus::CollectedRecord>& records) {
+    const int error = to_->write_batch(batch, records);
     pending_ = error == 0 ? records : std::vector<bus::CollectedRecord>{};
     return error;
 }
@@ -114,7 +114,7 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
             std::move(options), process::FleetPage::Stream{.name = stream, .pages = flags.pages()},
             mod);
         shown_ = std::make_unique<BatchesForPage>(output, *page_);
-    } catch (const relay::NotYetError& error) {
+    } catch (const relay::RetryableStartError& error) {
         sink::print_error("{}", error.what());
         opened_ = false;
     }
@@ -211,7 +211,7 @@ int run_collect(const CollectFlags& flags) {
     const RecordFlags& records = flags.records;
     const auto mod = records.lookup.description();
     LineChecks checks{records.expectations(*mod)};
-    const analyze::FailOn fail_on = records.fail_on_findings();
+    const analyze::FailingFindings fail_on = records.fail_on_findings();
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.lookup.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
@@ -238,7 +238,7 @@ int run_collect(const CollectFlags& flags) {
         return stop_wanted != 0 || output.failed() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
-    if (!collector.ever_connected()) {
+    if (!collector.has_ever_connected()) {
         sink::print_error(
             "{}; nothing was checked",
             collector.lacks_stream()
@@ -253,12 +253,12 @@ int run_collect(const CollectFlags& flags) {
     if (missed) {
         sink::print_error("--until-end: stopped before all records were handled");
     }
-    if (flags.until_end && collector.missed() != 0) {
+    if (flags.until_end && collector.missed_count() != 0) {
         sink::print_error("--until-end: {} missing",
-                          record::counted(collector.missed(), "record[s] [is|are]"));
+                          record::counted(collector.missed_count(), "record[s] [is|are]"));
     }
     const int code = report_result(checks.outcome(fail_on, running.seconds()), summary);
-    const bool short_of = missed || (flags.until_end && collector.missed() != 0);
+    const bool short_of = missed || (flags.until_end && collector.missed_count() != 0);
     return code == 0 && (!written || short_of) ? kExitFailed : code;
 }
 

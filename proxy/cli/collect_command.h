@@ -24,7 +24,7 @@ struct CollectPageFlags {
 
     /// The URLs of the servers' own pages.
     /// Errors: UsageError.
-    [[nodiscard]] process::ServerPages pages() const;
+    [[nodiscard]] process::ServerPageUrls pages() const;
 
     /// Checks that the addresses of the page and the URLs of the servers' pages are valid.
     /// Errors: UsageError.
@@ -42,8 +42,8 @@ class BatchesForPage final : public bus::BatchSink {
         return to_->unconfirmed_batch();
     }
 
-    [[nodiscard]] int write(const std::string& batch,
-                            const std::vector<bus::CollectedRecord>& records) override;
+    [[nodiscard]] int write_batch(const std::string& batch,
+                                  const std::vector<bus::CollectedRecord>& records) override;
     void confirm_batch() override;
     [[nodiscard]] int roll_back_batch() override;
 

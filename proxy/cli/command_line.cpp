@@ -407,7 +407,7 @@ std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
         for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
             names.push_back(command->get_name());
         }
-        const std::string_view like = filter::nearest(given[1], names);
+        const std::string_view like = filter::most_similar_word(given[1], names);
         return fmt::format("unknown command '{}'{}", record::terminal_text(given[1]),
                            like.empty() ? "" : fmt::format("; did you mean {}?", like));
     }
@@ -434,7 +434,7 @@ int run(Invocation invocation) {
     }
     const auto& given = invocation.arguments;
     if (given.size() <= 1) {
-        sink::say(stderr, kFirstSteps);
+        sink::print_text(stderr, kFirstSteps);
         return kExitUsage;
     }
     CommandLine line{invocation};

@@ -108,7 +108,7 @@ class DecodeCommand {
 
     const DecodeFlags* flags_;
     base::Stopwatch running_;
-    analyze::FailOn fail_on_;
+    analyze::FailingFindings fail_on_;
     std::optional<sink::FileOutput> summary_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
@@ -122,7 +122,7 @@ class DecodeCommand {
     analyze::FindingPrinter findings_{stderr, log_stream().is_colored()};
     std::optional<analyze::TypeSizes> sizes_;
     std::optional<sink::FileQueue> files_;
-    pipeline::Fanout world_sinks_;
+    pipeline::RecordFanout world_sinks_;
     std::optional<world::WorldMerger> worlds_;
     std::optional<sink::WorldDemo> world_demos_;
     std::atomic<std::uint32_t> numbers_{0};
@@ -159,17 +159,17 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
         outputs.capture = capture_.get();
     }
     if (config_.demos) {
-        outputs.files = &files_.emplace(sink::FileQueue::Full::wait);
+        outputs.files = &files_.emplace(sink::FileQueue::WhenFull::wait);
     }
     if (config_.makes_worlds()) {
         worlds_.emplace(mod_->objects, world_sinks_, world::WaitTicks{},
-                        world::WorldMerger::share_of(flags.captures.memory_bytes()));
+                        world::WorldMerger::memory_share(flags.captures.memory_bytes()));
     }
     if (flags.reports.sizes) {
         outputs.sessions = &sizes_.emplace();
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
-    world_sinks_.add(pipeline_->written());
+    world_sinks_.add(pipeline_->written_records());
     if (worlds_ && config_.demos) {
         world_sinks_.add(world_demos_.emplace(*config_.demos, *files_));
         worlds_->send_messages_to(*world_demos_);
@@ -178,7 +178,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
 
 /// Finishes the record outputs. Returns false if records are missing.
 bool DecodeCommand::finish_records() {
-    pipeline_->written().write_summary(
+    pipeline_->written_records().write_summary(
         {.head = {.time = captures_->last()},
          .stats = &result_.totals,
          .sessions = result_.sessions,
@@ -220,17 +220,17 @@ bool DecodeCommand::finish_demos() {
         world_demos_->finish();
     }
     files_->finish();
-    while (const auto complaint = files_->take_complaint()) {
+    while (const auto complaint = files_->take_error_text()) {
         sink::print_error("not written: {}", *complaint);
     }
     sink::DemoLosses losses = result_.demo_losses;
     if (world_demos_) {
         sink::WorldDemoLosses worlds = world_demos_->losses();
-        worlds.messages_over_limit += worlds_->lost_messages();
+        worlds.messages_over_limit += worlds_->lost_message_count();
         losses.merge(worlds.demos);
-        print_losses(sentences_of(worlds));
+        print_losses(loss_sentences(worlds));
     }
-    print_losses(sentences_of(losses));
+    print_losses(loss_sentences(losses));
     if (files_->created() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
@@ -256,8 +256,9 @@ int DecodeCommand::print_reports() {
                                           .duration_ns = captures_->last() - captures_->first(),
                                           .totals = &result_.totals,
                                           .ledger = &result_.ledger};
-        sink::say(people, record::terminal_lines(reports.json ? analyze::stats_json(report)
-                                                              : analyze::stats_table(report)));
+        sink::print_text(people,
+                         record::terminal_lines(reports.json ? analyze::stats_json(report)
+                                                             : analyze::stats_table(report)));
     }
     if (!sizes_) {
         return 0;
@@ -266,14 +267,15 @@ int DecodeCommand::print_reports() {
         sink::print_error("--sizes: no snapshot with known items");
         return captures_->damaged() ? kExitFailed : kExitUsage;
     }
-    sink::say(people,
-              reports.json ? analyze::json_text(sizes_->table_json()) + '\n' : sizes_->table());
+    sink::print_text(people, reports.json ? analyze::json_text(sizes_->sizes_json()) + '\n'
+                                          : sizes_->sizes_table());
     if (!reports.json && sizes_->has_unnamed_differences() &&
         flags_->records.lookup.objects_file.empty()) {
-        sink::say(people, "\"not as agreed\" fits all checksums, but too few snapshots contain the "
-                          "object to be sure; capture a longer game.\n");
+        sink::print_text(people,
+                         "\"not as agreed\" fits all checksums, but too few snapshots contain the "
+                         "object to be sure; capture a longer game.\n");
     } else if (!reports.json && !sizes_->has_differences() && !sizes_->has_unnamed_differences()) {
-        sink::say(people, "All sizes are as agreed in 0.6.\n");
+        sink::print_text(people, "All sizes are as agreed in 0.6.\n");
     }
     return write_objects();
 }
@@ -330,9 +332,9 @@ void DecodeCommand::print_totals() const {
         return;
     }
     const auto sizes = command_for_captures("twscope decode");
-    sink::say(file_ == nullptr && bus_ == nullptr ? stdout : stderr,
-              analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
-                                   sizes.value_or("twscope decode FILE") + " --sizes"));
+    sink::print_text(file_ == nullptr && bus_ == nullptr ? stdout : stderr,
+                     analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
+                                          sizes.value_or("twscope decode FILE") + " --sizes"));
 }
 
 int DecodeCommand::run() {
@@ -360,8 +362,9 @@ int DecodeCommand::run() {
     const bool filmed = finish_demos();
     const int reported = print_reports();
     print_totals();
-    auto checks = fail_on_.checks(result_.totals, "--fail-on");
-    analyze::add_checks(checks, filter::Expectations{result_.expectations}.report(), "--expect");
+    auto checks = fail_on_.make_checks(result_.totals, "--fail-on");
+    analyze::add_expectation_checks(checks, filter::Expectations{result_.expectations}.results(),
+                                    "--expect");
     const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,
                                                          result_.sessions, running_.seconds()),
                                    summary_);

@@ -108,7 +108,7 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
         [&] {
             json.flush(); // the story learns of a finding in the datagram that caused it
             if (story.has_finding() && story.datagrams().empty()) {
-                story.set_datagrams(datagrams.find(story.session(), story.tick()));
+                story.set_datagrams(datagrams.find_datagrams(story.session(), story.tick()));
             }
         }};
     inspect::Observers observers;
@@ -135,7 +135,7 @@ void check_misspelt(const std::string& path) {
     std::vector<std::string_view> names;
     std::ranges::transform(record::finding_table(), std::back_inserter(names),
                            &record::FindingInfo::name);
-    if (const std::string_view near = filter::nearest(path, names); !near.empty()) {
+    if (const std::string_view near = filter::most_similar_word(path, names); !near.empty()) {
         throw UsageError{fmt::format("{}: neither a file nor a finding; did you mean \"{}\"?",
                                      record::terminal_text(path), near)};
     }
@@ -197,7 +197,7 @@ int run_explain(const ExplainFlags& flags) {
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
-    const sink::FileBegin begin = read_file_begin(first);
+    const sink::FileStartReader begin = read_file_begin(first);
     const bool are_records = holds_records(first, begin);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {

@@ -364,7 +364,7 @@ std::string HelpFormat::make_help(const CLI::App* app, std::string name,
                             ? fmt::format("'twscope {} --help' lists all flags.\n", app->get_name())
                             : make_footer(app));
     }
-    return wrap_lines(text, sink::columns_of(STDOUT_FILENO));
+    return wrap_lines(text, sink::terminal_columns(STDOUT_FILENO));
 }
 
 } // namespace

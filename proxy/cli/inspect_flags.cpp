@@ -218,8 +218,8 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
     if (text.empty()) {
         return std::nullopt;
     }
-    auto parsed = filter::Filter::parse(
-        text, {.show_secrets = config.json.show_secrets, .described = filter::described_in(mod)});
+    auto parsed = filter::Filter::parse(text, {.show_secrets = config.json.show_secrets,
+                                               .described = filter::described_types(mod)});
     if (!parsed) {
         throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
     }
@@ -228,7 +228,7 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
 
 std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescription& mod) const {
     auto parsed = parse_filter("--filter", filter, mod);
-    if (parsed && !config.json.messages && filter::is_about_messages(parsed->program())) {
+    if (parsed && !config.json.messages && filter::matches_only_messages(parsed->program())) {
         throw UsageError{fmt::format(
             "--filter '{}' matches only messages, which --no-messages omits; leave one of them out",
             filter)};
@@ -241,7 +241,7 @@ std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescri
     for (const std::string& text : expect) {
         auto expectation =
             filter::Expectation::parse(text, {.show_secrets = config.json.show_secrets,
-                                              .described = filter::described_in(mod)});
+                                              .described = filter::described_types(mod)});
         if (!expectation) {
             throw UsageError{fmt::format("--expect '{}': {}", text, expectation.error().message)};
         }
@@ -268,8 +268,8 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     return folders;
 }
 
-analyze::FailOn RecordFlags::fail_on_findings() const {
-    auto parsed = analyze::FailOn::parse(fail_on);
+analyze::FailingFindings RecordFlags::fail_on_findings() const {
+    auto parsed = analyze::FailingFindings::parse(fail_on);
     if (!parsed) {
         throw UsageError{fmt::format(
             "--fail-on {}: neither a finding nor a severity ('twscope explain' lists them)",

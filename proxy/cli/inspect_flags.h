@@ -82,7 +82,7 @@ struct RecordFlags {
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// The findings and severities of --fail-on.
     /// Errors: UsageError.
-    [[nodiscard]] analyze::FailOn fail_on_findings() const;
+    [[nodiscard]] analyze::FailingFindings fail_on_findings() const;
 
     /// True if message records are needed. --no-messages only leaves them out of the written
     /// records. `written`: an output other than -o writes messages. `asked`: something other than

@@ -18,8 +18,8 @@
 
 namespace tw::cli {
 
-sink::PromptStream& log_stream() {
-    static sink::PromptStream stream{STDERR_FILENO};
+sink::BoundedWaitStream& log_stream() {
+    static sink::BoundedWaitStream stream{STDERR_FILENO};
     return stream;
 }
 
@@ -30,7 +30,7 @@ void open_log(const std::string& level) {
         "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
                        log_stream().file(), colours));
     // On a terminal a log line takes the place of the status line, which is written again below it.
-    logger->set_pattern((log_stream().redraws() ? std::string{sink::kEraseLine} : "") +
+    logger->set_pattern((log_stream().can_redraw() ? std::string{sink::kEraseLine} : "") +
                         "%H:%M:%S %^%l%$ %v");
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));

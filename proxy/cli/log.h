@@ -9,7 +9,7 @@ namespace tw::cli {
 
 /// Returns the stream for the log: standard error, to which writing never blocks. It exists until
 /// the process ends.
-[[nodiscard]] sink::PromptStream& log_stream();
+[[nodiscard]] sink::BoundedWaitStream& log_stream();
 
 /// Makes spdlog write to log_stream(), coloured as set_colors() says. `level`: an spdlog level
 /// name.

@@ -214,7 +214,7 @@ bool draw(const map::Map& file, const MapFlags& flags) {
         return false;
     }
     if (flags.png != "-") {
-        sink::say(stderr, fmt::format("wrote {}{}\n", flags.png, drawn.about));
+        sink::print_text(stderr, fmt::format("wrote {}{}\n", flags.png, drawn.about));
     }
     return drawn.whole;
 }

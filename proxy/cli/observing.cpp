@@ -117,7 +117,7 @@ process::ReloadedSettings ConfigReloader::reread() {
 
 /// Returns the new servers; nullopt if the servers had no names at the start or have none now,
 /// because changing that needs a restart.
-std::optional<std::vector<process::ServedServer>>
+std::optional<std::vector<process::ConfiguredServer>>
 ConfigReloader::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
     if (!named_ || servers.empty()) {
@@ -178,7 +178,7 @@ process::ObserverOptions observer_options(const RunFlags& flags, const wire::Mod
             .explain = explain_command(flags)};
 }
 
-void print_stats(sink::PromptStream& console, const process::ObserverResult& result) {
+void print_stats(sink::BoundedWaitStream& console, const process::ObserverResult& result) {
     fmt::print(console.file(), "{}",
                analyze::stats_table({.captures = {"this run"},
                                      .sessions = result.seen.sessions,
@@ -191,9 +191,9 @@ void print_stats(sink::PromptStream& console, const process::ObserverResult& res
 /// without a result.
 int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                std::optional<sink::FileOutput>& summary) {
-    auto checks = flags.records.fail_on_findings().checks(result.seen.totals, "--fail-on");
-    analyze::add_checks(checks, filter::Expectations{result.seen.expectations}.report(),
-                        "--expect");
+    auto checks = flags.records.fail_on_findings().make_checks(result.seen.totals, "--fail-on");
+    analyze::add_expectation_checks(
+        checks, filter::Expectations{result.seen.expectations}.results(), "--expect");
     const std::chrono::duration<double> seconds = result.duration;
     if (after_loss && (summary || !checks.empty())) {
         checks.push_back(
@@ -234,7 +234,7 @@ bool open_page(process::ObserverOptions& options, const HttpFlags& http,
         try {
             options.page = late.page(http.listen());
             return true;
-        } catch (const relay::NotYetError& error) {
+        } catch (const relay::RetryableStartError& error) {
             if (post.number == 1) {
                 sink::print_error("{}", error.what());
                 return false;
@@ -251,14 +251,14 @@ bool open_page(process::ObserverOptions& options, const HttpFlags& http,
 
 /// Runs the observer until the relay has ended. Returns the exit code.
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
-                 sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
+                 sink::BoundedWaitStream& console, std::optional<sink::FileOutput>& summary) {
     try {
         const process::ObserverResult result = run.run();
         if (!result.inspected) {
             return 0;
         }
         constexpr std::chrono::milliseconds kLastWords{500};
-        console.set_patience(kLastWords);
+        console.set_write_timeout(kLastWords);
         if (flags.records.config.stats) {
             print_stats(console, result);
         }
@@ -292,7 +292,7 @@ void prepare_signals(const Invocation& invocation) {
 }
 
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
-    using Begin = sink::Recording::Begin;
+    using StartMode = sink::Recording::StartMode;
     relay::lower_thread_priority(); // before output threads exist
     process::ObserverChannel post{
         .number = invocation.observer,
@@ -310,10 +310,10 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     const auto mod = flags.records.lookup.description();
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.records.summary, summary);
-    const Begin begin = post.waits ? Begin::shared : Begin::behind;
+    const StartMode begin = post.waits ? StartMode::shared : StartMode::behind;
     const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
     const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
-    sink::PromptStream console{console_of(flags)};
+    sink::BoundedWaitStream console{console_of(flags)};
     console.set_colors(log_stream().colors());
     const auto bus =
         flags.bus.open(flags.server_name(), bus::kLiveTimeouts, !flags.servers().empty());
@@ -369,7 +369,8 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
     }
     options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
     options.outputs = reopened_outputs(flags);
-    std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is handled
+    std::signal(SIGHUP,
+                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // until it is handled
     return options;
 }
 

@@ -35,7 +35,7 @@ class ConfigReloader {
     /// Rereads the configuration and returns the changes. Errors: UsageError; nothing has changed
     /// then.
     [[nodiscard]] process::ReloadedSettings reread();
-    [[nodiscard]] std::optional<std::vector<process::ServedServer>>
+    [[nodiscard]] std::optional<std::vector<process::ConfiguredServer>>
     servers_of(const RunFlags& flags) const;
 
     std::string command_;

@@ -137,7 +137,7 @@ std::string kind_hint(const std::string& path, FileType wanted) {
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // a pipe's data may be gone by now
     }
-    const sink::FileBegin begin{path, kLongestMark};
+    const sink::FileStartReader begin{path, kLongestMark};
     const auto* const kind = std::ranges::find_if(
         kFileKinds, [&](const FileKind& each) { return begin.bytes().starts_with(each.mark); });
     return kind == kFileKinds.end() || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
@@ -157,7 +157,7 @@ std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
         return std::make_unique<sink::Recording>(
             sink::RecordingOptions{
                 .path = path, .compressed = true, .frame_text = kOfflineFrameText},
-            sink::Recording::Begin::empty);
+            sink::Recording::StartMode::empty);
     } catch (const std::system_error& error) {
         throw open_error(flag, path, error);
     }
@@ -320,15 +320,16 @@ void LineChecks::count(std::string_view line) {
     }
 }
 
-analyze::Outcome LineChecks::outcome(const analyze::FailOn& fail_on, double seconds) const {
-    auto checks = fail_on.checks(totals_, "--fail-on");
+analyze::Outcome LineChecks::outcome(const analyze::FailingFindings& fail_on,
+                                     double seconds) const {
+    auto checks = fail_on.make_checks(totals_, "--fail-on");
     std::vector<filter::ExpectationResult> results;
     for (const filter::Expectation& expectation : expectations_) {
         results.push_back({.text = std::string{expectation.text()},
-                           .met = expectation.met(),
+                           .met = expectation.is_met(),
                            .instead = expectation.unmet_reason()});
     }
-    analyze::add_checks(checks, std::move(results), "--expect");
+    analyze::add_expectation_checks(checks, std::move(results), "--expect");
     return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);
 }
 
@@ -344,7 +345,7 @@ bool is_hour(std::string_view text) {
 }
 
 std::string compress(std::string_view text) {
-    sink::FrameWriter frames;
+    sink::ZstdFrameWriter frames;
     std::string out;
     frames.add(text, out);
     frames.end(out);
@@ -403,12 +404,13 @@ std::string BatchOutput::file_name_of(const bus::CollectedRecord& record) const 
     return folder_ ? collected_file_name(record) : file_;
 }
 
-int BatchOutput::write(const std::string& batch, const std::vector<bus::CollectedRecord>& records) {
+int BatchOutput::write_batch(const std::string& batch,
+                             const std::vector<bus::CollectedRecord>& records) {
     pending_.clear();
     std::map<std::string, std::string> texts;
     invalid_lines_ = 0;
     for (const bus::CollectedRecord& collected : records) {
-        if (!filter::is_sound_record(collected.line)) {
+        if (!filter::is_valid_record(collected.line)) {
             ++invalid_lines_;
             continue;
         }
@@ -430,7 +432,7 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
             text = compress(text);
         }
     }
-    const int error = files_->append(batch, texts);
+    const int error = files_->append_batch(batch, texts);
     if (error != 0) {
         pending_.clear();
         batch_.clear(); // the files know how much of the batch they contain

@@ -94,7 +94,8 @@ class LineChecks {
 
     void check_line(std::string_view line);
 
-    [[nodiscard]] analyze::Outcome outcome(const analyze::FailOn& fail_on, double seconds) const;
+    [[nodiscard]] analyze::Outcome outcome(const analyze::FailingFindings& fail_on,
+                                           double seconds) const;
 
   private:
     void count(std::string_view line);
@@ -114,8 +115,8 @@ class BatchOutput final : public bus::BatchSink {
                 LineChecks& checks);
 
     [[nodiscard]] std::string unconfirmed_batch() const override;
-    [[nodiscard]] int write(const std::string& batch,
-                            const std::vector<bus::CollectedRecord>& records) override;
+    [[nodiscard]] int write_batch(const std::string& batch,
+                                  const std::vector<bus::CollectedRecord>& records) override;
     void confirm_batch() override;
     [[nodiscard]] int roll_back_batch() override;
 

@@ -54,7 +54,7 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
                                      .ring_bytes = flags.ring_mib * kMiB};
     options.servers = flags.servers();
     if (flags.relay.resync) {
-        options.relay.resync = pipeline::game_resync();
+        options.relay.resync = pipeline::make_game_resync();
     }
     return options;
 }
@@ -80,11 +80,11 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
             auto run = std::make_unique<process::RelayRun>(options);
             held.keep_blocked();
             return run;
-        } catch (const relay::NotYetError& error) {
+        } catch (const relay::RetryableStartError& error) {
             const std::string why =
                 fmt::format("{}{}", error.what(),
                             flags.takeover ? kCarriesOn
-                            : process::TakeoverSocket::ask(options.takeover_file)
+                            : process::TakeoverSocket::connect(options.takeover_file)
                                 ? "; a twscope is running there: --takeover takes over from it "
                                   "while players play"
                                 : "");
@@ -122,10 +122,10 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
     options.started = [&started] {
-        process::notify_ready();
+        process::notify_service_ready();
         started();
     };
-    const process::KeptKey key =
+    const process::StoredKey key =
         process::read_or_create_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
     options.takeover_file = takeover_file(flags, options);
@@ -139,7 +139,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     if (run == nullptr) {
         return kExitNotYet;
     }
-    if (const auto ending = run->open()) {
+    if (const auto ending = run->start_observer()) {
         return exit_code_of_failed_start(*ending);
     }
     const relay::ClientAddress mode = run->client_address();
@@ -154,10 +154,10 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     }
     const std::string addresses = describe_client_address(wanted, mode);
     if (mode == relay::ClientAddress::shared) {
-        run->report({});
+        run->log_routes({});
         spdlog::warn("{}", addresses);
     } else {
-        run->report(addresses);
+        run->log_routes(addresses);
     }
     try {
         return exit_code(run->run());
@@ -186,10 +186,12 @@ int print_routes(const ProxyFlags& flags) {
     }
     const relay::Options options = flags.relay_options();
     try {
-        const auto server = process::resolve_answering(options.server_host, options.server_port,
-                                                       process::AnswersWanted::one)
-                                .front();
-        fmt::print("{}", transparent_routes(server, relay::is_own_address(server), options.listen));
+        const auto server =
+            process::resolve_answering_addresses(options.server_host, options.server_port,
+                                                 process::AnswersWanted::one)
+                .front();
+        fmt::print("{}",
+                   transparent_routes(server, relay::is_local_address(server), options.listen));
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};
     }
@@ -275,10 +277,10 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     } catch (const capture::CaptureError& error) {
         throw UsageError{error.what()};
     }
-    if (const auto ending = tap->open()) {
+    if (const auto ending = tap->start_observer()) {
         return exit_code_of_failed_start(*ending);
     }
-    process::notify_ready();
+    process::notify_service_ready();
     started();
     try {
         const int code = exit_code(tap->run());

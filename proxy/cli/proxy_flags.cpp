@@ -213,7 +213,7 @@ relay::ServerOptions server_options(const std::string& text) {
 }
 
 /// Parses NAME=HOST:PORT. The listen addresses are set later.
-process::ServedServer named_server(const std::string& text) {
+process::ConfiguredServer named_server(const std::string& text) {
     const auto equals = text.find('=');
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
     static_assert(bus::kMaxToken <= channel::ServerFacts::kMaxName);
@@ -269,9 +269,9 @@ void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) 
 }
 
 /// Checks the last server against those before it.
-void check_last_server(std::span<const process::ServedServer> servers) {
-    const process::ServedServer& last = servers.back();
-    for (const process::ServedServer& each : servers.first(servers.size() - 1)) {
+void check_last_server(std::span<const process::ConfiguredServer> servers) {
+    const process::ConfiguredServer& last = servers.back();
+    for (const process::ConfiguredServer& each : servers.first(servers.size() - 1)) {
         const auto& own = last.where.listen.front();
         const auto& other = each.where.listen.front();
         if (each.name == last.name) {
@@ -353,14 +353,14 @@ std::string ProxyFlags::server_name() const {
     return !named.empty() ? "fleet" : server.empty() ? "" : server.front();
 }
 
-std::vector<process::ServedServer> ProxyFlags::servers() const {
+std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
     const auto has_name = [](const std::string& each) {
         return each.find('=') != std::string::npos;
     };
     if (server.size() <= 1 && !std::ranges::any_of(server, has_name)) {
         return {};
     }
-    std::vector<process::ServedServer> servers;
+    std::vector<process::ConfiguredServer> servers;
     std::ranges::transform(server, std::back_inserter(servers), named_server);
     if (server.size() != listen.size()) {
         throw UsageError{fmt::format("--server: {} named servers, but {} --listen; give each "

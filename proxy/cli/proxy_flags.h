@@ -70,7 +70,7 @@ struct ProxyFlags final : RunFlags {
     /// them.
     [[nodiscard]] std::string server_name() const override;
 
-    [[nodiscard]] std::vector<process::ServedServer> servers() const override;
+    [[nodiscard]] std::vector<process::ConfiguredServer> servers() const override;
 
     void prepare_servers(std::size_t count) const override;
 

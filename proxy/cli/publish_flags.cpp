@@ -225,7 +225,7 @@ bus::PublishOptions BusFlags::options(const std::string& server, bool many) cons
             fmt::format("--bus-name {}: expected letters, digits, - and _, at most {} in all", name,
                         bus::kMaxToken)};
     }
-    const std::string own = name.empty() ? bus::subject_token(server) : name;
+    const std::string own = name.empty() ? bus::make_subject_token(server) : name;
     const TimeAndSize kept = parse_time_and_size("--bus-limits", limits);
     const std::uint64_t spool_bytes = check_spool();
     return {.access = access.access(),
@@ -355,7 +355,7 @@ std::vector<web::ListeningSocket> HttpFlags::listen() const {
             listening.emplace_back(each);
         }
     } catch (const web::ListenLaterError& error) {
-        throw relay::NotYetError{fmt::format("--http: {}", error.what())};
+        throw relay::RetryableStartError{fmt::format("--http: {}", error.what())};
     } catch (const web::ListenError& error) {
         throw UsageError{fmt::format("--http: {}", error.what())};
     }

@@ -99,7 +99,7 @@ struct HttpFlags {
     [[nodiscard]] std::vector<web::HttpAddress> where() const;
 
     /// Binds the page's addresses.
-    /// Errors: relay::NotYetError for an address that may become available; UsageError.
+    /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
     [[nodiscard]] std::vector<web::ListeningSocket> listen() const;
 
     /// How the page may record; nullopt if it may not.

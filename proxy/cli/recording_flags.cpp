@@ -100,7 +100,7 @@ std::unique_ptr<sink::OutputFile> open_stream(const RecordingKind& kind, const s
 
 std::unique_ptr<sink::OutputFile> open_files(const RecordingKind& kind,
                                              const sink::RecordingOptions& options,
-                                             sink::Recording::Begin begin) {
+                                             sink::Recording::StartMode begin) {
     try {
         if (options.segments) {
             std::filesystem::create_directory(options.segments->folder);
@@ -195,7 +195,7 @@ std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
                        .units = kind.units,
                        .readers = kind.readers,
                        .frame_text = kOfflineFrameText},
-                      sink::Recording::Begin::empty);
+                      sink::Recording::StartMode::empty);
 }
 
 void RecordingFlags::check(const std::string& output, const std::string& capture) const {
@@ -266,7 +266,7 @@ std::string RecordingFlags::folder(const RecordingKind& kind, const std::string&
 
 std::unique_ptr<sink::OutputFile> RecordingFlags::open(const RecordingKind& kind,
                                                        const std::string& path,
-                                                       sink::Recording::Begin begin) const {
+                                                       sink::Recording::StartMode begin) const {
     if (path.empty()) {
         return nullptr;
     }
@@ -280,9 +280,9 @@ std::function<base::UniqueFd()> RecordingFlags::reopener(const RecordingKind& ki
         return {};
     }
     return [path, readers = kind.readers] {
-        return base::UniqueFd{
-            is_stream(path) ? sink::FileOutput::open_again(path)
-                            : sink::system_disk().open(path, sink::Disk::How::append, readers)};
+        return base::UniqueFd{is_stream(path) ? sink::FileOutput::open_again(path)
+                                              : sink::system_disk().open(
+                                                    path, sink::Disk::OpenMode::append, readers)};
     };
 }
 
@@ -347,7 +347,7 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
     const auto kept = parse_time_and_size("--flight", parts_of(what).first);
-    const auto parsed = analyze::FailOn::parse(triggers);
+    const auto parsed = analyze::FailingFindings::parse(triggers);
     if (!parsed) {
         throw UsageError{fmt::format(
             "--flight-on {}: neither a finding nor a severity ('twscope explain' lists them)",

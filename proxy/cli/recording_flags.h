@@ -70,8 +70,9 @@ struct RecordingFlags {
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
     /// Opens the output for a path; returns null if the path is empty.
     /// Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<sink::OutputFile>
-    open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
+    [[nodiscard]] std::unique_ptr<sink::OutputFile> open(const RecordingKind& kind,
+                                                         const std::string& path,
+                                                         sink::Recording::StartMode begin) const;
     /// Returns a function that opens the file that the path then names; it returns an invalid
     /// descriptor and sets errno on failure. Empty for segments.
     [[nodiscard]] std::function<base::UniqueFd()> reopener(const RecordingKind& kind,

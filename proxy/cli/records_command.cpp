@@ -55,7 +55,7 @@ std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
     }
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
-    auto parsed = filter::Filter::parse(flags.filter, {.described = filter::described_in(mod)});
+    auto parsed = filter::Filter::parse(flags.filter, {.described = filter::described_types(mod)});
     if (!parsed) {
         throw UsageError{fmt::format("--filter '{}': {}", flags.filter, parsed.error().message)};
     }
@@ -183,7 +183,7 @@ bool is_terminal(const std::string& output) {
 
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
-std::vector<std::string> columns_of(const RecordsFlags& flags, filter::KnownTypes described) {
+std::vector<std::string> columns_of(const RecordsFlags& flags, filter::DescribedTypes described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::size_t begin = std::min(given.find_first_not_of(' '), given.size());
@@ -205,7 +205,7 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::KnownType
 /// Returns the condition on the rows of a table of items.
 /// Errors: UsageError for an invalid condition, or without a table.
 std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
-                                               filter::KnownTypes described) {
+                                               filter::DescribedTypes described) {
     if (flags.where.empty()) {
         return std::nullopt;
     }
@@ -229,7 +229,7 @@ std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
 std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
-    const filter::KnownTypes described = filter::described_in(mod);
+    const filter::DescribedTypes described = filter::described_types(mod);
     auto where = row_filter_of(flags, described);
     if (flags.columns.empty()) {
         return std::nullopt;
@@ -253,11 +253,11 @@ class Writer {
   public:
     Writer(const std::string& output, std::optional<analyze::RecordsCsv> table)
         : file_{open_output(output, table.has_value())}, table_{std::move(table)},
-          block_{table_ ? table_->header() : std::string{}} {}
+          block_{table_ ? table_->header_row() : std::string{}} {}
 
     void write(std::string_view line) {
         if (table_) {
-            table_->append(line, block_);
+            table_->append_rows(line, block_);
         } else {
             record::append_terminal_json(line, block_);
             block_.push_back('\n');
@@ -312,7 +312,7 @@ int verify(RecordsFiles& files) {
          .end = [&](const sink::LineReader& reader) { check.end_file(reader); },
          .pause = [] {}});
     fmt::print("{}", record::terminal_lines(check.report_text()));
-    return check.is_whole() ? 0 : kExitFailed;
+    return check.is_complete() ? 0 : kExitFailed;
 }
 
 int convert(const RecordsFlags& flags, RecordsFiles& files) {
@@ -335,7 +335,7 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
                                     },
                                 .line =
                                     [&](std::string_view line) {
-                                        if (!filter::is_record(line)) {
+                                        if (!filter::is_record_line(line)) {
                                             ++broken;
                                         } else if (!repetitions.is_one(line) &&
                                                    (selection.all() || selection.wants(line))) {

@@ -200,34 +200,36 @@ bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
 }
 
 bool report_unread_data(const std::string& path, const sink::LineReader& reader) {
-    const sink::FileEnd end = reader.source().end();
-    const std::uint64_t left_out = reader.source().left_out();
+    const sink::FileEnd end = reader.source().file_end();
+    const std::uint64_t left_out = reader.source().skipped_bytes();
     if (end == sink::FileEnd::too_wide) {
         report(path, "was compressed with too large a window (128 MiB at most can be read); "
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
-        report(path, fmt::format("damaged: skipped {} of compressed data; {}{}",
-                                 record::counted(left_out, "byte[s]"), lines_read(reader.lines()),
-                                 reader.source().doubtful() ? ", and some may be wrong" : ""));
+        report(path,
+               fmt::format("damaged: skipped {} of compressed data; {}{}",
+                           record::counted(left_out, "byte[s]"), lines_read(reader.num_lines()),
+                           reader.source().has_returned_damaged_text() ? ", and some may be wrong"
+                                                                       : ""));
     } else if (end == sink::FileEnd::damaged) {
         report(path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
                                  "one may be wrong",
-                                 lines_read(reader.lines())));
+                                 lines_read(reader.num_lines())));
     } else if (end == sink::FileEnd::unreadable) {
-        report(path, "cannot be read any further; " + lines_read(reader.lines()));
+        report(path, "cannot be read any further; " + lines_read(reader.num_lines()));
     } else if (end == sink::FileEnd::within_frame) {
         report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
                                  "written; {}",
-                                 lines_read(reader.lines())));
-    } else if (!reader.rest().empty()) {
-        report_truncated_line(path, reader.lines());
+                                 lines_read(reader.num_lines())));
+    } else if (!reader.unfinished_line().empty()) {
+        report_truncated_line(path, reader.num_lines());
     }
-    if (reader.skipped() != 0) {
+    if (reader.skipped_bytes() != 0) {
         report(path, "contains lines too long to be records; they are skipped");
     }
     const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
                          end == sink::FileEnd::unreadable;
-    return !damaged && left_out == 0 && reader.skipped() == 0;
+    return !damaged && left_out == 0 && reader.skipped_bytes() == 0;
 }
 
 RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {
@@ -263,8 +265,8 @@ void RecordsFiles::open(const std::string& path, const Use& use) {
 }
 
 void RecordsFiles::read_lines_so_far(const Use& use) {
-    for (std::string_view line; !use.enough() && reader_->next(line);) {
-        joiner_.take(line, use.line);
+    for (std::string_view line; !use.enough() && reader_->next_line(line);) {
+        joiner_.add_line(line, use.line);
     }
 }
 
@@ -314,7 +316,7 @@ bool RecordsFiles::replaced() const {
     const auto own = disk.facts(reader_->source().descriptor());
     const auto named = disk.facts(current_);
     return own && own->regular &&
-           ((named && !named->same_file(*own)) || own->size < reader_->source().position());
+           ((named && !named->is_same_file(*own)) || own->size < reader_->source().position());
 }
 
 /// Reports recordings in the folder that are not followed: a folder may contain several, and
@@ -376,11 +378,12 @@ void RecordsFiles::check() const {
         sink::LineReader reader{path};
         bool any = false;
         std::string_view line;
-        for (int i = 0; !any && i < kMaxLinesChecked && reader.next(line); ++i) {
-            any = filter::is_record(line);
+        for (int i = 0; !any && i < kMaxLinesChecked && reader.next_line(line); ++i) {
+            any = filter::is_record_line(line);
         }
-        const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
-                                 (reader.rest().empty() || reader.rest().front() == '{');
+        const bool nothing_yet =
+            reader.num_lines() == 0 && reader.skipped_bytes() == 0 &&
+            (reader.unfinished_line().empty() || reader.unfinished_line().front() == '{');
         if (!any && !nothing_yet) {
             throw UsageError{
                 fmt::format("{}: contains no records{}", path, kind_hint(path, FileType::records))};
@@ -400,7 +403,7 @@ bool read_records(const std::string& path, const std::function<void(std::string_
                     },
                 .line =
                     [&](std::string_view line) {
-                        if (filter::is_record(line)) {
+                        if (filter::is_record_line(line)) {
                             use(line);
                         } else {
                             ++broken;
@@ -486,11 +489,11 @@ bool read_recording(const RecordsOrigin& origin, bool quiet,
 
 } // namespace
 
-sink::FileBegin read_file_begin(const std::string& path) {
+sink::FileStartReader read_file_begin(const std::string& path) {
     return {path, std::max(capture::kCaptureMagicSize, sink::demo::kMagic.size())};
 }
 
-bool holds_records(const std::string& path, const sink::FileBegin& begin) {
+bool holds_records(const std::string& path, const sink::FileStartReader& begin) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
         const auto segments = sink::segments_in(path);

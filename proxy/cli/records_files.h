@@ -101,11 +101,11 @@ struct RecordsOrigin {
 };
 
 /// Reads a file's first bytes, which distinguish captures from recordings.
-[[nodiscard]] sink::FileBegin read_file_begin(const std::string& path);
+[[nodiscard]] sink::FileStartReader read_file_begin(const std::string& path);
 
 /// True if the path is read as records: a file that starts neither as a capture nor as a demo, so
 /// an empty or damaged recording counts; or a folder with segments of records.
-[[nodiscard]] bool holds_records(const std::string& path, const sink::FileBegin& begin);
+[[nodiscard]] bool holds_records(const std::string& path, const sink::FileStartReader& begin);
 
 /// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most
 /// messages. Returns true if it could be read to its end. `quiet`: does not report oddities.

@@ -121,7 +121,7 @@ class ReplayCommand {
     [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
 
     const ReplayFlags* flags_;
-    analyze::FailOn fail_on_;
+    analyze::FailingFindings fail_on_;
     std::optional<sink::FileOutput> summary_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
@@ -150,7 +150,7 @@ void ReplayCommand::read_scripts() {
         {.secrets = config_.json.show_secrets, .shown_commands = &config_.shown_commands}};
     inspect::Observers observers;
     observers.add(reader);
-    pipeline::Fanout nobody;
+    pipeline::RecordFanout nobody;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
         {.objects = &mod_->objects, .messages = false, .memory = &memory_, .observers = &observers},
@@ -204,7 +204,8 @@ HostPort ReplayCommand::server_name() const {
 
 boost::asio::ip::udp::endpoint ReplayCommand::server() const {
     const HostPort where = server_name();
-    return process::resolve_answering(where.host, where.port, process::AnswersWanted::one).front();
+    return process::resolve_answering_addresses(where.host, where.port, process::AnswersWanted::one)
+        .front();
 }
 
 /// Finishes the records file. Returns false if records are missing.
@@ -220,8 +221,8 @@ bool ReplayCommand::finish_file(const replay::ReplayResult& result) {
 
 int ReplayCommand::report_run(const replay::ReplayResult& result) {
     using replay::Ending;
-    auto checks = fail_on_.checks(result.totals, "--fail-on");
-    analyze::add_checks(checks, written_->expectations().report(), "--expect");
+    auto checks = fail_on_.make_checks(result.totals, "--fail-on");
+    analyze::add_expectation_checks(checks, written_->expectations().results(), "--expect");
     const int code = report_result(
         analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
@@ -253,12 +254,12 @@ int ReplayCommand::run() {
                  .speed = flags_->speed,
                  .duration = std::llround(flags_->duration * kNanoseconds),
                  .timeout = std::llround(flags_->timeout * kNanoseconds)},
-        .inspect = config_.inspection(inspect::Observers::none())};
+        .inspect = config_.make_inspect_options(inspect::Observers::none())};
     options.inspect.messages = flags_->records.wants_messages(false, false);
     options.inspect.memory = &memory_;
     try {
         options.server = server();
-    } catch (const relay::NotYetError& error) {
+    } catch (const relay::RetryableStartError& error) {
         sink::print_error("{}", error.what());
         return kExitNotYet;
     } catch (const relay::StartError& error) {
@@ -266,7 +267,8 @@ int ReplayCommand::run() {
     }
     const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, *written_);
     const bool recorded = finish_file(result);
-    sink::say(flags_->records.output == "-" ? stderr : stdout, replay_text(result, withheld_));
+    sink::print_text(flags_->records.output == "-" ? stderr : stdout,
+                     replay_text(result, withheld_));
     const int code = report_run(result);
     return code == 0 && (!recorded || damaged_) ? kExitFailed : code;
 }

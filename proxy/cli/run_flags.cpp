@@ -180,7 +180,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
     for (const std::string& line : settings.sources()) {
         text += "from " + line + '\n';
     }
-    sink::say(stdout, text);
+    sink::print_text(stdout, text);
     return 0;
 }
 

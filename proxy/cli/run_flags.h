@@ -83,7 +83,7 @@ struct RunFlags {
 
     /// The servers with names; empty if there is one server without a name.
     /// Errors: UsageError.
-    [[nodiscard]] virtual std::vector<process::ServedServer> servers() const { return {}; }
+    [[nodiscard]] virtual std::vector<process::ConfiguredServer> servers() const { return {}; }
 
     /// Prepares the system for forwarding to `count` servers.
     /// Errors: UsageError if the system does not allow that.

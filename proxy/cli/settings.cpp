@@ -85,7 +85,8 @@ void check_variables(const CLI::App& command) {
         for (const std::string& each : known) {
             names.push_back(std::string_view{each}.substr(kVariables.size()));
         }
-        const std::string_view like = filter::nearest(name.substr(kVariables.size()), names);
+        const std::string_view like =
+            filter::most_similar_word(name.substr(kVariables.size()), names);
         throw UsageError{fmt::format(
             "{}: no flag has this variable; {}", name,
             like.empty() ? "unset it" : fmt::format("did you mean {}{}?", kVariables, like))};
@@ -409,7 +410,7 @@ std::string suggest_flag(const CLI::App& command, std::string_view name, std::st
     for (const CLI::Option* option : command.get_options(is_setting)) {
         names.emplace_back(option->get_lnames().front());
     }
-    const std::string_view like = filter::nearest(name, names);
+    const std::string_view like = filter::most_similar_word(name, names);
     return like.empty() ? std::string{} : fmt::format("; did you mean {}{}?", before, like);
 }
 

@@ -33,7 +33,7 @@ std::string shown(const Bound& number) {
     return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
 
-/// Collects the values that decided the comparisons of a filter.
+/// Collects the values with which the comparisons of a filter were evaluated.
 class Collector final : public ValueObserver {
   public:
     explicit Collector(std::vector<ObservedValues>& observed) : observed_{&observed} {}
@@ -46,11 +46,10 @@ class Collector final : public ValueObserver {
     std::vector<ObservedValues>* observed_;
 };
 
-/// Describes a record in a text such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick
-/// 500".
+/// Returns a description such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick 500".
 std::string describe_record(const Record& record) {
     const auto& head = std::visit(
-        [](const auto* each) -> const record::RecordHead& { return each->head; }, record);
+        [](const auto* each) -> const record::RecordHeader& { return each->head; }, record);
     FormatBuffer buffer;
     std::string line =
         fmt::format("session {}, {} at {}", head.session, record::kRecordTypes[record.index()],
@@ -77,15 +76,15 @@ std::string describe_line(std::string_view line) {
 } // namespace
 
 void ObservedValues::add(const Value& value) {
-    if (!value.numeric() || value.word) {
+    if (!value.is_number() || value.word) {
         return add_text(value.text);
     }
     const auto* const integer = std::get_if<std::int64_t>(&value.number);
     const Bound number = integer != nullptr ? Bound{*integer} : std::get<double>(value.number);
-    widen(number, number);
+    widen_range(number, number);
 }
 
-void ObservedValues::widen(const Bound& least, const Bound& most) {
+void ObservedValues::widen_range(const Bound& least, const Bound& most) {
     if (!range_) {
         range_ = {least, most};
         return;
@@ -106,9 +105,9 @@ void ObservedValues::add_text(std::string_view text) {
     }
 }
 
-void ObservedValues::merge(const ObservedValues& other) {
+void ObservedValues::add_results(const ObservedValues& other) {
     if (other.range_) {
-        widen(other.range_->first, other.range_->second);
+        widen_range(other.range_->first, other.range_->second);
     }
     for (const std::string& text : other.texts_) {
         add_text(text);
@@ -138,7 +137,7 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
-        // replaced by spaces, so that offsets in the text stay right
+        // The word is replaced by spaces, so that the offsets of errors stay right.
         condition.replace(begin, word.size(), word.size(), ' ');
     }
     auto filter = Filter::parse(condition, options);
@@ -167,7 +166,7 @@ void Expectation::evaluate(const Record& record) {
 }
 
 void Expectation::evaluate_line(std::string_view line) {
-    if (mode_ == Mode::always && !concerns_line(filter_, line)) {
+    if (mode_ == Mode::always && !has_keys_in_line(filter_, line)) {
         return;
     }
     ++asked_;
@@ -191,12 +190,12 @@ void Expectation::remember_violation(const Record& record) {
     offender_time_ = std::visit([](const auto* each) { return each->head.time; }, record);
 }
 
-void Expectation::merge(const Expectation& other) {
+void Expectation::add_results(const Expectation& other) {
     asked_ += other.asked_;
     matched_ += other.matched_;
     if (mode_ == Mode::once) {
         for (std::size_t i = 0; i < observed_.size(); ++i) {
-            observed_[i].merge(other.observed_[i]);
+            observed_[i].add_results(other.observed_[i]);
         }
     } else if (!other.offender_.empty() &&
                (offender_.empty() || other.offender_time_ < offender_time_)) {
@@ -206,7 +205,7 @@ void Expectation::merge(const Expectation& other) {
     }
 }
 
-bool Expectation::met() const {
+bool Expectation::is_met() const {
     switch (mode_) {
     case Mode::once:
         return matched_ != 0;
@@ -218,7 +217,7 @@ bool Expectation::met() const {
     return false;
 }
 
-std::string Expectation::values() const {
+std::string Expectation::describe_values() const {
     std::string out;
     std::set<std::string_view> told;
     for (std::size_t i = 0; i < observed_.size(); ++i) {
@@ -226,12 +225,12 @@ std::string Expectation::values() const {
         if (!told.insert(key).second) {
             continue;
         }
-        // If a key is compared several times, each comparison has only the values that passed the
-        // previous ones.
+        // If a key is compared several times, a comparison has only the values for which the
+        // previous comparisons were true.
         ObservedValues all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {
-                all.merge(observed_[j]);
+                all.add_results(observed_[j]);
             }
         }
         out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", key,
@@ -241,18 +240,19 @@ std::string Expectation::values() const {
 }
 
 std::string Expectation::unmet_reason() const {
-    if (met()) {
+    if (is_met()) {
         return {};
     }
     if (asked_ == 0) {
         return mode_ == Mode::always ? "no record has a key it names" : "there were no records";
     }
     if (mode_ == Mode::once) {
-        return fmt::format("none of {} records matched; seen: {}", asked_, values());
+        return fmt::format("none of {} records matched; seen: {}", asked_, describe_values());
     }
     const std::uint64_t offenders = mode_ == Mode::never ? matched_ : asked_ - matched_;
     return fmt::format("{} of {} records {}; the first: {}; seen: {}", offenders, asked_,
-                       mode_ == Mode::never ? "matched" : "did not match", offender_, values());
+                       mode_ == Mode::never ? "matched" : "did not match", offender_,
+                       describe_values());
 }
 
 void Expectations::on_record(const Record& record) {
@@ -261,17 +261,17 @@ void Expectations::on_record(const Record& record) {
     }
 }
 
-void merge(std::span<Expectation> expectations, std::span<const Expectation> others) {
+void add_results(std::span<Expectation> expectations, std::span<const Expectation> others) {
     for (std::size_t i = 0; i < std::min(expectations.size(), others.size()); ++i) {
-        expectations[i].merge(others[i]);
+        expectations[i].add_results(others[i]);
     }
 }
 
-std::vector<ExpectationResult> Expectations::report() const {
+std::vector<ExpectationResult> Expectations::results() const {
     std::vector<ExpectationResult> results;
     for (const Expectation& expectation : expectations_) {
         results.push_back({.text = std::string{expectation.text()},
-                           .met = expectation.met(),
+                           .met = expectation.is_met(),
                            .instead = expectation.unmet_reason()});
     }
     return results;

@@ -17,22 +17,21 @@
 
 namespace tw::filter {
 
-/// The values of a key that were compared: their range if they are numbers, and the first few
-/// different texts.
+/// The values of a key that were compared with a literal: the range of the numbers, and the first
+/// few different texts.
 class ObservedValues {
   public:
-    /// The most texts kept; further ones are described as "more".
+    /// The most texts that are stored. If there were more, describe() adds "and more".
     static constexpr std::size_t kMaxTexts = 8;
-    /// A longer text is cut, because names and chat lines are chosen by players.
+    /// The longest stored text. Longer ones are cut, because players choose names and chat lines.
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add(const Value& value);
-    void merge(const ObservedValues& other);
+    void add_results(const ObservedValues& other);
 
     [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
 
-    /// Describes the values in a text such as "3 to 17" or "air, freeze and more", which is safe for a
-    /// terminal.
+    /// Returns a description, safe for a terminal, such as "3 to 17" or "air, freeze and more".
     [[nodiscard]] std::string describe() const;
 
     friend bool operator==(const ObservedValues&, const ObservedValues&) = default;
@@ -40,7 +39,7 @@ class ObservedValues {
   private:
     using Number = std::variant<std::int64_t, double>;
 
-    void widen(const Number& least, const Number& most);
+    void widen_range(const Number& least, const Number& most);
     void add_text(std::string_view text);
 
     std::optional<std::pair<Number, Number>> range_;
@@ -48,32 +47,33 @@ class ObservedValues {
     bool more_texts_ = false;
 };
 
-/// An expected result of a run. `EXPRESSION`: at least one record matches. `never EXPRESSION`: no record
-/// matches. `always EXPRESSION`: all records that have a key of the expression match, and there is at
-/// least one.
+/// A condition that the records of a run are expected to fulfil. `EXPRESSION`: at least one record
+/// matches the expression. `never EXPRESSION`: no record matches. `always EXPRESSION`: at least one
+/// record has a key of the expression, and all records with such a key match.
 class Expectation {
   public:
     enum class Mode : std::uint8_t { once, never, always };
 
-    /// Parses an expectation. Errors: those of Filter::parse; their offsets are relative to the whole
-    /// text.
+    /// Parses an expectation. Errors: as Filter::parse, with offsets in `text`.
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
+    /// Adds the result for a record.
     void evaluate(const record::Record& record);
-    /// Like evaluate(), for a line of a recording.
+    /// Adds the result for a line of a recording.
     void evaluate_line(std::string_view line);
-    /// Adds the results of a copy of this expectation, for example from another thread.
-    void merge(const Expectation& other);
+    /// Adds the results of `other`, a copy of this expectation that another thread evaluated.
+    void add_results(const Expectation& other);
 
-    [[nodiscard]] bool met() const;
+    [[nodiscard]] bool is_met() const;
 
-    /// The number of records that matched.
-    [[nodiscard]] std::uint64_t seen() const { return matched_; }
+    /// Returns the number of records that matched.
+    [[nodiscard]] std::uint64_t num_matches() const { return matched_; }
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    /// Says in one line why the expectation is not met: what was seen instead. Empty if it is met.
+    /// Returns in one line why the expectation is not met, with the values that occurred instead.
+    /// Empty if the expectation is met.
     [[nodiscard]] std::string unmet_reason() const;
 
     friend bool operator==(const Expectation&, const Expectation&) = default;
@@ -82,31 +82,31 @@ class Expectation {
     explicit Expectation(Filter filter) : filter_{std::move(filter)} {}
 
     void remember_violation(const record::Record& record);
-    [[nodiscard]] std::string values() const;
+    [[nodiscard]] std::string describe_values() const;
 
     std::string text_;
     Mode mode_ = Mode::once;
     Filter filter_;
-    std::uint64_t asked_ = 0; ///< number of records evaluated
-    std::uint64_t matched_ = 0;
-    /// For each comparison, the values that it received. In the modes never and always, only those of
-    /// the record in `offender_`.
+    std::uint64_t asked_ = 0;   ///< number of records that were evaluated
+    std::uint64_t matched_ = 0; ///< number of records that matched
+    /// For each comparison, the values that were compared. In the modes never and always, only the
+    /// values of the record that `offender_` describes.
     std::vector<ObservedValues> observed_;
-    std::string offender_; ///< the first record that violated `never` or `always`
+    std::string offender_; ///< description of the first record that violated `never` or `always`
     record::Timestamp offender_time_ = 0;
 };
 
-/// Adds the results of copies of these expectations, given in the same order.
-void merge(std::span<Expectation> expectations, std::span<const Expectation> others);
+/// Adds the results of `others`, copies of `expectations` in the same order.
+void add_results(std::span<Expectation> expectations, std::span<const Expectation> others);
 
 /// The final result of an expectation.
 struct ExpectationResult {
     std::string text;
     bool met = false;
-    std::string instead; ///< what was seen instead; empty if the expectation is met
+    std::string instead; ///< see Expectation::unmet_reason()
 };
 
-/// Evaluates all expectations for each record.
+/// A sink that evaluates several expectations for each record.
 class Expectations final : public record::RecordSink {
   public:
     explicit Expectations(std::vector<Expectation> expectations)
@@ -114,10 +114,10 @@ class Expectations final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// The expectations with their results so far.
+    /// Returns the expectations with their results so far.
     [[nodiscard]] const std::vector<Expectation>& list() const { return expectations_; }
 
-    [[nodiscard]] std::vector<ExpectationResult> report() const;
+    [[nodiscard]] std::vector<ExpectationResult> results() const;
 
   private:
     std::vector<Expectation> expectations_;

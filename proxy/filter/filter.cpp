@@ -14,7 +14,7 @@ using record::SnapshotRecord;
 
 namespace {
 
-/// Returns the snapshot of a record; null if the record has none or its snapshot was not rebuilt.
+/// Returns the rebuilt snapshot in a record; null if the record has none.
 const SnapshotRecord* snapshot_of(const Record& record) {
     if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
         return &(*world)->shown;
@@ -23,7 +23,7 @@ const SnapshotRecord* snapshot_of(const Record& record) {
     return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
 }
 
-/// Gives an Evaluation the values of a record in memory.
+/// Passes the values of a record in memory to an Evaluation.
 class RecordValues {
   public:
     using Item = ItemContext;
@@ -59,7 +59,7 @@ class RecordValues {
     bool show_secrets_;
 };
 
-/// Notes only whether the key has a value.
+/// Stores only whether a key has a value.
 class Presence final : public ValueVisitor {
   public:
     bool take(const Value& /*value*/) override { return true; }
@@ -81,12 +81,12 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
 }
 
 bool Filter::matches(const Record& record) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.evaluate(
+    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.evaluate_node(
         program_.root, nullptr);
 }
 
 bool Filter::matches(const Record& record, ValueObserver& observer) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, &observer}.evaluate(
+    return Evaluation{program_, RecordValues{record, show_secrets_}, &observer}.evaluate_node(
         program_.root, nullptr);
 }
 
@@ -182,13 +182,13 @@ Outcomes possible_outcomes(const FilterProgram& program, std::size_t at, std::si
 
 } // namespace
 
-bool may_match(const FilterProgram& program, std::size_t type) {
+bool may_match_type(const FilterProgram& program, std::size_t type) {
     return possible_outcomes(program, program.root, type).yes;
 }
 
-bool is_about_messages(const FilterProgram& program) {
+bool matches_only_messages(const FilterProgram& program) {
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
-        if (may_match(program, type) != is_type<record::MessageRecord>(type)) {
+        if (may_match_type(program, type) != is_type<record::MessageRecord>(type)) {
             return false;
         }
     }
@@ -207,8 +207,7 @@ bool has(const std::vector<std::string_view>& words, std::string_view word) {
     return std::ranges::find(words, word) != words.end();
 }
 
-/// Returns a key as shown in error messages. An item's key gets "items.", which users may leave out
-/// inside brackets.
+/// Returns a key as error messages show it. An item's key gets the prefix "items.".
 std::string shown_key(KeyScope scope, std::string_view name) {
     return std::string{scope == KeyScope::item ? kItemsPrefix : std::string_view{}} +
            std::string{name};
@@ -219,7 +218,7 @@ std::string meant(std::string_view word) {
 }
 
 /// Converts the literal to the type of its key. Returns an error text if that is not possible.
-std::optional<std::string> convert_literal(Comparison& comparison, KnownTypes more) {
+std::optional<std::string> convert_literal(Comparison& comparison, DescribedTypes more) {
     const Key& key = comparison.key;
     Operand& literal = comparison.literal;
     const bool equality = comparison.op == Operator::equal || comparison.op == Operator::unequal;
@@ -237,18 +236,18 @@ std::optional<std::string> convert_literal(Comparison& comparison, KnownTypes mo
     const bool word = literal.text == "true" || literal.text == "false";
     if (key.kind == KeyKind::number && (literal.number.index() == 0 || word)) {
         return fmt::format("{} is a number, but {} is not", comparison.text,
-                           shown_text(literal.text));
+                           quoted_for_message(literal.text));
     }
     if (key.kind == KeyKind::boolean && literal.number.index() == 0) {
         return fmt::format("{} is true or false", comparison.text);
     }
-    const std::vector<std::string_view> words = words_of(key, more);
+    const std::vector<std::string_view> words = possible_words(key, more);
     const bool number_allowed = key.kind == KeyKind::any && literal.number.index() != 0;
     const bool ranked = key.scope == KeyScope::record && key.name == "severity";
     if (!words.empty() && (equality || ranked) && !number_allowed && !literal.text.empty() &&
         !has(words, literal.text)) {
-        return fmt::format("{} is never {}{}", comparison.text, shown_text(literal.text),
-                           meant(nearest(literal.text, words)));
+        return fmt::format("{} is never {}{}", comparison.text, quoted_for_message(literal.text),
+                           meant(most_similar_word(literal.text, words)));
     }
     if (const auto severity = record::find_severity(literal.text); ranked && severity) {
         literal.number = static_cast<std::int64_t>(*severity);
@@ -279,7 +278,7 @@ class Parser {
     Parsed fail(std::size_t offset, std::string_view message) {
         if (!error_) {
             error_ = FilterError{fmt::format("{} at column {}", message, offset + 1), offset};
-            // The hint is moved to the end, because it ends with a question mark.
+            // The suggestion ends with a question mark, so it is moved to the message's end.
             if (const std::size_t hint = message.find("; did you mean");
                 hint != std::string_view::npos) {
                 error_->message = fmt::format("{} at column {}{}", message.substr(0, hint),
@@ -298,7 +297,7 @@ class Parser {
             return fail(at, "equality is written ==");
         }
         return fail(at, fmt::format(R"(expected "and", "or" or the end, not {})",
-                                    scanner_.describe_next()));
+                                    scanner_.describe_next_token()));
     }
 
     std::size_t add(FilterNode node) {
@@ -308,7 +307,8 @@ class Parser {
 
     // NOLINTBEGIN(misc-no-recursion): nested no deeper than kMaxDepth
 
-    /// Parses conditions joined by this word. A single condition is returned unchanged.
+    /// Parses conditions that are joined by `word`. `part` parses one condition. Returns a node of
+    /// this kind, or the condition's node if there is only one condition.
     template <typename Part>
     Parsed parse_joined(std::string_view word, NodeKind kind, const Part& part) {
         const Parsed first = part();
@@ -336,7 +336,7 @@ class Parser {
         return parse_joined("and", NodeKind::all_of, [&] { return negated(scope); });
     }
 
-    /// Parses a nested part of the text. Returns an error if it is nested too deep.
+    /// Parses a nested part of the text with `part`. Returns an error if it is nested too deep.
     template <typename Part>
     Parsed parse_nested(const Part& part) {
         if (depth_ == Filter::kMaxDepth) {
@@ -360,15 +360,15 @@ class Parser {
     }
 
     Parsed close(Parsed inner) {
-        if (inner && !scanner_.skip(')')) {
+        if (inner && !scanner_.skip_if_next(')')) {
             return fail(scanner_.offset(),
-                        fmt::format("expected \")\", not {}", scanner_.describe_next()));
+                        fmt::format("expected \")\", not {}", scanner_.describe_next_token()));
         }
         return inner;
     }
 
     Parsed primary(KeyScope scope) {
-        if (scanner_.skip('(')) {
+        if (scanner_.skip_if_next('(')) {
             return close(parse_nested([&] { return any_of(scope); }));
         }
         const std::size_t at = scanner_.offset();
@@ -381,7 +381,7 @@ class Parser {
                                              : fail(at, "items contain no items");
         }
         const std::size_t sign = scanner_.offset();
-        if (const auto op = scanner_.take_operator()) {
+        if (const auto op = scanner_.read_operator()) {
             return comparison(scope, at, word, *op);
         }
         if (scanner_.next_is('=')) {
@@ -394,20 +394,21 @@ class Parser {
         if (scanner_.next_is('!')) {
             return fail(at, "negation is written \"not\"");
         }
-        const std::string found = word.empty() ? scanner_.describe_next() : shown_text(word);
+        const std::string found =
+            word.empty() ? scanner_.describe_next_token() : quoted_for_message(word);
         return fail(at, fmt::format("expected a condition, not {}", found));
     }
 
-    /// Parses what follows "any" or "count": `(items: CONDITION)`, and after "count" also `(items)`. After
-    /// "count", a comparison comes next.
+    /// Parses the text after "any" or "count": `(items: CONDITION)`. After "count", `(items)` is
+    /// possible, too, and a comparison must follow.
     Parsed parse_group(bool count) {
-        scanner_.skip('(');
+        scanner_.skip_if_next('(');
         const std::size_t at = scanner_.offset();
         if (scanner_.read_word() != "items") {
             return fail(at, "expected \"items\": only items are lists");
         }
         FilterNode node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
-        if (scanner_.skip(':')) {
+        if (scanner_.skip_if_next(':')) {
             const Parsed inner = parse_nested([&] { return any_of(KeyScope::item); });
             if (!inner) {
                 return std::nullopt;
@@ -425,7 +426,7 @@ class Parser {
     // NOLINTEND(misc-no-recursion)
 
     Parsed compared_count(FilterNode node) {
-        const auto op = scanner_.take_operator();
+        const auto op = scanner_.read_operator();
         if (!op) {
             return fail(scanner_.offset(), "a count must be compared, for example with >= 2");
         }
@@ -477,11 +478,12 @@ class Parser {
 
     Parsed unknown(KeyScope scope, std::size_t at, std::string_view name) {
         const bool item = scope == KeyScope::item || name.starts_with(kItemsPrefix);
-        return fail(at, fmt::format("no {} has a key {}{}",
-                                    item                        ? "item"
-                                    : scope == KeyScope::record ? "record"
-                                                                : "item or record",
-                                    shown_text(name), meant(suggest_key(scope, name, more_))));
+        return fail(at,
+                    fmt::format("no {} has a key {}{}",
+                                item                        ? "item"
+                                : scope == KeyScope::record ? "record"
+                                                            : "item or record",
+                                quoted_for_message(name), meant(suggest_key(scope, name, more_))));
     }
 
     Parsed comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
@@ -500,18 +502,18 @@ class Parser {
     /// Parses a single word: a record type, an item type, or a boolean key.
     Parsed parse_single_word(KeyScope scope, std::size_t at, std::string_view word) {
         const std::vector<std::string_view> types =
-            scope != KeyScope::record ? item_type_words(more_)
+            scope != KeyScope::record ? item_type_names(more_)
                                       : std::vector<std::string_view>{record::kRecordTypes.begin(),
                                                                       record::kRecordTypes.end()};
         const bool type = has(types, word);
         auto found = key(scope, type ? "type" : word);
         if (!found) {
-            const std::string near = scope == KeyScope::record && has(item_type_words(more_), word)
+            const std::string near = scope == KeyScope::record && has(item_type_names(more_), word)
                                          ? fmt::format("any(items: {})", word)
-                                         : std::string{nearest(word, types)};
-            return near.empty()
-                       ? unknown(scope, at, word)
-                       : fail(at, fmt::format("unknown name {}{}", shown_text(word), meant(near)));
+                                         : std::string{most_similar_word(word, types)};
+            return near.empty() ? unknown(scope, at, word)
+                                : fail(at, fmt::format("unknown name {}{}",
+                                                       quoted_for_message(word), meant(near)));
         }
         if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {
             return fail(at, fmt::format("{} must be compared with something", word));
@@ -530,7 +532,7 @@ class Parser {
     }
 
     FilterScanner scanner_;
-    KnownTypes more_;
+    DescribedTypes more_;
     FilterProgram program_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;

@@ -30,22 +30,23 @@ enum class NodeKind : std::uint8_t {
     all_of,     ///< children joined by "and"
     any_of,     ///< children joined by "or"
     negation,   ///< one child
-    comparison, ///< no child; `index` is the comparison's index
+    comparison, ///< no child; `index` is an index into FilterProgram::comparisons
     some_item,  ///< one child; true if at least one item matches the child
-    /// At most one child. Compares the number of items that match the child. `index` is the
-    /// comparison's index.
+    /// At most one child. Compares the number of items that match the child, or of all items
+    /// without a child. `index` is an index into FilterProgram::comparisons.
     count_items,
 };
 
-/// A node of the expression tree. The children of a node form a list. So a long chain of conditions
-/// makes the tree wide and not deep, and calls nest no deeper than the brackets of the text.
+/// A node of the expression tree. The children of a node form a list. Therefore a long chain of
+/// conditions makes the tree wide and not deep, and calls nest no deeper than the brackets of the
+/// text.
 struct FilterNode {
     static constexpr std::size_t kNone = SIZE_MAX;
 
     NodeKind kind = NodeKind::all_of;
     std::size_t index = kNone;
-    std::size_t child = kNone; ///< the first child
-    std::size_t next = kNone;  ///< the next child of the same parent
+    std::size_t child = kNone; ///< index of the first child
+    std::size_t next = kNone;  ///< index of the next child of the same parent
 
     friend bool operator==(const FilterNode&, const FilterNode&) = default;
 };
@@ -59,28 +60,28 @@ struct FilterProgram {
 };
 
 struct FilterError {
-    std::string message;    ///< one line: what is wrong, where, and a suggestion
+    std::string message;    ///< one line with the error, its position and perhaps a suggestion
     std::size_t offset = 0; ///< position of the error in the text, in bytes
 
     friend bool operator==(const FilterError&, const FilterError&) = default;
 };
 
 struct FilterOptions {
-    /// Compare passwords and codes as they are. If false, their value is "[redacted]", so that nobody
-    /// can guess them letter by letter with filters.
+    /// Whether to compare passwords and codes as they are. If false, their value is "[redacted]".
+    /// Otherwise users could guess them letter by letter with filters.
     bool show_secrets = false;
-    /// Objects and messages that a mod adds. Used during parsing only.
-    KnownTypes described{};
+    /// Objects and messages that a mod adds. Used only by parse().
+    DescribedTypes described{};
 };
 
-/// Receives each value that decided a comparison. `comparison`: an index into Filter::comparisons().
+/// Receives each compared value. `comparison`: an index into Filter::comparisons().
 class ValueObserver : public record::Interface {
   public:
     virtual void on_value(std::size_t comparison, const Value& value) = 0;
 };
 
-/// A condition on records, in the language that FILTERS.md describes. Matching does not allocate and is
-/// thread-safe.
+/// A condition on records, in the language that FILTERS.md describes. Matching does not allocate
+/// and is thread-safe.
 class Filter {
   public:
     /// The longest text of a filter; a longer one is an error.
@@ -88,15 +89,14 @@ class Filter {
     /// The deepest nesting of brackets and "not", because each level is a nested call.
     static constexpr std::size_t kMaxDepth = 32;
 
-    /// Parses a filter's text.
-    /// Errors: a message of one line with the position. For an unknown word, the message suggests the
-    /// most similar known word.
+    /// Parses a filter's text. The error has a message of one line. For an unknown word, the
+    /// message suggests the most similar known word.
     [[nodiscard]] static tl::expected<Filter, FilterError> parse(std::string_view text,
                                                                  const FilterOptions& options = {});
 
     [[nodiscard]] bool matches(const record::Record& record) const;
-    /// Like the function above; also passes each value that decided the result to the observer.
-    /// Conditions that cannot change the result are not evaluated.
+    /// Like the function above; also passes each compared value to the observer. Conditions that
+    /// cannot change the result are not evaluated.
     [[nodiscard]] bool matches(const record::Record& record, ValueObserver& observer) const;
 
     [[nodiscard]] std::string_view text() const { return text_; }
@@ -105,8 +105,8 @@ class Filter {
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
-    /// Returns whether the record has at least one of the filter's keys, apart from keys that all
-    /// records have. True if the filter has no other keys.
+    /// Returns whether the record has at least one of the filter's keys. Keys that all records have
+    /// do not count. True if the filter has only such keys.
     [[nodiscard]] bool has_keys_in(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
@@ -136,9 +136,10 @@ class FilteredSink final : public record::RecordSink {
     record::RecordSink* target_;
 };
 
-// The evaluation of a filter. For the readers of records and lines only.
+// Only the readers of records and lines use the evaluation below.
 
-/// Compares each value of a key. Stops at the first match, unless an observer wants all values.
+/// Compares each value of a key with a literal. Stops at the first match, unless an observer
+/// receives all values.
 class ValueComparer final : public ValueVisitor {
   public:
     ValueComparer(const Comparison& comparison, std::size_t index, ValueObserver* observer)
@@ -154,7 +155,7 @@ class ValueComparer final : public ValueVisitor {
         return observer_ == nullptr && (satisfied_ || comparison_->literal.null);
     }
 
-    [[nodiscard]] bool result() const {
+    [[nodiscard]] bool is_satisfied() const {
         if (comparison_->literal.null) {
             return any_ == (comparison_->op == Operator::unequal);
         }
@@ -169,9 +170,9 @@ class ValueComparer final : public ValueVisitor {
     bool satisfied_ = false;
 };
 
-/// Evaluates a filter for one record. `Source` reads the record. It has a type `Item` and the functions
-/// visit(key, buffer, visitor), visit_item(key, item, buffer, visitor), has_items() and each_item(use).
-/// each_item() ends when `use` returns true.
+/// Evaluates a filter for one record. `Source` reads the record; it has a type `Item` and the
+/// functions visit(key, buffer, visitor), visit_item(key, item, buffer, visitor), has_items() and
+/// each_item(use). each_item() calls `use` for each item until `use` returns true.
 template <typename Source>
 class Evaluation {
   public:
@@ -181,37 +182,37 @@ class Evaluation {
         : program_{&program}, source_{source}, observer_{observer} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-    bool evaluate(std::size_t at, Item* item) {
+    bool evaluate_node(std::size_t at, Item* item) {
         const FilterNode& node = program_->nodes[at];
         switch (node.kind) {
         case NodeKind::all_of:
             for (std::size_t i = node.child; i != FilterNode::kNone; i = program_->nodes[i].next) {
-                if (!evaluate(i, item)) {
+                if (!evaluate_node(i, item)) {
                     return false;
                 }
             }
             return true;
         case NodeKind::any_of:
             for (std::size_t i = node.child; i != FilterNode::kNone; i = program_->nodes[i].next) {
-                if (evaluate(i, item)) {
+                if (evaluate_node(i, item)) {
                     return true;
                 }
             }
             return false;
         case NodeKind::negation:
-            return !evaluate(node.child, item);
+            return !evaluate_node(node.child, item);
         case NodeKind::comparison:
-            return compare(node.index, item);
+            return evaluate_comparison(node.index, item);
         case NodeKind::some_item:
             return count_items(node, 1) != 0;
         case NodeKind::count_items:
-            return compare_count(node);
+            return evaluate_count(node);
         }
         return false;
     }
 
   private:
-    bool compare(std::size_t index, Item* item) {
+    bool evaluate_comparison(std::size_t index, Item* item) {
         const Comparison& comparison = program_->comparisons[index];
         ValueComparer comparer{comparison, index, observer_};
         if (comparison.key.scope == KeyScope::item) {
@@ -219,30 +220,30 @@ class Evaluation {
         } else {
             source_.visit(comparison.key, buffer_, comparer);
         }
-        return comparer.result();
+        return comparer.is_satisfied();
     }
 
     /// Returns the number of items that match the node's child, at most `enough`.
-    // NOLINTNEXTLINE(misc-no-recursion): as ask
+    // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
     std::size_t count_items(const FilterNode& node, std::size_t enough) {
         std::size_t count = 0;
-        // NOLINTNEXTLINE(misc-no-recursion): as ask
+        // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
         source_.each_item([&](Item& item) {
-            count += node.child == FilterNode::kNone || evaluate(node.child, &item) ? 1U : 0U;
+            count += node.child == FilterNode::kNone || evaluate_node(node.child, &item) ? 1U : 0U;
             return count >= enough;
         });
         return count;
     }
 
-    // NOLINTNEXTLINE(misc-no-recursion): as ask
-    bool compare_count(const FilterNode& node) {
+    // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
+    bool evaluate_count(const FilterNode& node) {
         if (!source_.has_items()) {
             return false;
         }
         const std::size_t count = count_items(node, SIZE_MAX);
         ValueComparer comparer{program_->comparisons[node.index], node.index, observer_};
         comparer.take(Value::of(static_cast<std::int64_t>(count)));
-        return comparer.result();
+        return comparer.is_satisfied();
     }
 
     const FilterProgram* program_;
@@ -251,17 +252,17 @@ class Evaluation {
     FormatBuffer buffer_; // not initialised, because text is always written before it is read
 };
 
-// The record types that a filter can match, whatever their contents.
+/// Returns false if no record of this type can match the filter. True does not prove that a record
+/// can match, because contradictory conditions are not detected. `type`: index of the type in
+/// record::Record.
+[[nodiscard]] bool may_match_type(const FilterProgram& program, std::size_t type);
 
-/// Returns false if no record of this type (its index in record::Record) can match. True does not mean
-/// that one can, because contradictory conditions are not detected.
-[[nodiscard]] bool may_match(const FilterProgram& program, std::size_t type);
+/// Whether only message records can match the filter.
+[[nodiscard]] bool matches_only_messages(const FilterProgram& program);
 
-/// Whether only messages can match.
-[[nodiscard]] bool is_about_messages(const FilterProgram& program);
-
-/// Parses a filter's text. Each comparison of the result is meaningful: its key exists, and its
-/// word too if the key's words are a closed set. `scope`: whose keys the condition names.
+/// Parses a filter's text. In each comparison of the result, the key exists, and the literal is a
+/// possible value if the key's values are a closed set. `scope`: the object to which the keys in
+/// the text belong.
 [[nodiscard]] tl::expected<FilterProgram, FilterError>
 parse_filter(std::string_view text, const FilterOptions& options,
              KeyScope scope = KeyScope::record);

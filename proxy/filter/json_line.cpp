@@ -16,11 +16,11 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-/// The deepest nesting of lists and objects that is read; records are not nested so deep.
+/// The deepest nesting of lists and objects that is read. Records are not nested that deep.
 constexpr int kMaxDepth = 16;
 
-/// The number of readable bytes after each line. simdjson compares a wanted key with the bytes at a
-/// key of the line, even if the line has fewer bytes left.
+/// The number of readable bytes that must follow each line. simdjson compares a searched key with
+/// the bytes at a key of the line, and may read past the end of the line.
 constexpr std::size_t kPadding = Filter::kMaxLength + simdjson::SIMDJSON_PADDING;
 
 std::string_view first_of(std::string_view path) {
@@ -40,7 +40,7 @@ std::optional<Number> number_of(std::string_view text) {
                                                                     : std::nullopt;
 }
 
-/// Returns the text of a number, string or word. Of a list or object: its bracket.
+/// Returns the text of a number, string or word. For a list or object, returns the opening bracket.
 std::string_view text_of(ondemand::value& value) {
     const std::string_view text = value.raw_json_token();
     return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
@@ -48,18 +48,18 @@ std::string_view text_of(ondemand::value& value) {
 
 } // namespace
 
-/// A position in a line.
+/// The state of reading one line.
 struct JsonReading {
     std::string_view line;
-    std::vector<char>* text = nullptr; ///< the line, and kPadding bytes
+    std::vector<char>* text = nullptr; ///< the line, followed by kPadding bytes
     ondemand::parser parser{};
     ondemand::document document{};
     ondemand::object root{};
     bool is_in_items = false;
     std::optional<ondemand::object> item{}; ///< the current item; nullopt if it is not an object
     std::string room{};
-    /// False before the line is parsed, and after an error: the document and all of its values are
-    /// then invalid, and the line has to be parsed again.
+    /// False before the line is parsed, and after an error. The document and its values are then
+    /// invalid, and the line must be parsed again.
     bool is_open = false;
 
     simdjson::error_code parse() {
@@ -72,7 +72,7 @@ struct JsonReading {
             return true;
         }
         auto error = parse();
-        if (error == simdjson::UTF8_ERROR) { // of no consequence, because it can only be in strings
+        if (error == simdjson::UTF8_ERROR) { // harmless, because only strings can contain it
             const auto end = text->begin() + static_cast<std::ptrdiff_t>(line.size());
             std::replace_if(
                 text->begin(), end, [](char each) { return (each & 0x80) != 0; }, '?');
@@ -83,7 +83,7 @@ struct JsonReading {
         return is_open;
     }
 
-    /// Finds a member of the current item or, outside of items, of the line's object.
+    /// Finds a member of the current item, or of the line's object if no item is being read.
     std::optional<ondemand::value> find(std::string_view name) {
         if (is_in_items ? !is_open || !item : !open()) {
             return std::nullopt;
@@ -138,7 +138,7 @@ struct JsonReading {
 
 namespace {
 
-/// Passes values to a visitor.
+/// Passes the values at a dotted path to a visitor.
 class Values {
   public:
     Values(ValueVisitor& visitor, JsonReading& reading) : visitor_{&visitor}, reading_{&reading} {}
@@ -159,8 +159,8 @@ class Values {
     }
 
   private:
-    /// Passes the elements of a list. A pair has the keys .x and .y; in other lists, all elements have
-    /// the list's key.
+    /// Passes the elements of a list. The elements of a pair have the keys .x and .y. In other
+    /// lists, all elements have the list's key.
     // NOLINTNEXTLINE(misc-no-recursion): as visit
     bool visit_elements(ondemand::value& list, std::string_view path, int depth) {
         const bool in_pair = path == "x" || path == "y";
@@ -188,11 +188,11 @@ class Values {
             return visitor_->take(Value::of(*integer));
         }
         const auto real = number_of<double>(text);
-        return real && visitor_->take(Value::of(*real)); // null is no value
+        return real && visitor_->take(Value::of(*real)); // null is not passed
     }
 
-    /// Returns a string without quotes and escapes. A string with escapes that mean nothing is
-    /// returned as it is.
+    /// Returns the contents of a quoted string. Replaces escapes by the characters that they mean;
+    /// if an escape is invalid, replaces none.
     std::string_view string_of(std::string_view text) {
         const std::string_view inside = text.substr(1, text.size() - 2);
         if (inside.find('\\') == std::string_view::npos) {
@@ -213,11 +213,11 @@ class Values {
 
 } // namespace
 
-bool JsonObject::has(std::string_view name) {
+bool JsonObject::has_member(std::string_view name) {
     return reading_->find(name).has_value();
 }
 
-std::optional<std::string_view> JsonObject::find(std::string_view key) {
+std::optional<std::string_view> JsonObject::find_text(std::string_view key) {
     auto value = reading_->find(first_of(key));
     for (key = after_first(key); value && !key.empty(); key = after_first(key)) {
         value = reading_->find(*value, first_of(key));
@@ -231,7 +231,7 @@ std::optional<std::string_view> JsonObject::find(std::string_view key) {
 }
 
 std::optional<std::int64_t> JsonObject::find_integer(std::string_view key) {
-    const auto text = find(key);
+    const auto text = find_text(key);
     return text ? number_of<std::int64_t>(*text) : std::nullopt;
 }
 
@@ -255,7 +255,7 @@ bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& vis
 }
 
 struct JsonLine::Parts {
-    std::vector<char> text{}; ///< the line, and kPadding bytes
+    std::vector<char> text{}; ///< the line, followed by kPadding bytes
     JsonReading first{};
     JsonReading second{}; ///< reads the line's object during each_item()
     JsonObject object{first};
@@ -263,22 +263,23 @@ struct JsonLine::Parts {
 };
 
 JsonLine::JsonLine() : parts_{std::make_unique<Parts>()} {
-    begin({});
+    set_line({});
 }
 
 JsonLine::JsonLine(std::string_view line) : parts_{std::make_unique<Parts>()} {
-    begin(line);
+    set_line(line);
 }
 
 JsonLine::~JsonLine() = default;
 JsonLine::JsonLine(JsonLine&& other) noexcept = default;
 JsonLine& JsonLine::operator=(JsonLine&& other) noexcept = default;
 
-void JsonLine::begin(std::string_view line) {
+void JsonLine::set_line(std::string_view line) {
     std::vector<char>& text = parts_->text;
     text.resize(std::max(text.size(), line.size() + kPadding));
     const auto end = std::ranges::copy(line, text.begin()).out;
-    // If a line lacks closing brackets, a comma after it would be read as a part of it.
+    // The bytes after the line are overwritten. Otherwise, if the line lacks closing brackets, a
+    // comma after it would be read as a part of the line.
     std::fill_n(end, simdjson::SIMDJSON_PADDING, ' ');
     for (JsonReading* const reading : {&parts_->first, &parts_->second}) {
         reading->line = line;

@@ -24,7 +24,7 @@ constexpr std::string_view kNames = "names.";
 constexpr std::string_view kAt = "at.";
 
 template <typename Use>
-void for_each_field(KnownTypes more, const Use& use) {
+void for_each_field(DescribedTypes more, const Use& use) {
     for (const auto& table : {snapshot::object_table(), more.objects}) {
         for (const ObjectSpec& object : table) {
             for (const FieldSpec& field : object.fields) {
@@ -45,9 +45,9 @@ bool has_word(std::span<const std::string_view> words, std::string_view word) {
     return std::ranges::find(words, word) != words.end();
 }
 
-/// Returns whether all names of a dotted path exist in some message.
-bool path_exists(std::string_view path, KnownTypes more) {
-    const std::vector<std::string_view> words = message_field_words(more);
+/// Returns whether each name of a dotted path exists in at least one message.
+bool path_exists(std::string_view path, DescribedTypes more) {
+    const std::vector<std::string_view> words = message_field_names(more);
     while (true) {
         const std::size_t dot = path.find('.');
         if (!has_word(words, path.substr(0, dot))) {
@@ -60,8 +60,9 @@ bool path_exists(std::string_view path, KnownTypes more) {
     }
 }
 
-/// Looks for a field in all objects. Sets the key's kind if the field has the same type in all of them.
-bool find_item_field(Key& key, KnownTypes more) {
+/// Returns whether at least one object has the key's field. Sets the key's kind if the field has
+/// the same type in all these objects.
+bool find_item_field(Key& key, DescribedTypes more) {
     bool found = false;
     for_each_field(more, [&](const FieldSpec& field) {
         if (field.name != key.path || (key.way == Key::Location::names && field.names == nullptr)) {
@@ -74,13 +75,13 @@ bool find_item_field(Key& key, KnownTypes more) {
     return found;
 }
 
-bool find_path(Key& key, KnownTypes more) {
+bool find_path(Key& key, DescribedTypes more) {
     if (key.scope == KeyScope::item) {
         return find_item_field(key, more);
     }
     if (key.way == Key::Location::names) {
         key.kind = KeyKind::text;
-        return !message_value_words(key.path, more).empty();
+        return !message_value_names(key.path, more).empty();
     }
     return path_exists(key.path, more);
 }
@@ -99,7 +100,7 @@ bool find_table_row(Key& key) {
         key.kind = KeyKind::number;
         return true;
     }
-    key.rows[0] = row_of(item_keys(), key.name);
+    key.rows[0] = find_row(item_keys(), key.name);
     if (key.rows[0] == Key::kNoRow) {
         return false;
     }
@@ -108,7 +109,7 @@ bool find_table_row(Key& key) {
 }
 
 bool find_place(Key& key) {
-    key.rows[0] = row_of(place_keys(), key.path);
+    key.rows[0] = find_row(place_keys(), key.path);
     if (key.rows[0] == Key::kNoRow) {
         return false;
     }
@@ -116,7 +117,7 @@ bool find_place(Key& key) {
     return true;
 }
 
-/// Returns the edit distance of two words. Two neighbours that are swapped are one change.
+/// Returns the edit distance of two words. Two swapped neighbouring letters count as one change.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> earlier(b.size() + 1);
     std::vector<std::size_t> before(b.size() + 1);
@@ -185,7 +186,7 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
 namespace {
 
 /// Finds a key of records or of items.
-std::optional<Key> find_own_key(KeyScope scope, std::string_view name, KnownTypes more) {
+std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes more) {
     Key key;
     key.name = name;
     key.scope = scope;
@@ -221,8 +222,9 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, KnownType
     return found ? std::optional{std::move(key)} : std::nullopt;
 }
 
-/// Finds a key of a row. Keys of items come first: an item's `type` hides the record's.
-std::optional<Key> find_row_key(std::string_view name, KnownTypes more) {
+/// Finds a key of a row. If an item and its record have the same key, such as `type`, finds the
+/// item's.
+std::optional<Key> find_row_key(std::string_view name, DescribedTypes more) {
     const bool of_item = name.starts_with(kItemsPrefix);
     name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
     if (name == kRowRemoved) {
@@ -239,7 +241,7 @@ std::optional<Key> find_row_key(std::string_view name, KnownTypes more) {
 
 } // namespace
 
-std::optional<Key> find_key(KeyScope scope, std::string_view name, KnownTypes more) {
+std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes more) {
     return scope == KeyScope::row ? find_row_key(name, more) : find_own_key(scope, name, more);
 }
 
@@ -265,7 +267,7 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
     return found && visitor.take(*found);
 }
 
-std::vector<std::string> all_keys(KeyScope scope, KnownTypes more) {
+std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view prefix, std::string_view name) {
         names.push_back(std::string{prefix} + std::string{name});
@@ -298,8 +300,8 @@ std::vector<std::string> all_keys(KeyScope scope, KnownTypes more) {
     return names;
 }
 
-std::string_view nearest(std::string_view word, std::span<const std::string_view> words) {
-    constexpr std::size_t kMaxLength = 64; // a longer word is no misspelling of any existing word
+std::string_view most_similar_word(std::string_view word, std::span<const std::string_view> words) {
+    constexpr std::size_t kMaxLength = 64; // longer words cannot be misspelt existing words
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view each : words) {
@@ -320,17 +322,17 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 
 namespace {
 
-/// A key that may have been meant by an unknown name.
+/// An existing key, and how similar it is to an unknown name.
 struct KeyGuess {
     static constexpr std::size_t kEndsSo = 1;
 
     std::string key{};
-    /// 0 if the scope has a key of this name, kEndsSo if its key ends in a dot and the name; otherwise
-    /// kEndsSo plus the edit distance.
+    /// 0 if the key has the unknown name, kEndsSo if the key ends in a dot and that name; otherwise
+    /// kEndsSo plus the edit distance. The lowest rank is the best.
     std::size_t rank = SIZE_MAX;
 };
 
-KeyGuess guess_key(KeyScope scope, std::string_view name, KnownTypes more) {
+KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes more) {
     if (find_key(scope, name, more)) {
         return {.key = std::string{name}, .rank = 0};
     }
@@ -346,7 +348,7 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, KnownTypes more) {
         return {.key = *shortest, .rank = KeyGuess::kEndsSo};
     }
     const std::vector<std::string_view> views{keys.begin(), keys.end()};
-    const std::string_view near = nearest(name, views);
+    const std::string_view near = most_similar_word(name, views);
     return near.empty() ? KeyGuess{}
                         : KeyGuess{.key = std::string{near},
                                    .rank = KeyGuess::kEndsSo + distance(name, near)};
@@ -354,7 +356,7 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, KnownTypes more) {
 
 } // namespace
 
-std::string suggest_key(KeyScope scope, std::string_view name, KnownTypes more) {
+std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes more) {
     const bool prefixed = name.starts_with(kItemsPrefix);
     name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
     KeyGuess best = guess_key(scope, name, more);
@@ -371,25 +373,25 @@ std::string suggest_key(KeyScope scope, std::string_view name, KnownTypes more) 
     return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
 }
 
-std::vector<std::string_view> words_of(const Key& key, KnownTypes more) {
+std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more) {
     switch (key.way) {
     case Key::Location::place:
-        return tile_words(key.path);
+        return tile_names(key.path);
     case Key::Location::names:
         break;
     case Key::Location::row:
         if (key.scope == KeyScope::record && key.name != "item.type") {
-            return record_words(key.name);
+            return possible_record_words(key.name);
         }
         if (key.name.ends_with("type")) {
-            return item_type_words(more);
+            return item_type_names(more);
         }
         return {};
     default:
         return {};
     }
     if (key.scope == KeyScope::record) {
-        return message_value_words(key.path, more);
+        return message_value_names(key.path, more);
     }
     std::vector<std::string_view> words;
     for_each_field(more, [&](const FieldSpec& field) {
@@ -402,7 +404,7 @@ std::vector<std::string_view> words_of(const Key& key, KnownTypes more) {
     return words;
 }
 
-std::vector<std::string_view> item_type_words(KnownTypes more) {
+std::vector<std::string_view> item_type_names(DescribedTypes more) {
     std::vector<std::string_view> words{"descriptor"};
     for (const auto& table : {snapshot::object_table(), more.objects}) {
         for (const ObjectSpec& object : table) {
@@ -412,20 +414,18 @@ std::vector<std::string_view> item_type_words(KnownTypes more) {
     return words;
 }
 
-// The values below `fields` and `names` of messages.
-
 using record::MessageRecord;
 using wire::FieldValue;
 
 namespace {
 
-/// Follows a dotted path through the flat list of a message's values. The elements of an array have no
-/// names; they have the path of their array.
+/// Finds the values at a dotted path in the flat list of a message's values. The elements of an
+/// array have no names; their path is the path of their array.
 class PathWalk {
   public:
     explicit PathWalk(std::string_view path) : path_{path} {}
 
-    /// Reads the next value. Returns true if the path ends at this value.
+    /// Reads the next value of the list. Returns true if the value is at the path.
     bool step(const FieldValue& value) {
         if (value.kind == FieldValue::Kind::end) {
             --depth_;
@@ -447,7 +447,7 @@ class PathWalk {
     }
 
   private:
-    /// The limit of nesting; messages have at most three levels.
+    /// The deepest nesting that is read; messages have at most three levels.
     static constexpr std::size_t kMaxDepth = 8;
 
     /// If the path continues with this name, moves `at` past the name and its dot. Returns whether
@@ -465,11 +465,11 @@ class PathWalk {
     std::string_view path_;
     std::size_t depth_ = 0;  ///< number of open brackets
     std::size_t inside_ = 0; ///< number of open brackets that are on the path
-    /// For each open bracket on the path, the length of the path up to it.
+    /// For each open bracket on the path, the length of the part of the path before it.
     std::array<std::size_t, kMaxDepth> behind_{};
 };
 
-/// Returns a partly redacted value, as in the JSON. The buffer is large enough for any message.
+/// Returns a partly redacted text, as in the JSON. The buffer is large enough for any message.
 Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
     const std::string_view shown =
         value.kind == FieldValue::Kind::string ? wire::shown_part(value) : std::string_view{};
@@ -504,7 +504,7 @@ Value value_of(const FieldValue& value, bool show_secrets, FormatBuffer& buffer)
 }
 
 template <typename Use>
-void for_each_message_field(KnownTypes more, const Use& use) {
+void for_each_message_field(DescribedTypes more, const Use& use) {
     for (const auto& messages : {wire::message_table(), more.messages}) {
         for (const wire::MessageSpec& message : messages) {
             for (const wire::MessageField& field : message.fields) {
@@ -551,7 +551,7 @@ bool visit_fields(std::string_view path, const MessageRecord& record, bool show_
 }
 
 bool visit_field_names(std::string_view path, const MessageRecord& record, ValueVisitor& visitor) {
-    // Names are found as in the JSON: the field's own name at any depth, but not inside arrays.
+    // As in the JSON, a field's name is found at any depth, but not inside arrays.
     std::size_t depth = 0;
     std::optional<std::size_t> array;
     for (const FieldValue& value : record.values) {
@@ -573,14 +573,14 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
     return false;
 }
 
-std::vector<std::string_view> message_field_words(KnownTypes more) {
+std::vector<std::string_view> message_field_names(DescribedTypes more) {
     std::vector<std::string_view> words;
     for_each_message_field(
         more, [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
     return words;
 }
 
-void add_message_keys(std::vector<std::string>& names, KnownTypes more) {
+void add_message_keys(std::vector<std::string>& names, DescribedTypes more) {
     for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* values) {
         names.push_back("fields." + std::string{name});
         if (values != nullptr) {
@@ -589,7 +589,7 @@ void add_message_keys(std::vector<std::string>& names, KnownTypes more) {
     });
 }
 
-std::vector<std::string_view> message_value_words(std::string_view field, KnownTypes more) {
+std::vector<std::string_view> message_value_names(std::string_view field, DescribedTypes more) {
     std::vector<std::string_view> words;
     for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* names) {
         if (name == field && names != nullptr) {

@@ -25,7 +25,7 @@ std::string in_quotes(std::string_view text) {
     return '"' + std::string{text} + '"';
 }
 
-/// Returns whether a line contains the text without escapes.
+/// Returns whether JSON writes the text without escapes.
 bool is_plain(std::string_view text) {
     constexpr unsigned char kFirstPlain = 0x20;
     return !text.empty() && std::ranges::all_of(text, [](char each) {
@@ -43,13 +43,15 @@ Wanted wanted_by(const Comparison& comparison) {
     }
     std::string_view path = comparison.key.name;
     if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
-        // a missing key also counts, as zero
+        // If the finding's key is missing in the line, its value is zero. So only the object is
+        // required.
         wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
         return wanted;
     }
     while (!path.empty()) {
         const std::string_view name = path.substr(0, path.find('.'));
-        // x and y stand for the first and second element of a list
+        // The names x and y stand for the first and second element of a list, and are not in the
+        // line.
         if (name != "x" && name != "y") {
             wanted.keys.insert(in_quotes(name));
         }
@@ -113,7 +115,7 @@ Wanted wanted_by(const FilterProgram& program, std::size_t at) {
 
 namespace {
 
-/// Returns whether the text contains the part, by memmem, which is several times as fast as
+/// Returns whether the text contains `part`. Uses memmem, which is several times as fast as
 /// std::string_view::find.
 bool contains_text(std::string_view text, std::string_view part) {
     return ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
@@ -141,8 +143,8 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// Removes a text, its closing quote and then `behind` from the start of `rest`. Returns the removed
-/// text; nullopt if the text has escapes.
+/// Removes a text, its closing quote and `behind` from the start of `rest`. Returns the text;
+/// nullopt if the text has escapes or `behind` does not follow.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {
@@ -172,7 +174,7 @@ std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
     return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
 }
 
-/// Adds the rank of a severity, as a number, to its name.
+/// Passes the names of severities to another visitor, each with its rank as a number.
 class SeverityRanks final : public ValueVisitor {
   public:
     explicit SeverityRanks(ValueVisitor& target) : target_{&target} {}
@@ -189,7 +191,7 @@ class SeverityRanks final : public ValueVisitor {
     ValueVisitor* target_;
 };
 
-/// Notes whether the key has any value.
+/// Stores only whether a key has a value.
 class AnyValue final : public ValueVisitor {
   public:
     bool take(const Value& /*value*/) override {
@@ -200,7 +202,7 @@ class AnyValue final : public ValueVisitor {
     bool found = false;
 };
 
-/// Gives an Evaluation the values of a line.
+/// Passes the values of a line to an Evaluation.
 class LineRecord {
   public:
     using Item = JsonObject;
@@ -221,7 +223,7 @@ class LineRecord {
         visit_row(item, key.name, visitor);
     }
 
-    [[nodiscard]] bool has_items() const { return line_->object().has("items"); }
+    [[nodiscard]] bool has_items() const { return line_->object().has_member("items"); }
 
     template <typename Use>
     // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
@@ -233,10 +235,10 @@ class LineRecord {
     JsonLine* line_;
 };
 
-/// Nothing is known of a line that cannot be read, so it matches no filter, not even a negated one.
+/// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
 bool fulfils(const FilterProgram& program, JsonLine& line, ValueObserver* observer) {
     return line.is_readable() &&
-           Evaluation{program, LineRecord{line}, observer}.evaluate(program.root, nullptr);
+           Evaluation{program, LineRecord{line}, observer}.evaluate_node(program.root, nullptr);
 }
 
 } // namespace
@@ -246,8 +248,8 @@ std::optional<RecordLineHead> read_line_head(std::string_view line) {
         return head;
     }
     JsonLine json{line};
-    const auto time = json.object().find("t");
-    const auto type = json.object().find("type");
+    const auto time = json.object().find_text("t");
+    const auto type = json.object().find_text("type");
     const auto session = json.object().find_integer("session");
     if (!time || !type || !session || !is_string(*time) || !is_string(*type)) {
         return std::nullopt;
@@ -257,15 +259,15 @@ std::optional<RecordLineHead> read_line_head(std::string_view line) {
                           .session = *session};
 }
 
-bool is_record(std::string_view line) {
+bool is_record_line(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-    // A second kFront means a torn line: inside a string, its quotes would be escaped.
+    // A second kFront shows a damaged line: in a string, the quotes in kFront would be escaped.
     return line.ends_with('}') && read_line_head(line) && !record::has_control_bytes(line) &&
            line.find(kFront, 1) == std::string_view::npos;
 }
 
-bool is_sound_record(std::string_view line) {
-    return is_record(line) && record::is_json_object(line);
+bool is_valid_record(std::string_view line) {
+    return is_record_line(line) && record::is_json_object(line);
 }
 
 bool matches_line(const Filter& filter, std::string_view line) {
@@ -282,7 +284,7 @@ bool LineFilter::matches(std::string_view line) {
     if (!required_texts_.are_all_in(line)) {
         return false;
     }
-    line_.begin(line);
+    line_.set_line(line);
     return fulfils(filter_.program(), line_, nullptr);
 }
 
@@ -302,10 +304,10 @@ bool RowFilter::uses_key(std::string_view key) const {
 }
 
 bool RowFilter::matches(JsonLine& line, JsonObject& item) {
-    return Evaluation{program_, LineRecord{line}, nullptr}.evaluate(program_.root, &item);
+    return Evaluation{program_, LineRecord{line}, nullptr}.evaluate_node(program_.root, &item);
 }
 
-bool concerns_line(const Filter& filter, std::string_view line) {
+bool has_keys_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
     const LineRecord record{json};
     FormatBuffer buffer;
@@ -343,7 +345,8 @@ bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visito
 }
 
 bool visit_row(JsonObject& item, std::string_view key, ValueVisitor& visitor) {
-    return key == kRowRemoved ? visitor.take(Value::of(item.has(key))) : item.visit(key, visitor);
+    return key == kRowRemoved ? visitor.take(Value::of(item.has_member(key)))
+                              : item.visit(key, visitor);
 }
 
 } // namespace tw::filter

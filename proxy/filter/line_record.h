@@ -12,8 +12,8 @@
 
 namespace tw::filter {
 
-/// The texts that a line must contain to match a filter: keys, and texts with which the filter compares.
-/// A check for these texts rejects most lines that do not match.
+/// The keys and texts that a line must contain to match a filter. A search for them quickly rejects
+/// most lines that do not match.
 class RequiredTexts {
   public:
     explicit RequiredTexts(const FilterProgram& program);
@@ -23,7 +23,7 @@ class RequiredTexts {
 
   private:
     std::vector<std::string> keys_;
-    std::vector<std::string> texts_; ///< a line may contain these with JSON escapes
+    std::vector<std::string> texts_; ///< texts that the line may contain with JSON escapes
 };
 
 /// The values at the start of a line of a recording.
@@ -33,27 +33,27 @@ struct RecordLineHead {
     std::int64_t session = 0;
 };
 
-/// Reads the head of a line; nullopt if the line is not a record. In a line written by twscope, only a
-/// few dozen bytes are read; a line with another order of keys takes longer.
+/// Reads the values at the start of a line; nullopt if the line is not a record. Reads only a few
+/// dozen bytes if twscope wrote the line; a line with another order of keys takes longer.
 [[nodiscard]] std::optional<RecordLineHead> read_line_head(std::string_view line);
 
-/// Checks quickly whether a line is a complete record. After a crash, a torn line may contain zeros or
-/// a part of another line.
-[[nodiscard]] bool is_record(std::string_view line);
+/// Checks quickly whether a line is a complete record. Recognises lines that are damaged by a
+/// crash, which may contain zeros or a part of another line.
+[[nodiscard]] bool is_record_line(std::string_view line);
 
-/// Checks fully whether a line of unknown origin is a complete record: one line of well-formed JSON,
-/// which can safely be written between other records.
-[[nodiscard]] bool is_sound_record(std::string_view line);
+/// Checks completely whether a line of unknown origin is a record: one line of well-formed JSON,
+/// which can safely be added to a recording.
+[[nodiscard]] bool is_valid_record(std::string_view line);
 
-/// Returns whether a line of a recording matches the filter. The result is the same as for the record
-/// that was written as this line, except that data missing in the line, such as unchanged items, does
-/// not match.
+/// Returns whether a line of a recording matches the filter. The result is the same as for the
+/// record from which the line was written, except that the line lacks some data, such as unchanged
+/// items.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
-/// Like the function above; also passes the values that comparisons received to the observer.
+/// Like the function above; also passes each compared value to the observer.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
                                 ValueObserver& observer);
 
-/// Matches many lines against a filter.
+/// Matches lines against a filter, faster than matches_line() if there are many lines.
 class LineFilter {
   public:
     explicit LineFilter(Filter filter)
@@ -67,8 +67,8 @@ class LineFilter {
     JsonLine line_;
 };
 
-/// A condition on one item of a line and the line itself, in the language of filters: selects rows
-/// of a table of items.
+/// A condition in the language of filters that selects rows of a table of items. Its keys are those
+/// of the item and of the item's line.
 class RowFilter {
   public:
     /// Errors: as Filter::parse.
@@ -78,7 +78,7 @@ class RowFilter {
     /// Whether the condition names this key.
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
-    /// Returns false if no item of the line can match; true if one may.
+    /// Returns false if no item of the line can match; true if an item may match.
     [[nodiscard]] bool may_match(std::string_view line) const {
         return required_texts_.are_all_in(line);
     }
@@ -93,22 +93,21 @@ class RowFilter {
     RequiredTexts required_texts_;
 };
 
-/// Returns whether the line has at least one of the filter's keys, apart from keys that all lines have.
-/// True if the filter has no other keys.
-[[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
+/// Returns whether the line has at least one of the filter's keys. Keys that all lines have do not
+/// count. True if the filter has only such keys.
+[[nodiscard]] bool has_keys_in_line(const Filter& filter, std::string_view line);
 
-/// A key of snapshots that lines never contain.
+/// A key of snapshot records that lines of recordings never contain.
 inline constexpr std::string_view kSizeBytes = "size_bytes";
 
-/// Returns a key of the filter that lines never contain, so that the filter cannot match any line; empty
-/// if there is none.
+/// Returns a key of the filter that lines never contain; empty if the filter has no such key. With
+/// such a key, the filter cannot match any line.
 [[nodiscard]] std::string_view find_impossible_key(const Filter& filter);
 
-/// Passes the values of a key of a line's object to the visitor. Returns true if the visitor has
-/// enough.
+/// Passes the values of a key of a line to the visitor. Returns true if the visitor wants no more.
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor);
-/// Passes the values of a key of a row's item to the visitor, which include kRowRemoved: true if
-/// the item has a member of this name.
+/// Passes the values of a key of a row's item to the visitor. For the key kRowRemoved, passes
+/// whether the item has a member of this name.
 bool visit_row(JsonObject& item, std::string_view key, ValueVisitor& visitor);
 
 } // namespace tw::filter

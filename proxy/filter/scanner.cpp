@@ -34,7 +34,7 @@ std::partial_ordering order(const Number& left, const Number& right) {
 }
 
 std::partial_ordering order(const Value& value, const Operand& literal) {
-    if (value.numeric()) {
+    if (value.is_number()) {
         return literal.number.index() != 0 ? order(value.number, literal.number)
                                            : std::partial_ordering::unordered;
     }
@@ -45,7 +45,7 @@ std::partial_ordering order(const Value& value, const Operand& literal) {
 
 bool satisfies(const Value& value, Operator op, const Operand& literal) {
     if (op == Operator::contains) {
-        return (!value.numeric() || value.word) && contains(value.text, literal.text);
+        return (!value.is_number() || value.word) && contains(value.text, literal.text);
     }
     const std::partial_ordering sign = order(value, literal);
     switch (op) {
@@ -81,8 +81,8 @@ bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
 }
 
-/// True for the characters of a value without quotes. There are more than in keys, for addresses,
-/// times, versions, and names in any script.
+/// True for characters that a literal may contain without quotes. More characters are allowed than
+/// in keys, for addresses, times, versions, and names in any script.
 bool is_bare(char c) {
     constexpr std::string_view kNot = "()\"'=!<>~";
     return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&
@@ -116,7 +116,7 @@ Operand bare_operand(std::string_view text) {
 
 } // namespace
 
-std::string shown_text(std::string_view text) {
+std::string quoted_for_message(std::string_view text) {
     constexpr std::size_t kMaxShown = 40;
     std::string out{'"'};
     for (const char c : text.substr(0, kMaxShown)) {
@@ -152,13 +152,13 @@ bool FilterScanner::next_is(char character) {
     return !at_end() && text_[at_] == character;
 }
 
-bool FilterScanner::skip(char character) {
+bool FilterScanner::skip_if_next(char character) {
     const bool there = next_is(character);
     at_ += there ? 1U : 0U;
     return there;
 }
 
-std::optional<Operator> FilterScanner::take_operator() {
+std::optional<Operator> FilterScanner::read_operator() {
     static constexpr std::array<std::pair<std::string_view, Operator>, 7> kOperators{
         {{"==", Operator::equal},
          {"!=", Operator::unequal},
@@ -210,12 +210,12 @@ FilterScanner::ScannedLiteral FilterScanner::read_literal() {
     return {.literal = bare_operand(text_.substr(begin, at_ - begin))};
 }
 
-std::string FilterScanner::describe_next() {
+std::string FilterScanner::describe_next_token() {
     if (at_end()) {
         return "the end";
     }
     const std::string_view word = peek_word();
-    return shown_text(word.empty() ? text_.substr(at_, 1) : word);
+    return quoted_for_message(word.empty() ? text_.substr(at_, 1) : word);
 }
 
 } // namespace tw::filter

@@ -12,11 +12,11 @@
 
 namespace tw::filter {
 
-/// One value of a key, in the form in which comparisons use it. Its views are valid as long as the
-/// record and the buffer buffer.
+/// A value of a key, as a text, a number or both. The text is valid as long as the record and the
+/// FormatBuffer from which it was made.
 struct Value {
     std::string_view text{}; ///< empty if the value is only a number
-    /// Monostate: the value is only a text.
+    /// The value as a number; monostate if the value is only a text.
     std::variant<std::monostate, std::int64_t, double> number{};
     bool word = false; ///< `text` is the name of `number`, as for booleans and severities
 
@@ -31,23 +31,23 @@ struct Value {
             .text = flag ? "true" : "false", .number = std::int64_t{flag ? 1 : 0}, .word = true};
     }
 
-    [[nodiscard]] bool numeric() const { return number.index() != 0; }
+    [[nodiscard]] bool is_number() const { return number.index() != 0; }
 };
 
-/// Receives the values of a key one by one. A key has no value if it is absent or null, and several
-/// values if it is a list or a set of flags, or belongs to items.
+/// Receives the values of a key one by one. A key that is absent or null has no value. A key has
+/// several values if it is a list or a set of flags, or if it belongs to items.
 class ValueVisitor : public record::Interface {
   public:
-    /// Receives a value. Returns true to receive no further value.
+    /// Receives a value. Returns true if no further value is wanted.
     virtual bool take(const Value& value) = 0;
 
-    /// The values that follow are in a list of the JSON, even if there is only one.
+    /// Called before the values of a JSON list, even if the list has only one value.
     virtual void begin_list() {}
 };
 
-/// A buffer for texts that are formatted for a comparison: times, checksums, UUIDs, hex, int strings.
+/// Memory for texts that are formatted for a comparison: times, checksums, UUIDs, hex, int strings.
 struct FormatBuffer {
-    /// The most bytes formatted as hex; a datagram has at most 1400.
+    /// The most bytes that are formatted as hex; a datagram has at most 1400 bytes.
     static constexpr std::size_t kMaxHexBytes = 2048;
     std::array<char, 2 * kMaxHexBytes> text;
 };
@@ -57,19 +57,20 @@ enum class KeyKind : std::uint8_t { number, text, boolean, any };
 
 enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_least, contains };
 
-/// The right side of a comparison.
+/// The literal on the right side of a comparison.
 struct Operand {
     std::string text; ///< the text as written in the filter, without quotes
     std::variant<std::monostate, std::int64_t, double>
-        number{}; ///< also set for true, false and severities
-    bool null = false;
-    bool quoted = false;
+        number{};        ///< the literal as a number; also set for true, false and severities
+    bool null = false;   ///< the literal is the word null
+    bool quoted = false; ///< the literal is in quotes
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// Returns whether `value op literal` is true. If the literal is a number, numbers are compared;
-/// otherwise texts, byte by byte. `contains` compares texts only and ignores ASCII case.
+/// Returns whether the comparison `value op literal` is true. If the literal is a number, compares
+/// numbers; otherwise texts, byte by byte. `contains` compares only texts and ignores the case of
+/// ASCII letters.
 [[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
 
 /// Splits a filter's text into tokens. The parser calls the function for the kind of token that it
@@ -78,28 +79,30 @@ class FilterScanner {
   public:
     explicit FilterScanner(std::string_view text) : text_{text} {}
 
-    /// The offset of the next token; at the end, the length of the text.
+    /// Returns the offset of the next token; at the end, the length of the text.
     [[nodiscard]] std::size_t offset();
 
     [[nodiscard]] bool at_end() { return offset() == text_.size(); }
 
-    /// Reads a key, a keyword or a type name: letters, digits, '_' and '.'. Empty if none comes next.
+    /// Reads a word of letters, digits, '_' and '.': a key, a keyword or a type name. Returns an
+    /// empty text if the next token is no word.
     std::string_view read_word();
+    /// Like read_word(), but does not move past the word.
     [[nodiscard]] std::string_view peek_word();
-    /// Skips this character if it comes next. Returns whether it did.
-    bool skip(char character);
+    /// If `character` comes next, moves past it and returns true; else returns false.
+    bool skip_if_next(char character);
     [[nodiscard]] bool next_is(char character);
-    std::optional<Operator> take_operator();
+    std::optional<Operator> read_operator();
 
     struct ScannedLiteral {
         std::optional<Operand> literal{};
-        std::string_view error{}; ///< the reason if no literal could be read; otherwise empty
+        std::string_view error{}; ///< why no literal could be read; empty if one was read
     };
 
-    /// Reads the right side of a comparison: a quoted string, or a word without quotes.
+    /// Reads the literal of a comparison: a quoted string, or a word without quotes.
     ScannedLiteral read_literal();
     /// Returns the next token, shortened and in printable characters, for error messages.
-    [[nodiscard]] std::string describe_next();
+    [[nodiscard]] std::string describe_next_token();
 
   private:
     ScannedLiteral read_quoted(char quote);
@@ -108,7 +111,7 @@ class FilterScanner {
     std::size_t at_ = 0;
 };
 
-/// Returns a text for error messages: quoted, shortened, in printable ASCII.
-[[nodiscard]] std::string shown_text(std::string_view text);
+/// Returns a text as error messages show it: quoted, shortened, in printable ASCII.
+[[nodiscard]] std::string quoted_for_message(std::string_view text);
 
 } // namespace tw::filter

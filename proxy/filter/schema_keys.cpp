@@ -6,8 +6,6 @@
 
 namespace tw::filter {
 
-// The keys of whole records, made from their schemas.
-
 using record::Record;
 
 namespace {
@@ -18,17 +16,17 @@ using KeysByType = std::array<SchemaKeys<Record>, kTypes>;
 template <std::size_t kType>
 SchemaKeys<Record> make_keys() {
     KeyGatherer<Record> keys;
-    keys.add(
+    keys.add_schema(
         {},
         [](const Record& record) {
-            return std::optional{record::TypedHead{&std::get<kType>(record)->head, kType}};
+            return std::optional{record::TypedHeader{&std::get<kType>(record)->head, kType}};
         },
         record::kHeadSchema);
     using Concrete = std::remove_cvref_t<decltype(*std::get<kType>(Record{}))>;
-    keys.add(
+    keys.add_schema(
         {}, [](const Record& record) { return std::get<kType>(record); },
         record::schema_of(Concrete{}));
-    return keys.take();
+    return keys.take_keys();
 }
 
 template <std::size_t... kType>
@@ -46,7 +44,7 @@ const KeysByType& keys_by_type() {
 bool find_record_rows(Key& key) {
     std::size_t types = 0;
     for (std::size_t type = 0; type < kTypes; ++type) {
-        const std::int16_t row = row_of(keys_by_type()[type], key.name);
+        const std::int16_t row = find_row(keys_by_type()[type], key.name);
         key.rows[type] = row;
         if (row == Key::kNoRow) {
             continue;
@@ -75,9 +73,9 @@ void add_record_keys(std::vector<std::string>& names) {
     }
 }
 
-std::vector<std::string_view> record_words(std::string_view key) {
+std::vector<std::string_view> possible_record_words(std::string_view key) {
     for (const auto& keys : keys_by_type()) {
-        const std::int16_t row = row_of(keys, key);
+        const std::int16_t row = find_row(keys, key);
         if (row != Key::kNoRow && !keys[static_cast<std::size_t>(row)].words.empty()) {
             return keys[static_cast<std::size_t>(row)].words;
         }
@@ -85,10 +83,8 @@ std::vector<std::string_view> record_words(std::string_view key) {
     return {};
 }
 
-// The keys of a snapshot's items, and of places on the map.
-
+using record::MapPosition;
 using record::ShownItem;
-using record::WorldPlace;
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
 using snapshot::ObjectSpec;
@@ -98,9 +94,9 @@ namespace {
 template <typename From, typename Schema>
 SchemaKeys<From> keys_of(const Schema& schema) {
     KeyGatherer<From> keys;
-    keys.add(
+    keys.add_schema(
         {}, [](const From& from) { return &from; }, schema);
-    return keys.take();
+    return keys.take_keys();
 }
 
 bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
@@ -108,8 +104,8 @@ bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
         ints, [&](std::int32_t value) { return visitor.take(Value::of(std::int64_t{value})); });
 }
 
-/// Returns the field with this name; null if the item is too short for it, because old servers send
-/// fewer ints.
+/// Returns the item's field with this name; null if the item is too short for the field, because
+/// old servers send fewer ints.
 const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
     if (context.object() == nullptr) {
         return nullptr;
@@ -119,7 +115,7 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
             return nullptr;
         }
         if (field.name == name) {
-            return context.is_told(field.offset) ? &field : nullptr;
+            return context.was_received(field.offset) ? &field : nullptr;
         }
     }
     return nullptr;
@@ -128,20 +124,20 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
 bool visit_field(const FieldSpec& field, std::span<const std::int32_t> data, FormatBuffer& buffer,
                  ValueVisitor& visitor) {
     const auto ints = data.subspan(field.offset, field.count);
-    return field.kind == FieldKind::int_string ? visitor.take(int_string(ints, buffer))
+    return field.kind == FieldKind::int_string ? visitor.take(int_string_value(ints, buffer))
                                                : visit_ints(ints, visitor);
 }
 
 } // namespace
 
-Value int_string(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
+Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
     const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
     return Value::of(
         std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
 }
 
-const SchemaKeys<WorldPlace>& place_keys() {
-    static const auto keys = keys_of<WorldPlace>(record::kPlaceSchema);
+const SchemaKeys<MapPosition>& place_keys() {
+    static const auto keys = keys_of<MapPosition>(record::kPlaceSchema);
     return keys;
 }
 
@@ -150,7 +146,7 @@ const SchemaKeys<ShownItem>& item_keys() {
     return keys;
 }
 
-std::vector<std::string_view> tile_words(std::string_view key) {
+std::vector<std::string_view> tile_names(std::string_view key) {
     std::vector<std::string_view> words;
     for (int i = 0; i < map::kPhysicsLayers; ++i) {
         const auto layer = static_cast<map::Layer>(i);
@@ -171,9 +167,9 @@ ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index
                                             : snapshot::find_object(type, snapshot::Dialect::six);
 }
 
-const std::optional<WorldPlace>& ItemContext::place() {
+const std::optional<MapPosition>& ItemContext::place() {
     if (!located_ && shown_.record->tile_map != nullptr && object() != nullptr) {
-        place_ = shown_.record->tile_map->place(*object(), item().data);
+        place_ = shown_.record->tile_map->tiles_at(*object(), item().data);
     }
     located_ = true;
     return place_;
@@ -181,7 +177,7 @@ const std::optional<WorldPlace>& ItemContext::place() {
 
 bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
     bool enough = false;
-    if (const record::SeenBy* sightings = shown_.record->sightings) {
+    if (const record::Sightings* sightings = shown_.record->sightings) {
         sightings->each(index_, [&](std::uint32_t session) {
             enough = visitor.take(Value::of(std::int64_t{session}));
             return enough;
@@ -217,7 +213,7 @@ bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVi
         return visit_ints(item.item().data, visitor);
     case Key::Location::seen_by:
         return item.visit_sessions(visitor);
-    case Key::Location::removed: // a key of lines alone
+    case Key::Location::removed: // only lines of recordings have this key
         break;
     }
     return false;

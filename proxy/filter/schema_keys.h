@@ -12,18 +12,18 @@
 #include <utility>
 #include <vector>
 
-/// Builds the filter keys of a record type, an item or a place from its schema. Keys of nested objects
-/// and of spreads become dotted names.
+/// Builds the filter keys of a record type, an item or a place from its schema. Keys in nested
+/// objects and in spreads (count, min, mean, max) become dotted names.
 namespace tw::filter {
 
-/// How to read a comparable value of a type that occurs in schemas.
+/// Tells for each type of value in schemas how a filter reads such a value.
 template <typename Value>
-struct Readable {
-    static constexpr bool kExists = false; ///< values of other types are read by path or not at all
+struct ValueReader {
+    static constexpr bool kExists = false; ///< whether this template reads values of the type
 };
 
 template <KeyKind kKind>
-struct ReadableAs {
+struct ReaderOfKind {
     static constexpr bool kExists = true;
     static constexpr KeyKind kReadAs = kKind;
 
@@ -31,36 +31,37 @@ struct ReadableAs {
 };
 
 template <>
-struct Readable<bool> : ReadableAs<KeyKind::boolean> {
+struct ValueReader<bool> : ReaderOfKind<KeyKind::boolean> {
     [[nodiscard]] static OptionalValue read(bool value, ReadContext /*unused*/) {
         return Value::of(value);
     }
 };
 
 template <std::integral Integer>
-struct Readable<Integer> : ReadableAs<KeyKind::number> {
+struct ValueReader<Integer> : ReaderOfKind<KeyKind::number> {
     [[nodiscard]] static OptionalValue read(Integer value, ReadContext /*unused*/) {
         return number_value(value);
     }
 };
 
 template <>
-struct Readable<double> : ReadableAs<KeyKind::number> {
+struct ValueReader<double> : ReaderOfKind<KeyKind::number> {
     [[nodiscard]] static OptionalValue read(double value, ReadContext /*unused*/) {
         return Value::of(value);
     }
 };
 
 template <>
-struct Readable<std::string_view> : ReadableAs<KeyKind::text> {
+struct ValueReader<std::string_view> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(std::string_view value, ReadContext /*unused*/) {
         return Value::of(value);
     }
 };
 
 template <const auto& kWords>
-struct Readable<record::Word<kWords>> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::Word<kWords> value, ReadContext /*unused*/) {
+struct ValueReader<record::EnumWord<kWords>> : ReaderOfKind<KeyKind::text> {
+    [[nodiscard]] static OptionalValue read(record::EnumWord<kWords> value,
+                                            ReadContext /*unused*/) {
         return Value::of(value.text);
     }
 
@@ -70,7 +71,7 @@ struct Readable<record::Word<kWords>> : ReadableAs<KeyKind::text> {
 };
 
 template <>
-struct Readable<record::Severity> : ReadableAs<KeyKind::text> {
+struct ValueReader<record::Severity> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(record::Severity value, ReadContext /*unused*/) {
         return Value{.text = record::severity_name(value),
                      .number = static_cast<std::int64_t>(value),
@@ -85,7 +86,7 @@ struct Readable<record::Severity> : ReadableAs<KeyKind::text> {
 };
 
 template <>
-struct Readable<record::FindingId> : ReadableAs<KeyKind::text> {
+struct ValueReader<record::FindingId> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(record::FindingId value, ReadContext /*unused*/) {
         return Value::of(record::finding_info(value).name);
     }
@@ -100,21 +101,21 @@ struct Readable<record::FindingId> : ReadableAs<KeyKind::text> {
 };
 
 template <>
-struct Readable<record::OrNull> : ReadableAs<KeyKind::number> {
-    [[nodiscard]] static OptionalValue read(record::OrNull value, ReadContext /*unused*/) {
+struct ValueReader<record::NumberOrNull> : ReaderOfKind<KeyKind::number> {
+    [[nodiscard]] static OptionalValue read(record::NumberOrNull value, ReadContext /*unused*/) {
         return number_value(value.value);
     }
 };
 
 template <>
-struct Readable<record::Moment> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::Moment value, ReadContext reading) {
+struct ValueReader<record::UtcTime> : ReaderOfKind<KeyKind::text> {
+    [[nodiscard]] static OptionalValue read(record::UtcTime value, ReadContext reading) {
         return time_value(value.time, reading.buffer);
     }
 };
 
 template <>
-struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
+struct ValueReader<record::Hex> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(const record::Hex& value, ReadContext reading) {
         const bool hidden = value.secrecy == wire::Secrecy::secret && !reading.show_secrets;
         return hidden ? Value::of(wire::kRedacted) : hex_value(value.bytes, reading.buffer);
@@ -122,7 +123,7 @@ struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
 };
 
 template <>
-struct Readable<record::Hex32> : ReadableAs<KeyKind::text> {
+struct ValueReader<record::Hex32> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(record::Hex32 value, ReadContext reading) {
         std::array<std::byte, sizeof value.value> bytes{};
         for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -133,28 +134,29 @@ struct Readable<record::Hex32> : ReadableAs<KeyKind::text> {
 };
 
 template <>
-struct Readable<snapshot::Uuid> : ReadableAs<KeyKind::text> {
+struct ValueReader<snapshot::Uuid> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(const snapshot::Uuid& value, ReadContext reading) {
         return uuid_value(value, reading.buffer);
     }
 };
 
 template <>
-struct Readable<record::PackedText> : ReadableAs<KeyKind::text> {
+struct ValueReader<record::PackedText> : ReaderOfKind<KeyKind::text> {
     [[nodiscard]] static OptionalValue read(record::PackedText value, ReadContext reading) {
-        return int_string(value.ints, reading.buffer);
+        return int_string_value(value.ints, reading.buffer);
     }
 };
 
 template <typename Inner>
-struct Readable<std::optional<Inner>> : Readable<Inner> {
+struct ValueReader<std::optional<Inner>> : ValueReader<Inner> {
     [[nodiscard]] static OptionalValue read(const std::optional<Inner>& value,
                                             ReadContext reading) {
-        return value ? Readable<Inner>::read(*value, reading) : std::nullopt;
+        return value ? ValueReader<Inner>::read(*value, reading) : std::nullopt;
     }
 };
 
-/// The keys of a spread, and how to read their values. A spread without values has only its count.
+/// The keys of a spread, and the functions that read them. A spread without values has only its
+/// count.
 inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const record::Spread&)>,
                             4>
     kSpreadParts{{
@@ -169,17 +171,17 @@ inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const 
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Collects the keys of the source type `From`. A `reach` is a function that returns the object of a
-/// nested schema in a `From`, as a pointer or an optional; it is empty if the object is absent.
+/// Collects the keys of the source type `From`. A `reach` is a function that returns, from a
+/// `From`, the object that a nested schema describes; null or nullopt if the object is absent.
 template <typename From>
 class KeyGatherer {
   public:
     template <typename Reach, typename Schema>
-    void add(const std::string& prefix, const Reach& reach, const Schema& schema) {
+    void add_schema(const std::string& prefix, const Reach& reach, const Schema& schema) {
         record::for_each_row(schema, [&](const auto& row) { add_row(prefix, reach, row); });
     }
 
-    [[nodiscard]] SchemaKeys<From> take() { return std::move(keys_); }
+    [[nodiscard]] SchemaKeys<From> take_keys() { return std::move(keys_); }
 
   private:
     template <typename Reach, typename Row>
@@ -187,16 +189,17 @@ class KeyGatherer {
         if constexpr (record::kIsTotals<Row>) {
             add_totals(prefix, reach, row);
         } else if constexpr (record::kIsMerged<Row>) {
-            add(prefix, within(reach, row.get), *row.schema);
+            add_schema(prefix, nested_reach(reach, row.get), *row.schema);
         } else if constexpr (record::kIsObject<Row>) {
-            add(prefix + std::string{row.key.name()} + '.', within(reach, row.get), *row.schema);
+            add_schema(prefix + std::string{row.key.name()} + '.', nested_reach(reach, row.get),
+                       *row.schema);
         } else {
             add_key(prefix + std::string{row.key.name()}, reach, row);
         }
     }
 
     template <typename Reach, typename Get>
-    [[nodiscard]] static auto within(const Reach& reach, const Get& get) {
+    [[nodiscard]] static auto nested_reach(const Reach& reach, const Get& get) {
         return [reach, get](const From& from) {
             const auto source = reach(from);
             return source ? get(*source) : nullptr;
@@ -209,23 +212,23 @@ class KeyGatherer {
         using Result = std::remove_cvref_t<std::invoke_result_t<decltype(row.get), const Source&>>;
         if constexpr (std::is_same_v<Result, record::FindingTotals>) {
             add_findings(name, reach, row);
-        } else if constexpr (std::is_same_v<Result, record::Pair>) {
-            add_number(name + ".x", part_of(reach, row.get, &record::Pair::x));
-            add_number(name + ".y", part_of(reach, row.get, &record::Pair::y));
-        } else if constexpr (Readable<Result>::kExists) {
+        } else if constexpr (std::is_same_v<Result, record::NumberPair>) {
+            add_number(name + ".x", read_coordinate(reach, row.get, &record::NumberPair::x));
+            add_number(name + ".y", read_coordinate(reach, row.get, &record::NumberPair::y));
+        } else if constexpr (ValueReader<Result>::kExists) {
             keys_.push_back(
-                {std::move(name), Readable<Result>::kReadAs, Readable<Result>::words(),
+                {std::move(name), ValueReader<Result>::kReadAs, ValueReader<Result>::words(),
                  [reach, get = row.get](const From& from, ReadContext reading) -> OptionalValue {
                      const auto source = reach(from);
-                     return source ? Readable<Result>::read(std::invoke(get, *source), reading)
+                     return source ? ValueReader<Result>::read(std::invoke(get, *source), reading)
                                    : std::nullopt;
                  }});
         }
     }
 
     template <typename Reach, typename Get>
-    [[nodiscard]] static auto part_of(const Reach& reach, const Get& get,
-                                      std::int32_t record::Pair::*part) {
+    [[nodiscard]] static auto read_coordinate(const Reach& reach, const Get& get,
+                                              std::int32_t record::NumberPair::*part) {
         return [reach, get, part](const From& from) -> OptionalValue {
             const auto source = reach(from);
             return source ? number_value(std::invoke(get, *source).*part) : std::nullopt;
@@ -253,8 +256,8 @@ class KeyGatherer {
         }
     }
 
-    /// Adds a key for the count of each finding. If the finding did not occur, the value is zero,
-    /// although the JSON does not contain it.
+    /// Adds a key for the count of each finding. The value is zero if the finding did not occur,
+    /// although the JSON then does not contain the key.
     template <typename Reach, typename Row>
     void add_findings(const std::string& name, const Reach& reach, const Row& row) {
         for (const record::FindingInfo& info : record::finding_table()) {

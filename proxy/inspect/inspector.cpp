@@ -13,17 +13,19 @@ namespace {
 /// Type of 0.7's de_client_info. These items describe the players and exist in demos only.
 constexpr std::uint16_t kSevenClientInfo = 13;
 
-/// Whether the message exists in 0.7 demos only. Clients write such messages when players join or leave.
+/// Whether the message exists in 0.7 demos only. Clients write such messages when players join or
+/// leave.
 bool is_of_demos(const wire::MessageSpec& spec) {
     return spec.name == "de_client_enter" || spec.name == "de_client_leave";
 }
 
-/// The most bytes of padding. Demos pad messages to whole ints of four bytes.
+/// The most bytes of padding after a demo's message. Demos pad messages to whole ints of four
+/// bytes.
 constexpr std::size_t kMaxPadding = 3;
 
-/// Whether 0.7 tunings were read as if they contained laser_damage, which takes one int more. A byte of
-/// padding, which is 0, then looks like the last int. The last tuning parameter is a delay, which is
-/// never 0.
+/// Whether a 0.7 tuning message was read with laser_damage, although it does not contain this
+/// parameter. A byte of padding, which is 0, then looks like the last parameter, which is a delay
+/// and never 0.
 bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
     return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
            std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
@@ -32,7 +34,7 @@ bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedField
 
 /// Returns the message without its padding, if the fields show where the message ends.
 std::span<const std::byte> without_padding(std::span<const std::byte> payload,
-                                           const wire::MessageHead& head,
+                                           const wire::MessageHeader& head,
                                            wire::DecodedFields& fields) {
     if (head.spec == nullptr) {
         return payload;
@@ -48,8 +50,8 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
-/// Decodes a demo's delta. An empty delta is an error for demo players. On the network, it means that
-/// nothing changed.
+/// Decodes a demo's delta. An empty delta is an error, as in demo players; on the network, it would
+/// mean that nothing changed.
 snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
                               const snapshot::AgreedSizes& sizes) {
     if (body.empty()) {
@@ -61,18 +63,18 @@ snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& 
 
 } // namespace
 
-Playback::Playback(std::uint32_t number, std::string client, std::string server,
-                   const Options& options, MapSource& maps, record::RecordSink& sink,
-                   snapshot::Dialect dialect)
+DemoSession::DemoSession(std::uint32_t number, std::string client, std::string server,
+                         const Options& options, MapSource& maps, record::RecordSink& sink,
+                         snapshot::Dialect dialect)
     : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
       messages_{options.messages, options.shown_commands, Observers::none()},
       described_{options.described}, maps_{maps, server_},
       types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
       sizes_{types_.objects().sizes(dialect)} {
-    types_.begin(dialect);
+    types_.start_connection(dialect);
 }
 
-void Playback::emit_session(record::SessionEvent event, std::string_view reason) {
+void DemoSession::emit_session(record::SessionEvent event, std::string_view reason) {
     reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
                                          .event = event,
                                          .client = client_,
@@ -81,18 +83,18 @@ void Playback::emit_session(record::SessionEvent event, std::string_view reason)
                                          .reason = reason});
 }
 
-void Playback::open(record::Timestamp time) {
-    reporter_.begin(time, std::nullopt);
+void DemoSession::open(record::Timestamp time) {
+    reporter_.set_head(time, std::nullopt);
     emit_session(record::SessionEvent::open);
     emit_session(record::SessionEvent::established);
 }
 
-void Playback::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
-    tile_map_ = maps_.on_demo(announced, std::move(file), reporter_);
+void DemoSession::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
+    tile_map_ = maps_.find_demo_map(announced, std::move(file), reporter_);
 }
 
-record::SnapshotRecord Playback::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
-                                                std::size_t bytes) {
+record::SnapshotRecord DemoSession::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
+                                                   std::size_t bytes) {
     record::SessionStats& stats = reporter_.stats;
     ++stats.snapshots;
     stats.delta_bytes += bytes;
@@ -102,7 +104,8 @@ record::SnapshotRecord Playback::begin_snapshot(snapshot::Tick tick, snapshot::T
     return {.head = reporter_.head(), .tick = tick, .delta_tick = base, .bytes = bytes};
 }
 
-void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotView& items) {
+void DemoSession::accept_snapshot(record::SnapshotRecord& record,
+                                  const snapshot::SnapshotView& items) {
     record::SessionStats& stats = reporter_.stats;
     ++stats.verified;
     stats.items.add(static_cast<std::int64_t>(items.size()));
@@ -113,7 +116,7 @@ void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotVi
     if (has_snapshot()) {
         record.previous = now_.view();
     }
-    types_.learn(record.items, record.previous.value_or(snapshot::SnapshotView{}));
+    types_.learn_types(record.items, record.previous.value_or(snapshot::SnapshotView{}));
     if (is_seven()) {
         learn_players(record.items);
         record.roster = &roster_;
@@ -127,7 +130,7 @@ void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotVi
     base_ = record.tick;
 }
 
-void Playback::learn_players(const snapshot::SnapshotView& items) {
+void DemoSession::learn_players(const snapshot::SnapshotView& items) {
     roster_.clear();
     const auto keys = items.keys();
     const snapshot::ItemKey first{.type = kSevenClientInfo, .id = 0};
@@ -144,43 +147,44 @@ void Playback::learn_players(const snapshot::SnapshotView& items) {
             std::ranges::copy(item.data.subspan(kName, entry.name.size()), entry.name.begin());
             roster_.set_player(item.key.id, entry);
             if (item.data.front() != 0) {
-                roster_.set_own(item.key.id);
+                roster_.set_own_id(item.key.id);
             }
         }
     }
 }
 
-void Playback::refuse(record::SnapshotRecord& record, record::FindingRecord finding) {
+void DemoSession::reject_snapshot(record::SnapshotRecord& record, record::FindingRecord finding) {
     finding.tick = record.tick;
     finding.delta_tick = record.delta_tick;
     ++(finding.id == record::FindingId::snapshot_unknown_base ? reporter_.stats.unknown_base
                                                               : reporter_.stats.undecodable);
-    reporter_.finding(finding);
+    reporter_.report_finding(finding);
     reporter_.emit(record);
 }
 
-void Playback::on_full(snapshot::Tick tick, std::size_t bytes,
-                       const snapshot::SnapshotView& items) {
+void DemoSession::on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
+                                   const snapshot::SnapshotView& items) {
     next_.clear();
     for (std::size_t i = 0; i < items.size(); ++i) {
         next_.append(items[i].key, items[i].data);
     }
     ++reporter_.stats.full;
     record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
-    accept(record, next_.view());
+    accept_snapshot(record, next_.view());
     std::swap(now_, next_);
 }
 
-void Playback::on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding) {
+void DemoSession::on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes,
+                                      record::FindingRecord finding) {
     ++reporter_.stats.full;
     record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
-    refuse(record, finding);
+    reject_snapshot(record, finding);
 }
 
-bool Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
+bool DemoSession::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
     record::SnapshotRecord record = begin_snapshot(tick, base_, body.size());
     if (!has_snapshot()) {
-        refuse(record, {.id = record::FindingId::snapshot_unknown_base});
+        reject_snapshot(record, {.id = record::FindingId::snapshot_unknown_base});
         return false;
     }
     snapshot::DeltaWarnings warnings;
@@ -189,38 +193,38 @@ bool Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
         applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
     }
     if (!applied) {
-        refuse(record, decode_finding(applied.error(), body, types_));
+        reject_snapshot(record, decode_finding(applied.error(), body, types_));
         return false;
     }
     const snapshot::AssembledDelta seen{
         .tick = tick, .delta_tick = base_, .body = body, .marked = {}};
     report_warnings(seen, warnings, types_, reporter_);
-    accept(record, next_.view());
+    accept_snapshot(record, next_.view());
     std::swap(now_, next_);
     return true;
 }
 
-void Playback::on_unchanged(snapshot::Tick tick) {
+void DemoSession::on_unchanged_snapshot(snapshot::Tick tick) {
     if (!has_snapshot()) {
         return;
     }
     record::SnapshotRecord record = begin_snapshot(tick, base_, 0);
     ++reporter_.stats.empty;
-    accept(record, now_.view());
+    accept_snapshot(record, now_.view());
 }
 
-void Playback::on_message(std::span<const std::byte> payload, wire::DecodedFields& fields) {
+void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFields& fields) {
     if (payload.empty()) {
         return; // demo players ignore such a message
     }
     ++reporter_.direction_stats().messages;
-    auto padded = wire::decode_message_head(payload, types_.dialect(), *described_);
+    auto padded = wire::decode_message_header(payload, types_.dialect(), *described_);
     if (!padded) {
         MessageReporter::report_invalid({.payload = payload}, padded.error(), reporter_);
         return;
     }
     auto exact = without_padding(payload, *padded, fields);
-    auto head = wire::decode_message_head(exact, types_.dialect(), *described_);
+    auto head = wire::decode_message_header(exact, types_.dialect(), *described_);
     if (!head) {
         return; // cannot happen: the head was decoded above, and `exact` contains it
     }
@@ -231,12 +235,13 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
         head = std::move(padded);
         head->spec = nullptr;
     }
-    // A demo does not tell whether a message was vital. It is treated as vital if it has to be.
+    // A demo does not tell whether a message was vital. It counts as vital if its kind always is,
+    // or if it is unknown.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
-    const bool expected =
-        head->spec != nullptr &&
-        (is_of_demos(*head->spec) ||
-         wire::is_expected(*head->spec, head->system, wire::Direction::s2c, chunk.vital));
+    const bool expected = head->spec != nullptr &&
+                          (is_of_demos(*head->spec) ||
+                           wire::is_processed_by_receivers(*head->spec, head->system,
+                                                           wire::Direction::s2c, chunk.vital));
     AcceptedMessage message{.chunk = chunk,
                             .head = *head,
                             .expected = expected,
@@ -244,8 +249,8 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
     messages_.report(message, maps_, fields, reporter_);
 }
 
-void Playback::close(record::Timestamp time, std::string_view reason) {
-    reporter_.begin(time, std::nullopt);
+void DemoSession::close(record::Timestamp time, std::string_view reason) {
+    reporter_.set_head(time, std::nullopt);
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
@@ -253,7 +258,7 @@ void Playback::close(record::Timestamp time, std::string_view reason) {
 
 namespace {
 
-/// A session's memory is counted once in this many datagrams. A datagram adds at most one snapshot.
+/// A session's memory is measured after this many datagrams. A datagram adds at most one snapshot.
 constexpr std::uint32_t kChargeEvery = 16;
 
 } // namespace
@@ -282,7 +287,7 @@ void Inspector::free_memory(record::Timestamp time) {
     maps_->free_unused_maps();
     std::vector<OpenSession*> longest_silent;
     for (auto& [unused, watched] : sessions_) {
-        watched.session->trim();
+        watched.session->free_spare_memory();
         charge(watched);
         longest_silent.push_back(&watched);
     }
@@ -304,7 +309,7 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
-    session->name_server(server_name);
+    session->set_server_name(server_name);
     if (checkpoint) {
         session->restore(*std::move(checkpoint));
     }
@@ -362,7 +367,8 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
         return;
     }
     for (auto& [unused, watched] : sessions_) {
-        // The session of the lost datagrams is unknown. 0: the run's totals count them once.
+        // The session of the lost datagrams is unknown. Each session reports a gap with 0 lost
+        // datagrams, so that the totals of the run do not count them several times.
         watched.session->on_gap(time, 0, reason);
     }
     closed_.gap_lost += lost;
@@ -395,22 +401,22 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
     sessions_.erase(found);
 }
 
-std::unique_ptr<Playback> Inspector::begin_demo(record::Timestamp time, std::string client,
-                                                std::string server, snapshot::Dialect dialect) {
+std::unique_ptr<DemoSession> Inspector::begin_demo(record::Timestamp time, std::string client,
+                                                   std::string server, snapshot::Dialect dialect) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
-    auto playback = std::make_unique<Playback>(number, std::move(client), std::move(server),
-                                               options_, *maps_, *sink_, dialect);
+    auto playback = std::make_unique<DemoSession>(number, std::move(client), std::move(server),
+                                                  options_, *maps_, *sink_, dialect);
     playback->open(time);
     ++seen_;
     return playback;
 }
 
-void Inspector::end_demo(Playback& playback, record::Timestamp time, std::string_view reason) {
+void Inspector::end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason) {
     playback.close(time, reason);
     closed_.merge(playback.totals());
 }
 
-std::vector<std::uint64_t> Inspector::keys() const {
+std::vector<std::uint64_t> Inspector::open_keys() const {
     std::vector<std::uint64_t> keys;
     keys.reserve(sessions_.size());
     for (const auto& [key, unused] : sessions_) {
@@ -422,21 +428,21 @@ std::vector<std::uint64_t> Inspector::keys() const {
     return keys;
 }
 
-void Inspector::report(record::Timestamp time) {
-    for (const std::uint64_t key : keys()) {
-        sessions_.at(key).session->report(time);
+void Inspector::emit_summaries(record::Timestamp time) {
+    for (const std::uint64_t key : open_keys()) {
+        sessions_.at(key).session->emit_summary(time);
     }
 }
 
 void Inspector::finish(record::Timestamp time, std::string_view reason) {
-    for (const std::uint64_t key : keys()) {
+    for (const std::uint64_t key : open_keys()) {
         on_close(key, time, reason);
     }
 }
 
-void Inspector::visit(
+void Inspector::for_each_session(
     const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const {
-    for (const std::uint64_t key : keys()) {
+    for (const std::uint64_t key : open_keys()) {
         const Session& session = *sessions_.at(key).session;
         see(session.number(), session.totals());
     }

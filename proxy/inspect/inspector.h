@@ -22,36 +22,40 @@
 
 namespace tw::inspect {
 
-/// A session that is read from a demo. A demo has no packets, only maps, messages and one snapshot per
-/// tick. It contains no checksums, so every snapshot that can be rebuilt counts as verified.
-class Playback {
+/// A session that is read from a demo. A demo has no packets, only maps, messages and one snapshot
+/// per tick. It contains no checksums, so every snapshot that can be rebuilt counts as verified.
+class DemoSession {
   public:
-    Playback(std::uint32_t number, std::string client, std::string server, const Options& options,
-             MapSource& maps, record::RecordSink& sink, snapshot::Dialect dialect);
+    DemoSession(std::uint32_t number, std::string client, std::string server,
+                const Options& options, MapSource& maps, record::RecordSink& sink,
+                snapshot::Dialect dialect);
 
     void open(record::Timestamp time);
-    /// The demo names its map. `file`: the map file; empty if the demo does not contain the map file.
+    /// Sets the map that the demo names. `file`: the map file; empty if the demo lacks it.
     void on_map(const MapAnnouncement& announced, std::vector<std::byte> file);
 
-    /// Sets the time of the events that follow.
-    void on_time(record::Timestamp time) { reporter_.begin(time, wire::Direction::s2c); }
+    /// Sets the time of the records that follow.
+    void on_time(record::Timestamp time) { reporter_.set_head(time, wire::Direction::s2c); }
 
-    /// A full snapshot. `bytes`: its size after decompression.
-    void on_full(snapshot::Tick tick, std::size_t bytes, const snapshot::SnapshotView& items);
-    /// A delta to the previous snapshot. Returns false if the delta cannot be applied. The next delta is
-    /// then based on the previous snapshot, too.
+    /// Inspects a full snapshot. `bytes`: its size after decompression.
+    void on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
+                          const snapshot::SnapshotView& items);
+    /// Applies a delta to the previous snapshot and inspects the result. Returns false if the delta
+    /// cannot be applied. Then the previous snapshot stays the base of the next delta.
     bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
-    /// A tick without changes since the previous snapshot.
-    void on_unchanged(snapshot::Tick tick);
-    /// A full snapshot that cannot be decoded; demo players skip it. `finding`: what is wrong with it.
-    void on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding);
-    /// A message of the server. `payload` may end with up to three zeros of padding.
+    /// Inspects a tick whose snapshot equals the previous snapshot.
+    void on_unchanged_snapshot(snapshot::Tick tick);
+    /// Reports a full snapshot that cannot be decoded; demo players skip it. `finding`: the error.
+    void on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding);
+    /// Inspects a message of the server. `payload` may end with up to three bytes of padding.
     void on_message(std::span<const std::byte> payload, wire::DecodedFields& fields);
 
-    void on_finding(const record::FindingRecord& finding) { reporter_.finding(finding); }
+    void on_finding(const record::FindingRecord& finding) { reporter_.report_finding(finding); }
 
-    /// Counts the finding each time, but emits only the first one with its id.
-    void on_finding_once(const record::FindingRecord& finding) { reporter_.finding_once(finding); }
+    /// Counts the finding. Emits its record only if no finding with this id was reported before.
+    void on_finding_once(const record::FindingRecord& finding) {
+        reporter_.report_finding_once(finding);
+    }
 
     void close(record::Timestamp time, std::string_view reason);
 
@@ -65,9 +69,9 @@ class Playback {
     void emit_session(record::SessionEvent event, std::string_view reason = {});
     [[nodiscard]] record::SnapshotRecord begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
                                                         std::size_t bytes);
-    void accept(record::SnapshotRecord& record, const snapshot::SnapshotView& items);
+    void accept_snapshot(record::SnapshotRecord& record, const snapshot::SnapshotView& items);
     void learn_players(const snapshot::SnapshotView& items);
-    void refuse(record::SnapshotRecord& record, record::FindingRecord finding);
+    void reject_snapshot(record::SnapshotRecord& record, record::FindingRecord finding);
 
     std::string client_;
     std::string server_;
@@ -89,11 +93,11 @@ class Playback {
 
 /// Inspects all sessions of one worker. Callers pass each datagram with its time, session and
 /// direction; equal calls give equal records. If the memory budget is exceeded, all sessions first
-/// free memory that they can do without. Then whole sessions lose their state, beginning with those
-/// that have been silent for the longest time.
+/// free memory that they can do without. If that is not enough, sessions lose all their state,
+/// beginning with the session whose last datagram is the oldest.
 class Inspector {
   public:
-    /// `numbers`: the number that was given to a session last. All workers of a run share it.
+    /// `numbers`: the number of the newest session. All workers of a run share this counter.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
@@ -109,77 +113,78 @@ class Inspector {
     Inspector(const Inspector&) = delete;
     Inspector& operator=(const Inspector&) = delete;
 
-    /// To be called if the source is a capture or a tap: single datagrams, or all datagrams of one
-    /// direction, may be missing from now on.
+    /// Must be called if the source is a capture or a tap. From then on, single datagrams or all
+    /// datagrams of one direction may be missing.
     void expect_missing() { options_.sees_all = false; }
 
-    /// Opens a session. `key`: identifies the session in later calls; no other open session may have it.
-    /// `checkpoint`: the previous observer's state of the session, for which is_sound() must hold.
-    /// `server_name`: configured name of the server, empty if it has none; the text must live as long
-    /// as the run.
+    /// Opens a session. `key`: identifies the session in later calls; no other open session may
+    /// have it. `checkpoint`: the previous observer's state of the session, for which is_sound()
+    /// must hold. `server_name`: configured name of the server, empty if it has none; the text must
+    /// live as long as the run.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
-    /// Returns the state that another observer needs to continue this session; nullopt if no open
+    /// Returns the state with which another observer can continue the session; nullopt if no open
     /// session has this key.
     [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
-    /// Returns the encoded checkpoint of the session whose datagram is being read; empty if that session
-    /// has no running connection. For the session's observers (see Observer).
+    /// Returns the encoded checkpoint of the session whose datagram is being read; empty if that
+    /// session has no running connection. For the session's observers (see Observer).
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
-    /// Updates the session from the checkpoint of another observer, which inspected the session until
-    /// now. Precondition: checkpoint.is_sound().
+    /// Updates the session from the checkpoint of another observer, which has inspected the session
+    /// so far. Precondition: checkpoint.is_sound().
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
-    /// Reads a datagram of the session. `next`: the datagram that the next call will pass, of any
-    /// session; empty if not known yet. Both are decompressed together, which is faster. Their bytes
-    /// must not change until the next call.
+    /// Inspects a datagram of the session. `next`: the datagram of the next call, of any session;
+    /// empty if not known yet. Both datagrams are decompressed together, which is faster. The bytes
+    /// of both must not change until the next call.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// The datagram that was announced as `next` will not be passed, and its memory may be reused.
-    void on_passed_over() { workspace_.packet.begin({}, {}); }
+    /// Must be called before the memory of `next` is reused, if that datagram will not be
+    /// inspected.
+    void on_next_skipped() { workspace_.packet.begin({}, {}); }
 
-    /// Copies of datagrams were lost before inspection. `key`: their session; 0 if it is unknown.
-    /// `reason`: the reason in the finding.
+    /// Called when `lost` copies of datagrams were lost before inspection. `key`: their session; 0
+    /// if unknown. `reason`: why they were lost, for the finding.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
-    /// The relay rewrote an input of the client to request a full snapshot.
+    /// Called when the relay has rewritten an input of the client to request a full snapshot.
     void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
-    /// Whether the relay should request a full snapshot for the session: without one, no snapshot can be
-    /// rebuilt. Always false for 0.7, because the relay rewrites inputs of 0.6 only.
+    /// Whether the relay should request a full snapshot, because no snapshot of the session can be
+    /// rebuilt without it. Always false for 0.7, because the relay rewrites inputs of 0.6 only.
     [[nodiscard]] bool wants_resync(std::uint64_t key) const;
     /// Begins the session of a demo. end_demo() ends it.
-    [[nodiscard]] std::unique_ptr<Playback> begin_demo(record::Timestamp time, std::string client,
-                                                       std::string server,
-                                                       snapshot::Dialect dialect);
-    void end_demo(Playback& playback, record::Timestamp time, std::string_view reason);
+    [[nodiscard]] std::unique_ptr<DemoSession> begin_demo(record::Timestamp time,
+                                                          std::string client, std::string server,
+                                                          snapshot::Dialect dialect);
+    void end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason);
 
-    /// Writes a summary record for each open session.
-    void report(record::Timestamp time);
+    /// Emits a summary record for each open session.
+    void emit_summaries(record::Timestamp time);
     /// Closes all open sessions, in the order in which they were opened.
     void finish(record::Timestamp time, std::string_view reason);
 
     /// Totals of all sessions of this worker, including open ones.
     [[nodiscard]] record::SessionStats totals() const;
 
-    /// Calls `see` with each open session's totals so far, in the order in which they were opened.
-    void
-    visit(const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
+    /// Calls `see` with the number and totals of each open session, in the order of their opening.
+    void for_each_session(
+        const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
     [[nodiscard]] std::size_t open_sessions() const { return sessions_.size(); }
 
-    [[nodiscard]] std::uint32_t sessions_seen() const { return seen_; }
+    [[nodiscard]] std::uint32_t num_sessions_opened() const { return seen_; }
 
   private:
     struct OpenSession {
         std::unique_ptr<Session> session;
         record::Timestamp heard = 0;    ///< time of the session's last datagram
         std::size_t charged = 0;        ///< bytes charged to the memory budget
-        std::uint32_t until_charge = 1; ///< datagrams until the charge is updated
+        std::uint32_t until_charge = 1; ///< number of datagrams until `charged` is updated
     };
 
-    /// Keys of the open sessions, in the order in which they were opened.
-    [[nodiscard]] std::vector<std::uint64_t> keys() const;
+    /// Returns the keys of the open sessions, in the order in which the sessions were opened.
+    [[nodiscard]] std::vector<std::uint64_t> open_keys() const;
     void charge(OpenSession& watched) const;
     void release(OpenSession& watched) const;
     void free_memory(record::Timestamp time);

@@ -18,7 +18,7 @@ class Hash {
         for (const char character : text) {
             mix(static_cast<unsigned char>(character));
         }
-        mix(0x100); // ends the text; no byte has this value
+        mix(0x100); // marks the end of the text, because no byte has this value
     }
 
     void add(std::uint32_t number) {
@@ -60,7 +60,7 @@ bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& 
 
 namespace {
 
-/// A number that no chunk has; means that the download was abandoned.
+/// Value of next_chunk_ after the download was abandoned; no chunk has this number.
 constexpr std::int32_t kAbandoned = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
@@ -82,8 +82,8 @@ void MapDownload::abandon() {
     next_chunk_ = kAbandoned;
 }
 
-bool MapDownload::on_data(const wire::MapDataBody& chunk) {
-    // Clients, too, drop a chunk of another map, a duplicate, and a chunk after a gap.
+bool MapDownload::add_chunk(const wire::MapDataBody& chunk) {
+    // As clients do, drops a chunk of another map, a duplicate, and a chunk after a gap.
     if (!announcement_ || next_chunk_ == kAbandoned) {
         return false;
     }
@@ -119,11 +119,11 @@ std::vector<std::byte> MapDownload::take_bytes() {
 
 namespace {
 
-/// How receivers sanitise map names.
+/// The steps by which clients sanitise map names.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
-/// Whether the server has no 0.7 file of this map. DDNet then announces size 0 with the previous map's
-/// checksum and hash, and 0.7 clients leave the server.
+/// Whether a DDNet server has no 0.7 file of this map. It then announces size 0 with the previous
+/// map's checksum and hash, and 0.7 clients leave the server.
 bool is_withheld(const MapAnnouncement& announced) {
     return announced.any_version && announced.size == 0;
 }
@@ -134,7 +134,7 @@ std::string clean_map_name(std::string_view text) {
     return wire::sanitize_string(std::as_bytes(std::span{text}), kNameCleaning);
 }
 
-void MapTracker::on_details(const wire::MapDetailsBody& details) {
+void MapTracker::on_map_details(const wire::MapDetailsBody& details) {
     details_ = MapAnnouncement{.name = clean_map_name(details.name),
                                .crc = static_cast<std::uint32_t>(details.crc),
                                .size = details.size};
@@ -142,8 +142,8 @@ void MapTracker::on_details(const wire::MapDetailsBody& details) {
     std::memcpy(details_->sha256->data(), details.sha256.data(), details_->sha256->size());
 }
 
-std::shared_ptr<const record::TileMap> MapTracker::on_change(const wire::MapChangeBody& change,
-                                                             bool translated, Reporter& reporter) {
+std::shared_ptr<const record::TileMap>
+MapTracker::on_map_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter) {
     MapAnnouncement announced{.name = clean_map_name(change.name),
                               .crc = static_cast<std::uint32_t>(change.crc),
                               .size = change.size,
@@ -162,13 +162,14 @@ std::shared_ptr<const record::TileMap> MapTracker::on_change(const wire::MapChan
 std::shared_ptr<const record::TileMap> MapTracker::restore(const MapAnnouncement& announced,
                                                            Reporter& reporter) {
     announced_ = announced;
-    // This is read before the search, so that a map that is stored meanwhile is not missed.
-    const std::uint32_t num_kept = maps_->num_kept();
+    // The number is read before the search, so that a map that is stored during the search is not
+    // missed.
+    const std::uint32_t num_stored = maps_->num_stored();
     auto tile_map = set_current_map(
         announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
     missing_.reset();
     if (tile_map == nullptr) {
-        missing_ = MissingMap{announced, num_kept};
+        missing_ = MissingMap{announced, num_stored};
     }
     download_.begin(announced,
                     tile_map == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
@@ -176,13 +177,13 @@ std::shared_ptr<const record::TileMap> MapTracker::restore(const MapAnnouncement
 }
 
 std::optional<std::shared_ptr<const record::TileMap>>
-MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
+MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
-    if (!download_.on_data(data)) {
+    if (!download_.add_chunk(data)) {
         // This chunk made the tracker abandon the download.
         if (under_way && download_.announced_size() == 0 && announced_) {
-            report(record::FindingId::map_crc_mismatch, *announced_,
-                   "the map on the wire is larger than announced", reporter);
+            report_once(record::FindingId::map_crc_mismatch, *announced_,
+                        "the map on the wire is larger than announced", reporter);
         }
         return std::nullopt;
     }
@@ -204,14 +205,14 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
     const std::uint32_t crc = download_.crc();
     download_.clear();
     if (crc != announced.crc) {
-        report(record::FindingId::map_crc_mismatch, announced,
-               "the map on the wire has crc " + map::to_hex(crc), reporter);
+        report_once(record::FindingId::map_crc_mismatch, announced,
+                    "the map on the wire has crc " + map::to_hex(crc), reporter);
     }
 }
 
-std::shared_ptr<const record::TileMap> MapTracker::on_demo(const MapAnnouncement& announced,
-                                                           std::vector<std::byte> bytes,
-                                                           Reporter& reporter) {
+std::shared_ptr<const record::TileMap> MapTracker::find_demo_map(const MapAnnouncement& announced,
+                                                                 std::vector<std::byte> bytes,
+                                                                 Reporter& reporter) {
     return set_current_map(announced,
                            bytes.empty() ? maps_->find(announced)
                                          : maps_->keep(announced, std::move(bytes)),
@@ -220,8 +221,8 @@ std::shared_ptr<const record::TileMap> MapTracker::on_demo(const MapAnnouncement
 
 std::optional<std::shared_ptr<const record::TileMap>>
 MapTracker::search_missing_map(Reporter& reporter) {
-    missing_->num_kept = maps_->num_kept();
-    const FoundMap found = maps_->find_kept(missing_->announced);
+    missing_->num_stored = maps_->num_stored();
+    const FoundMap found = maps_->find_stored(missing_->announced);
     if (found.status != MapStatus::found) {
         return std::nullopt;
     }
@@ -248,14 +249,14 @@ void MapTracker::reset() {
     download_.clear();
 }
 
-void MapTracker::report(record::FindingId id, const MapAnnouncement& announced,
-                        std::string_view detail, Reporter& reporter) {
+void MapTracker::report_once(record::FindingId id, const MapAnnouncement& announced,
+                             std::string_view detail, Reporter& reporter) {
     const std::string finding =
         std::string{record::finding_info(id).name} + ' ' + std::string{detail};
     if (maps_->is_first_report(server_, announced, finding)) {
-        reporter.finding({.id = id, .name = announced.name, .detail = detail});
+        reporter.report_finding({.id = id, .name = announced.name, .detail = detail});
     } else {
-        reporter.count(id);
+        reporter.count_finding(id);
     }
 }
 
@@ -279,7 +280,7 @@ std::shared_ptr<const record::TileMap> MapTracker::set_current_map(const MapAnno
     }
     reporter.emit(record);
     if (found.status == MapStatus::found && !found.detail.empty()) {
-        report(record::FindingId::map_not_cached, announced, found.detail, reporter);
+        report_once(record::FindingId::map_not_cached, announced, found.detail, reporter);
     }
     static constexpr std::array kFindings{
         record::FindingId::count, record::FindingId::map_not_found,
@@ -287,11 +288,12 @@ std::shared_ptr<const record::TileMap> MapTracker::set_current_map(const MapAnno
         record::FindingId::map_name_invalid};
     if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
         id != record::FindingId::count) {
-        report(id, announced,
-               is_withheld(announced) ? "announced with size 0: the server has no such map for "
-                                        "this client, which leaves"
-                                      : std::string_view{found.detail},
-               reporter);
+        report_once(id, announced,
+                    is_withheld(announced)
+                        ? "announced with size 0: the server has no such map for "
+                          "this client, which leaves"
+                        : std::string_view{found.detail},
+                    reporter);
     }
     return tile_map;
 }

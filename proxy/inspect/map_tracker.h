@@ -17,7 +17,7 @@
 #include <vector>
 
 namespace tw::map {
-class Physics;
+class PhysicsLayers;
 } // namespace tw::map
 
 namespace tw::inspect {
@@ -28,8 +28,8 @@ struct MapAnnouncement {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    /// Whether any map file of this name fits, whatever its checksum. DDNet servers announce a converted
-    /// file with the same tiles to 0.7 clients.
+    /// Whether any map file of this name fits, whatever its checksum. DDNet servers announce a
+    /// converted file with the same tiles to 0.7 clients.
     bool any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
@@ -45,68 +45,73 @@ enum class MapStatus : std::uint8_t {
 
 struct FoundMap {
     MapStatus status = MapStatus::not_found;
-    std::shared_ptr<const map::Physics> physics{}; ///< the map's tiles; null if it was not found
+    std::shared_ptr<const map::PhysicsLayers>
+        physics{}; ///< the map's tiles; null if no map was found
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    /// Why the map was not found, or not stored for later, as a text for users.
+    /// A text for users: why no map was found, or why a downloaded map was not stored.
     std::string detail{};
     bool from_wire = false; ///< the map comes from a client's download, not from a folder
     /// The bytes of the map file; null if the source is not configured to keep them.
     std::shared_ptr<const std::vector<std::byte>> file{};
 };
 
-/// Finds and reads map files for sessions. Subclasses decide where files are searched and kept.
+/// Finds and stores map files for sessions. Subclasses decide where.
 class MapSource : public record::Interface {
   public:
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
-    /// Checks a downloaded map against its announcement and keeps it for later searches.
+    /// Checks a downloaded map against its announcement and stores it for later searches.
     [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,
                                         std::vector<std::byte> bytes) = 0;
 
-    /// Like find(), but searches only the maps that keep() stored. Reads no file.
-    [[nodiscard]] virtual FoundMap find_kept(const MapAnnouncement& /*announcement*/) { return {}; }
+    /// Like find(), but searches only the maps that keep() stored, without reading files.
+    [[nodiscard]] virtual FoundMap find_stored(const MapAnnouncement& /*announcement*/) {
+        return {};
+    }
 
-    /// Frees maps that no session uses, because memory is short.
+    /// Frees the memory of maps that no session uses. Called when the memory budget is exceeded.
     virtual void free_unused_maps() {}
 
-    /// Returns true if no session of this server has reported this finding for this map yet, and marks
-    /// it as reported. Once kMaxReported findings are marked, always returns true. Thread-safe.
+    /// Returns true if no session of this server has reported this finding for this map yet, and
+    /// remembers the finding as reported. After kMaxReported findings, always returns true.
+    /// Thread-safe.
     [[nodiscard]] bool is_first_report(std::string_view server, const MapAnnouncement& announcement,
                                        std::string_view finding);
 
-    /// The number of maps that keep() has stored so far. When it changes, a session whose map was not
-    /// found searches again.
-    [[nodiscard]] std::uint32_t num_kept() const noexcept {
-        return num_kept_.load(std::memory_order_relaxed);
+    /// Returns the number of maps that keep() has stored so far. When this number changes, a
+    /// session whose map was not found searches again.
+    [[nodiscard]] std::uint32_t num_stored() const noexcept {
+        return num_stored_.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// Counts a stored map. An implementation of keep() calls it once find_kept() returns the map.
-    void count_kept() noexcept { num_kept_.fetch_add(1, std::memory_order_relaxed); }
+    /// Counts a stored map. An implementation of keep() must call this after find_stored() can find
+    /// the map.
+    void count_stored() noexcept { num_stored_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
     static constexpr std::size_t kMaxReported = 1024;
 
-    std::atomic<std::uint32_t> num_kept_{0};
-    /// Hashes of reported findings; 0: free slot.
+    std::atomic<std::uint32_t> num_stored_{0};
+    /// Hash table: hashes of server, map and id of the reported findings; 0: free slot.
     std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{};
 };
 
-/// Reassembles a map that a client downloads from the game server. If the map file is known already, only
-/// the checksum of the download is computed.
+/// Reassembles a map that a client downloads from the game server. If the map file was already
+/// found elsewhere, only the checksum of the download is computed.
 ///
-/// The map's chunks are vital, so they arrive in order. The size of the first chunk is the chunk size
-/// (896 or 895 bytes); only the last chunk is shorter. 0.7 chunks have neither a number nor an end
-/// mark. Memory grows with the received bytes, not with the announced size.
+/// The map's chunks are vital, so they arrive in order. The size of the first chunk is the chunk
+/// size (896 or 895 bytes); only the last chunk is shorter. 0.7 chunks have neither a number nor an
+/// end mark. Memory grows with the received bytes, not with the announced size.
 /// Source: DDNet's CServer (NETMSG_REQUEST_MAP_DATA) and CClient (NETMSG_MAP_DATA).
 class MapDownload {
   public:
-    /// The largest map that is reassembled. DDNet clients accept maps up to 1 GiB, but the largest real
-    /// maps have a few MB.
+    /// The largest map that is reassembled. DDNet clients accept maps up to 1 GiB, but the largest
+    /// real maps have a few MB.
     static constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20U;
 
     enum class Mode : std::uint8_t {
         assemble,
-        check, ///< only compute the map's checksum
+        check, ///< only compute the map's checksum, without storing its bytes
     };
 
     /// Starts the download of an announced map.
@@ -115,22 +120,22 @@ class MapDownload {
     /// Abandons the current download and frees its memory.
     void abandon();
 
-    /// Chunks may have been missed. A 0.7 download is then abandoned: 0.7 chunks have no numbers, so their
-    /// positions in the file are unknown.
+    /// Called when chunks of the map may have been missed. Abandons a 0.7 download: 0.7 chunks have
+    /// no numbers, so the positions of later chunks in the file are unknown.
     void on_gap() {
         if (unnumbered_) {
             abandon();
         }
     }
 
-    /// File offset of the next 0.7 chunk; nullopt if unknown.
+    /// Returns the file offset of the next 0.7 chunk; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> next_offset() const;
 
-    /// Adds a chunk. Returns whether the map is complete. If it is, take_bytes() returns its bytes, except
-    /// in the mode `check`.
-    [[nodiscard]] bool on_data(const wire::MapDataBody& chunk);
+    /// Adds a chunk. Returns whether the map is complete. In the mode `assemble`, take_bytes() then
+    /// returns the bytes of the map.
+    [[nodiscard]] bool add_chunk(const wire::MapDataBody& chunk);
 
-    /// The announced size of the map in bytes; 0 if there is no download.
+    /// Returns the announced size of the map in bytes; 0 if no download has begun.
     [[nodiscard]] std::int64_t announced_size() const {
         return announcement_ ? announcement_->size : 0;
     }
@@ -141,7 +146,7 @@ class MapDownload {
 
     [[nodiscard]] bool keeps_bytes() const { return mode_ == Mode::assemble; }
 
-    /// CRC-32 of the bytes received so far.
+    /// Returns the CRC-32 of the map's bytes received so far.
     [[nodiscard]] std::uint32_t crc() const { return crc_; }
 
     [[nodiscard]] std::size_t memory_bytes() const { return bytes_.capacity(); }
@@ -156,58 +161,61 @@ class MapDownload {
     bool unnumbered_ = false; ///< chunks have no numbers, as in 0.7
 };
 
-/// The map name as receivers sanitise it.
+/// Returns the map name as clients sanitise it: with spaces for control characters, and without
+/// leading blanks.
 [[nodiscard]] std::string clean_map_name(std::string_view text);
 
-/// Tracks which map the server of a connection plays. Finds the map in the map source or in the client's
-/// download. Emits a record for each map.
+/// Tracks which map the server of a connection plays. Finds the map in the map source or in the
+/// client's download. Emits a record for each map.
 class MapTracker {
   public:
     /// `server`: the server's address.
     MapTracker(MapSource& maps, std::string server) : maps_{&maps}, server_{std::move(server)} {}
 
-    /// The server sent details of a map. They are used for the next map change, if that has the same name,
-    /// crc and size.
-    void on_details(const wire::MapDetailsBody& details);
-    /// The server announced a map. Returns the map's world; null if the map is missing. `translated`: a
-    /// DDNet server announced it to a 0.7 client.
+    /// Called when the server sent the details of a map. They are used for the next map change if
+    /// it has the same name, crc and size.
+    void on_map_details(const wire::MapDetailsBody& details);
+    /// Called when the server announced a map. Returns the map's tiles; null if the map is missing.
+    /// `translated`: whether a DDNet server announced the map to a 0.7 client.
     [[nodiscard]] std::shared_ptr<const record::TileMap>
-    on_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
-    /// The server sent a chunk of the map. Returns the world of the downloaded map when the
-    /// download is complete, else nullopt.
+    on_map_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
+    /// Called when the server sent a chunk of the map. Returns the tiles of the downloaded map when
+    /// the download is complete, else nullopt.
     [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
-    on_data(const wire::MapDataBody& data, Reporter& reporter);
+    on_map_data(const wire::MapDataBody& data, Reporter& reporter);
 
-    /// Returns the world of a demo's map. `bytes`: the map file inside the demo; if empty, the map
+    /// Returns the tiles of a demo's map. `bytes`: the map file inside the demo; if empty, the map
     /// source is searched.
     [[nodiscard]] std::shared_ptr<const record::TileMap>
-    on_demo(const MapAnnouncement& announced, std::vector<std::byte> bytes, Reporter& reporter);
+    find_demo_map(const MapAnnouncement& announced, std::vector<std::byte> bytes,
+                  Reporter& reporter);
 
-    /// If the map was missing and another session's client has downloaded it since, returns the map's
-    /// world; else nullopt. Fast enough to be called for every snapshot.
+    /// If the map was missing and another session's client has downloaded it since, returns the
+    /// map's tiles; else nullopt. Fast enough to be called for every snapshot.
     [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
-    find_missing(Reporter& reporter) {
-        return missing_ && missing_->num_kept != maps_->num_kept() ? search_missing_map(reporter)
-                                                                   : std::nullopt;
+    find_missing_map(Reporter& reporter) {
+        return missing_ && missing_->num_stored != maps_->num_stored()
+                   ? search_missing_map(reporter)
+                   : std::nullopt;
     }
 
-    /// The map announced last; nullopt before the first one.
+    /// Returns the map that the server announced last; nullopt before the first announcement.
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
-    /// Continues with the map in another observer's checkpoint. Returns the map's world; null if the map
-    /// is missing.
+    /// Continues with the map in another observer's checkpoint. Returns the map's tiles; null if
+    /// the map is missing.
     [[nodiscard]] std::shared_ptr<const record::TileMap> restore(const MapAnnouncement& announced,
                                                                  Reporter& reporter);
 
-    /// The chunk's offset in the map file; nullopt if unknown.
+    /// Returns the chunk's offset in the map file; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
 
-    /// A new connection begins: forgets the map.
+    /// Forgets the map. Called when a new connection begins.
     void reset();
 
     [[nodiscard]] std::size_t memory_bytes() const { return download_.memory_bytes(); }
 
-    /// Copies of datagrams were lost, perhaps chunks of the map (see MapDownload::on_gap).
+    /// Called when datagrams, perhaps chunks of the map, were missed (see MapDownload::on_gap).
     void on_gap() { download_.on_gap(); }
 
     /// Abandons the current download and frees its memory.
@@ -217,16 +225,16 @@ class MapTracker {
     /// A map that was announced but not found.
     struct MissingMap {
         MapAnnouncement announced;
-        std::uint32_t num_kept; ///< MapSource::num_kept() at the last search
+        std::uint32_t num_stored; ///< value of MapSource::num_stored() at the last search
     };
 
     [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
     search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
-    /// Reports a finding about a map once per server: the first session emits it, other sessions
-    /// only count it.
-    void report(record::FindingId id, const MapAnnouncement& announced, std::string_view detail,
-                Reporter& reporter);
+    /// Reports a finding about a map once per server: the server's first session with the finding
+    /// emits it, other sessions only count it.
+    void report_once(record::FindingId id, const MapAnnouncement& announced,
+                     std::string_view detail, Reporter& reporter);
     [[nodiscard]] std::shared_ptr<const record::TileMap>
     set_current_map(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter,
                     std::string_view kept = "wire");

@@ -14,9 +14,10 @@ namespace {
 constexpr std::string_view kCommandInfo = "sv_command_info";
 constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 
-/// Whether the message id is one of the remote console's in any dialect, whatever the system bit. A
-/// sender that sets the system bit wrongly, or uses the other dialect's ids, still sends passwords.
-bool is_consoles_number(const wire::MessageHead& head) {
+/// Whether the message id belongs to the remote console in any dialect, with or without the system
+/// bit. A sender that sets the system bit wrongly, or uses the other dialect's ids, still sends
+/// passwords.
+bool is_consoles_number(const wire::MessageHeader& head) {
     const auto is_secret = [&](wire::Dialect dialect) {
         const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
         return spec != nullptr && spec->secrecy == wire::Secrecy::secret;
@@ -24,10 +25,10 @@ bool is_consoles_number(const wire::MessageHead& head) {
     return !head.uuid && (is_secret(head.dialect) || is_secret(wire::Dialect::six));
 }
 
-/// Secret if a message may contain a password, a command or a code. That is assumed of a message that
-/// cannot be decoded completely, and of an unknown system message, which may belong to a newer remote
-/// console.
-wire::Secrecy secrecy_of(const wire::MessageHead& head) {
+/// Returns `secret` if the message may contain a password, a command or a code. Messages that
+/// cannot be decoded completely are secret, too, and unknown system messages, because a newer
+/// remote console may send them.
+wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
     const wire::MessageSpec* const spec = head.spec;
     if (spec == nullptr) {
         return head.system ? wire::Secrecy::secret : wire::Secrecy::open;
@@ -42,9 +43,9 @@ wire::Secrecy secrecy_of(const wire::MessageHead& head) {
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-/// Hides the texts of a remote console message without the system bit. Such a message is read as a game
-/// message, so hardly any field is valid.
-void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fields) {
+/// Hides the texts of a remote console message without the system bit. It is recognised by invalid
+/// fields, because it is read as a game message.
+void hide_misread_console(const wire::MessageHeader& head, wire::DecodedFields& fields) {
     const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
                                                      [](const wire::FieldValue& value) {
                                                          return value.out_of_range;
@@ -57,8 +58,8 @@ void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fi
     }
 }
 
-/// Removes the data of snapshot parts and map chunks from the fields. For a map chunk, adds its offset in
-/// the map file.
+/// Removes the data of snapshot parts and map chunks from the fields. For a map chunk, adds its
+/// offset in the map file.
 void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
                     wire::DecodedFields& fields) {
     const wire::MessageId id = message.head.spec->id;
@@ -78,8 +79,8 @@ void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
     }
 }
 
-/// Returns a copy of the first value that is out of range. It is reported even if the record leaves it
-/// out.
+/// Returns a copy of the first value that is out of range. The copy is needed for the finding if
+/// the record leaves the value out.
 std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
     const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
@@ -88,17 +89,17 @@ std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
 /// A decoded message, control packet or connless packet.
 struct DecodedContent {
     std::string_view name;
-    std::span<const std::byte> bytes; ///< head and body
-    std::size_t offset;               ///< offset of `bytes`
-    std::size_t head_size;
+    std::span<const std::byte> bytes; ///< message id and body
+    std::size_t offset;               ///< offset of `bytes` in the packet's payload
+    std::size_t header_size;
     wire::Secrecy secrecy;
 };
 
 void report_warnings(const DecodedContent& decoded, const wire::DecodedFields& fields,
                      const std::optional<wire::FieldValue>& odd, Reporter& reporter) {
-    const std::size_t body = decoded.offset + decoded.head_size;
+    const std::size_t body = decoded.offset + decoded.header_size;
     if (fields.error) {
-        reporter.finding(
+        reporter.report_finding(
             {.id = record::FindingId::message_truncated,
              .offset = body + fields.error->offset,
              .name = decoded.name,
@@ -108,7 +109,7 @@ void report_warnings(const DecodedContent& decoded, const wire::DecodedFields& f
         return;
     }
     if (!fields.trailing.empty()) {
-        reporter.finding_once(
+        reporter.report_finding_once(
             {.id = record::FindingId::message_trailing_bytes,
              .offset = decoded.offset + decoded.bytes.size() - fields.trailing.size(),
              .name = decoded.name,
@@ -116,14 +117,14 @@ void report_warnings(const DecodedContent& decoded, const wire::DecodedFields& f
              .secrecy = decoded.secrecy});
     }
     if (odd) {
-        const bool unread = wire::is_unread_number(*odd);
-        reporter.finding_once({.id = record::FindingId::message_out_of_range,
-                               .offset = body + odd->offset,
-                               .value = unread ? std::nullopt : std::optional{odd->integer},
-                               .name = decoded.name,
-                               .detail = odd->name,
-                               .bytes = odd->bytes,
-                               .secrecy = odd->secrecy});
+        const bool unread = wire::is_malformed_number(*odd);
+        reporter.report_finding_once({.id = record::FindingId::message_out_of_range,
+                                      .offset = body + odd->offset,
+                                      .value = unread ? std::nullopt : std::optional{odd->integer},
+                                      .name = decoded.name,
+                                      .detail = odd->name,
+                                      .bytes = odd->bytes,
+                                      .secrecy = odd->secrecy});
     }
 }
 
@@ -131,10 +132,11 @@ void report_warnings(const DecodedContent& decoded, const wire::DecodedFields& f
 
 void MessageReporter::report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
                                      Reporter& reporter) {
-    reporter.finding({.id = record::FindingId::message_id_invalid,
-                      .offset = chunk.offset + error.offset,
-                      .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
-                      .secrecy = wire::Secrecy::secret}); // perhaps a login with one bit flipped
+    reporter.report_finding(
+        {.id = record::FindingId::message_id_invalid,
+         .offset = chunk.offset + error.offset,
+         .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
+         .secrecy = wire::Secrecy::secret}); // perhaps a login with one bit flipped
 }
 
 void MessageReporter::report_control(const wire::Packet& packet, const wire::Control& control,
@@ -178,7 +180,8 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     wire::decode_connless(*spec, packet, fields);
     const auto odd = find_odd(fields);
     if (records_) {
-        std::erase_if(fields.values, wire::is_unread_number); // in records, these keys have numbers
+        std::erase_if(fields.values,
+                      wire::is_malformed_number); // in records, these keys have numbers
         record.name = spec->name;
         record.values = fields.values;
         reporter.emit(record);
@@ -189,12 +192,12 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     report_warnings({.name = spec->name,
                      .bytes = packet.payload,
                      .offset = 0,
-                     .head_size = wire::kConnlessHeadSize,
+                     .header_size = wire::kConnlessPrefixSize,
                      .secrecy = wire::Secrecy::open},
                     fields, odd, reporter);
 }
 
-void MessageReporter::on_other(const wire::MessageHead& head) {
+void MessageReporter::update_announced_commands(const wire::MessageHeader& head) {
     if (head.spec->name != kCommandInfo && head.spec->name != kCommandInfoRemove) {
         return;
     }
@@ -216,10 +219,10 @@ void MessageReporter::on_other(const wire::MessageHead& head) {
 void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
                              wire::DecodedFields& fields, Reporter& reporter) {
     if (message.likely) {
-        reporter.finding_once({.id = record::FindingId::message_version_unknown,
-                               .offset = message.chunk.offset + message.chunk.header_size,
-                               .value = message.head.number,
-                               .name = message.head.spec->name});
+        reporter.report_finding_once({.id = record::FindingId::message_version_unknown,
+                                      .offset = message.chunk.offset + message.chunk.header_size,
+                                      .value = message.head.number,
+                                      .name = message.head.spec->name});
     }
     if (message.head.spec == nullptr) {
         report_raw(message, reporter);
@@ -235,7 +238,7 @@ void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
 /// Reports the message without a name and fields, because its id may be that of another message.
 void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
-    const wire::MessageHead& head = message.head;
+    const wire::MessageHeader& head = message.head;
     observers_->notify(&Observer::on_fields, head.body.size());
     if (records_) {
         reporter.emit(record::MessageRecord{.head = reporter.head(),
@@ -254,7 +257,7 @@ void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& repor
 void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter& reporter) {
     if (!message.prelude) {
         const wire::Chunk& chunk = message.chunk;
-        reporter.finding_once(
+        reporter.report_finding_once(
             {.id = record::FindingId::message_unexpected,
              .offset = chunk.offset + chunk.header_size,
              .value = message.head.number,
@@ -266,7 +269,7 @@ void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter
 
 void MessageReporter::report_unknown(const AcceptedMessage& message, Reporter& reporter) {
     const wire::Chunk& chunk = message.chunk;
-    const wire::MessageHead& head = message.head;
+    const wire::MessageHeader& head = message.head;
     if (message.prelude) {
         return;
     }
@@ -279,27 +282,27 @@ void MessageReporter::report_unknown(const AcceptedMessage& message, Reporter& r
         .secrecy = secrecy_of(head)};
     const std::size_t slot = head.number * 2U + (head.system ? 1U : 0U);
     if (head.uuid || slot >= unknown_.size()) {
-        reporter.finding_once(finding);
+        reporter.report_finding_once(finding);
     } else if (unknown_.test(slot)) {
-        reporter.count(finding.id);
+        reporter.count_finding(finding.id);
     } else {
         unknown_.set(slot);
-        reporter.finding(finding);
+        reporter.report_finding(finding);
     }
 }
 
 void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& maps,
                                    wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
-    const wire::MessageHead& head = message.head;
+    const wire::MessageHeader& head = message.head;
     if (!records_ && wire::is_flawless(*head.spec, head.body)) {
         if (!message.tracked) {
             observers_->notify(&Observer::on_fields, head.body.size());
         }
-        return; // there is no finding, and records are switched off
+        return; // nothing to report: the message is normal, and records are switched off
     }
     wire::decode_fields(*head.spec, head.body, fields,
-                        {.asked = shown_commands_, .announced = &announced_});
+                        {.named_by_operator = shown_commands_, .announced_harmless = &announced_});
     const auto odd = find_odd(fields);
     if (!head.system) { // system messages are checked where they are used
         message.is_taken = !fields.error && !odd;
@@ -329,7 +332,7 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
         report_warnings({.name = head.spec->name,
                          .bytes = chunk.payload,
                          .offset = chunk.offset + chunk.header_size,
-                         .head_size = head.head_size,
+                         .header_size = head.header_size,
                          .secrecy = secrecy_of(head)},
                         fields, odd, reporter);
     }

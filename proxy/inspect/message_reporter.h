@@ -11,15 +11,15 @@
 
 namespace tw::inspect {
 
-/// A message of an accepted packet, and what is known about it for reporting.
+/// A message of an accepted packet, with properties that decide how the message is reported.
 struct AcceptedMessage {
     const wire::Chunk& chunk;
-    const wire::MessageHead& head;
+    const wire::MessageHeader& head;
     bool prelude = false; ///< the message is part of an anti-spoof prelude, so it has no effect
-    /// The message is known, and wire::is_expected() holds for it.
-    bool expected = false;
+    bool expected =
+        false; ///< the message is known, and its side sends it (wire::is_processed_by_receivers)
     bool tracked = false; ///< the message is a snapshot message, which SnapshotTracker reads
-    /// The message's meaning depends on the server's version, which is unknown.
+    /// The message id has other meanings in other server versions, and the version is unknown.
     bool likely = false;
     bool is_taken = true; ///< the receiver accepts the message: no field is missing or out of range
 };
@@ -43,12 +43,12 @@ class MessageReporter {
     void report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
                          Reporter& reporter) const;
 
-    /// Adds a chat command that the server announces (sv_command_info), or removes one that the server
-    /// removes (sv_command_info_remove). Ignores other messages.
-    void on_other(const wire::MessageHead& head);
+    /// Adds the chat command of an sv_command_info message to the announced commands. Removes the
+    /// one of an sv_command_info_remove message. Ignores other messages.
+    void update_announced_commands(const wire::MessageHeader& head);
 
-    /// A new connection begins: unknown messages are reported again, and announced commands are
-    /// forgotten.
+    /// Forgets which unknown messages were reported, and the announced commands. Called when a new
+    /// connection begins.
     void restart() {
         unknown_.reset();
         announced_.clear();
@@ -68,7 +68,8 @@ class MessageReporter {
     /// Chat commands whose announced description shows that they are harmless.
     wire::CommandNames announced_;
     const Observers* observers_;
-    /// Ids of unknown classic messages, game and system, that were reported.
+    /// Which unknown messages without a UUID were reported: bit 2 * id for game messages, bit
+    /// 2 * id + 1 for system messages.
     std::bitset<64> unknown_;
 };
 

@@ -19,86 +19,86 @@
 
 namespace tw::inspect {
 
-/// How the chunks of an accepted packet end.
-struct AcceptedChunks {
+/// How the payload of an accepted packet ends.
+struct PayloadEnd {
     bool with_token = false; ///< the payload ends with DDNet's token
     bool damaged = false;    ///< the last chunk is truncated
 };
 
-/// How this observer handled a snapshot message.
+/// How the inspection handled a snapshot message.
 enum class PartFate : std::uint8_t {
-    complete,     ///< the message's part completed a delta, which is reported next
-    stored,       ///< the message's part was stored; other parts of the delta are missing
+    complete,     ///< the message's part completed a delta; on_delta() is called next
+    stored,       ///< the message's part was stored, but other parts of the delta are missing
     empty,        ///< the message contains no delta, because the snapshot did not change
-    repeated,     ///< the message's tick or part was received before
+    repeated,     ///< a message with this tick and part was received before
     out_of_range, ///< the message has counts, sizes or ticks that every receiver rejects
-    stray,        ///< the message's tick is implausible
-    leftover,     ///< the message belongs to the previous map
+    stray,        ///< the message's tick does not fit the elapsed time
+    leftover,     ///< the message is a late one that belongs to the previous map
 };
 
-/// A snapshot message, and how it was handled.
+/// A snapshot message, and how the inspection handled it.
 struct PartSeen {
     const wire::SnapshotBody& body;
     PartFate fate;
 };
 
-/// How this observer handled a complete delta.
+/// How the inspection handled a complete delta.
 enum class DeltaFate : std::uint8_t {
     accepted,     ///< the snapshot was rebuilt and its checksum is right
     repeated,     ///< the delta's tick is older than all stored snapshots
-    unknown_base, ///< the delta's base was not seen here
-    undecodable,
-    mismatched, ///< the snapshot was rebuilt, but its checksum is wrong
+    unknown_base, ///< no stored snapshot is the delta's base
+    undecodable,  ///< the delta's bytes are malformed
+    mismatched,   ///< the snapshot was rebuilt, but its checksum is wrong
 };
 
-/// A complete delta, and how it was handled.
+/// A complete delta, and how the inspection handled it.
 struct DeltaSeen {
-    const snapshot::AssembledDelta& delta; ///< `marked`: which parts came in compressed packets
+    const snapshot::AssembledDelta& delta; ///< `delta.marked`: the parts from compressed packets
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
-    /// Null if the base is unknown or the delta cannot be decoded.
+    /// The decoded delta; null if its base is unknown or it cannot be decoded.
     const snapshot::Delta* decoded = nullptr;
     const record::TypeNames* types = nullptr;
 };
 
-/// Receives a call for each step of reading a session's traffic, in the order of the bytes.
-/// Subclasses must not change the session. Arguments are valid during the call only.
+/// Is notified of each step of reading a session's traffic, in the order of the bytes. Subclasses
+/// must not change the session. The arguments of a function are valid until it returns.
 class Observer : public record::Interface {
   public:
-    /// A datagram is about to be read. `head`: its time, session and direction.
-    virtual void on_datagram(const record::RecordHead& /*head*/,
+    /// Called before a datagram is read. `head`: the datagram's time, session and direction.
+    virtual void on_datagram(const record::RecordHeader& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}
 
-    /// The datagram is a valid packet, which the following calls describe.
+    /// Called if the datagram is a valid packet. The calls until on_datagram_end() describe it.
     virtual void on_packet(const wire::Packet& /*packet*/) {}
 
     virtual void on_control(const wire::Control& /*control*/) {}
 
-    /// The receiver accepts the packet, which has these chunks. Not called for a rejected packet.
-    virtual void on_chunks(const AcceptedChunks& /*chunks*/) {}
+    /// Called if the receiver accepts the packet, before its chunks are read.
+    virtual void on_chunks(const PayloadEnd& /*chunks*/) {}
 
-    /// A chunk of the accepted packet. `head`: the head of the chunk's message; null if the message id
-    /// cannot be read.
+    /// Called for each chunk of an accepted packet. `head`: the chunk's message id and body; null
+    /// if the message id cannot be read.
     virtual void on_chunk(const wire::Chunk& /*chunk*/, wire::VitalClass /*taken*/,
-                          const wire::MessageHead* /*head*/) {}
+                          const wire::MessageHeader* /*head*/) {}
 
-    /// The message's fields were read. They take the first `bytes` bytes of the body; the rest are
-    /// trailing bytes. Not called for snapshot messages (see on_part).
+    /// Called after the fields of a message were read. They take the first `bytes` bytes of its
+    /// body. Not called for snapshot messages (see on_part).
     virtual void on_fields(std::size_t /*bytes*/) {}
 
-    /// The chunk's message is a snapshot or a part of one.
+    /// Called if the chunk's message is a snapshot or a part of a snapshot.
     virtual void on_part(const PartSeen& /*part*/) {}
 
     virtual void on_delta(const DeltaSeen& /*delta*/) {}
 
-    /// The datagram was read completely.
+    /// Called after a datagram was read.
     virtual void on_datagram_end() {}
 };
 
 /// The observers of a worker's sessions. Observers must outlive the sessions.
 class Observers {
   public:
-    /// An empty list.
+    /// Returns an empty list of observers.
     [[nodiscard]] static const Observers& none() {
         static const Observers nobody;
         return nobody;
@@ -120,8 +120,7 @@ class Observers {
     std::vector<Observer*> list_;
 };
 
-/// Emits the records of a session: sets their heads, counts findings, and passes the records to the
-/// sink.
+/// Emits the records of a session to a sink: sets their heads and counts findings.
 class Reporter {
   public:
     Reporter(std::uint32_t session, record::RecordSink& sink) : sink_{&sink} {
@@ -129,19 +128,19 @@ class Reporter {
     }
 
     /// Sets the configured name of the server; the text must live as long as the run.
-    void name_server(std::string_view name) { head_.server_name = name; }
+    void set_server_name(std::string_view name) { head_.server_name = name; }
 
-    /// Starts a datagram. All further records have its time and direction.
-    void begin(record::Timestamp time, std::optional<wire::Direction> direction) {
+    /// Sets the time and direction of the records that follow.
+    void set_head(record::Timestamp time, std::optional<wire::Direction> direction) {
         head_.time = time;
         head_.direction = direction;
         direction_ = direction.value_or(wire::Direction::c2s);
     }
 
-    [[nodiscard]] const record::RecordHead& head() const { return head_; }
+    [[nodiscard]] const record::RecordHeader& head() const { return head_; }
 
-    /// The head of records about the whole session, which have no direction.
-    [[nodiscard]] record::RecordHead session_head() const {
+    /// Returns the head for records about the whole session, which have no direction.
+    [[nodiscard]] record::RecordHeader session_head() const {
         return {.time = head_.time,
                 .session = head_.session,
                 .direction = std::nullopt,
@@ -154,32 +153,33 @@ class Reporter {
     }
 
     /// Counts the finding and emits its record.
-    void finding(record::FindingRecord record) {
-        count(record.id);
+    void report_finding(record::FindingRecord record) {
+        count_finding(record.id);
         record.head = head_;
         emit(record);
     }
 
-    /// Counts the finding each time, but emits only the first one with its id since forget_reported().
-    void finding_once(const record::FindingRecord& record) {
+    /// Counts the finding. Emits its record only if no finding with this id was reported since
+    /// forget_reported_findings().
+    void report_finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
         if (reported_.test(index)) {
-            count(record.id);
+            count_finding(record.id);
             return;
         }
         reported_.set(index);
-        finding(record);
+        report_finding(record);
     }
 
-    /// Lets finding_once() emit findings again that it has emitted, for a new connection.
-    void forget_reported() { reported_.reset(); }
+    /// Lets report_finding_once() emit each finding id once more. Called when a connection begins.
+    void forget_reported_findings() { reported_.reset(); }
 
-    void count(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
+    void count_finding(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
 
     /// Totals of the current connection.
     record::SessionStats stats;
 
-    /// Direction of the current datagram; c2s if there is none.
+    /// Returns the direction of the current datagram; c2s if no datagram is being read.
     [[nodiscard]] wire::Direction direction() const { return direction_; }
 
     [[nodiscard]] record::DirectionStats& direction_stats() {
@@ -188,7 +188,7 @@ class Reporter {
 
   private:
     record::RecordSink* sink_;
-    record::RecordHead head_;
+    record::RecordHeader head_;
     wire::Direction direction_ = wire::Direction::c2s;
     std::bitset<record::kFindingCount> reported_;
 };

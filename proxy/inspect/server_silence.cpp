@@ -58,7 +58,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
             report(FindingId::session_server_silent, *server_->silence, server, "ended", reporter);
             server_->silence.reset();
         }
-        end_waiting_alone(server, reporter);
+        end_silence_to_session(server, reporter);
         server_->on_answer(now);
         heard_ = now;
         unanswered_ = 0;
@@ -69,7 +69,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
         waits_with_all_ = false;
         unanswered_ = 0;
     }
-    wait_alone(server, reporter);
+    count_unanswered(server, reporter);
     const bool starts_anew = now - last_ > kPause || server_->has_answered_since(since_);
     if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
         unanswered_ = 0;
@@ -90,10 +90,10 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     }
 }
 
-/// Counts a datagram of the client, if only this session waits: the server sends something to another
-/// session at least once a second. A session that never got an answer is not counted, because it may
-/// not be a client's.
-void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
+/// Counts a datagram of the client without an answer, if the server answers other sessions (at
+/// least once a second). A session that never got an answer is ignored, because its sender may not
+/// be a game client.
+void ServerSilence::count_unanswered(std::string_view server, Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {
         ++silence_to_session_->unanswered;
@@ -114,7 +114,7 @@ void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
     }
 }
 
-void ServerSilence::end_waiting_alone(std::string_view server, Reporter& reporter) {
+void ServerSilence::end_silence_to_session(std::string_view server, Reporter& reporter) {
     if (std::exchange(alone_is_reported_, false)) {
         report(FindingId::session_unanswered, *silence_to_session_, server, "ended", reporter);
     }
@@ -141,9 +141,9 @@ void ServerSilence::report(FindingId id, const Silence& silence, std::string_vie
                                         .name = server,
                                         .detail = what};
     if (record::severity_of(finding) == record::Severity::info) {
-        reporter.emit(finding); // not counted: the silence was counted when it began
+        reporter.emit(finding); // not counted again: the begin of the silence was counted
     } else {
-        reporter.finding(finding);
+        reporter.report_finding(finding);
     }
 }
 

@@ -18,37 +18,39 @@ namespace tw::inspect {
 
 class ServerSilence;
 
-/// The activity of one server: when it last sent a datagram to any session, and when it was silent to all
+/// Records when one server last sent a datagram to any session, and when it sent nothing to all
 /// sessions at once. All sessions of a worker with this server share the object.
 class ServerActivity {
   public:
-    /// A time of at least kPause in which the server sent nothing to any session. A running server sends
-    /// something to each player every 20 or 40 ms.
+    /// A time of at least kPause in which the server sent nothing to any session. A running server
+    /// sends something to each player every 20 or 40 ms.
     struct Pause {
         record::Timestamp from = 0;
         record::Timestamp to = 0;
-        std::size_t sessions = 0; ///< number of sessions to which the server was sending before
+        std::size_t sessions = 0; ///< number of sessions that got datagrams just before the pause
         bool was_stopped = false; ///< a session proved that the server did not run
         bool was_cut_off = false; ///< a session proved that the server's datagrams were lost
     };
 
     static constexpr record::Timestamp kPause = 100'000'000; ///< minimum length of a pause (ns)
-    /// The server counts as sending to a session if its last datagram to it is at most this old (ns).
+    /// The server counts as sending to a session if the session's last datagram from the server is
+    /// at most this old (ns).
     static constexpr record::Timestamp kRecentlyAnswered = 1'000'000'000;
     /// Tolerance of find_pause (ns), because datagrams may arrive shortly after the pause begins.
     static constexpr record::Timestamp kSlack = 60'000'000;
 
-    /// Must be called for each datagram from the server, to any session.
+    /// Must be called for each datagram that the server sends to any session.
     void on_answer(record::Timestamp now);
 
-    /// Returns the pause that contains the time from `from` to `to`, within kSlack; null if the server sent
-    /// a datagram in that time. A pause is remembered for at least one second.
+    /// Returns the pause that contains the time from `from` to `to`, with a tolerance of kSlack;
+    /// null if the server sent a datagram in that time. A pause can be found for at least one
+    /// second.
     [[nodiscard]] Pause* find_pause(record::Timestamp from, record::Timestamp to);
 
     /// Whether the server has sent a datagram to any session since `time`.
     [[nodiscard]] bool has_answered_since(record::Timestamp time) const { return heard_ >= time; }
 
-    /// The number of sessions to which the server has sent a datagram since `time`.
+    /// Returns the number of sessions to which the server has sent a datagram since `time`.
     [[nodiscard]] std::size_t sessions_heard_since(record::Timestamp time) const;
 
     /// A time in which clients get no answer from the server.
@@ -57,11 +59,11 @@ class ServerActivity {
         std::uint64_t unanswered = 0; ///< number of datagrams in a row without an answer
     };
 
-    /// The server's silence to all of its sessions, which is reported once; nullopt if there is none.
+    /// The current silence of the server to all of its sessions; nullopt if the server answers.
     std::optional<Silence> silence;
 
-    /// Whether the server's last 0.7 ACCEPT, to any session, had DDNet's form; nullopt if no ACCEPT was
-    /// seen.
+    /// Whether the server's last 0.7 ACCEPT, to any session, had DDNet's form; nullopt if no ACCEPT
+    /// was seen.
     std::optional<bool> accepts_as_ddnet;
 
   private:
@@ -80,24 +82,25 @@ class ServerActivities {
     [[nodiscard]] std::shared_ptr<ServerActivity> find_or_add(const std::string& address);
 
   private:
-    /// If there are more servers than this, servers without sessions are removed before another one is
-    /// added.
+    /// If there are more servers than this, servers without sessions are removed before another one
+    /// is added.
     static constexpr std::size_t kCleanupSize = 64;
 
     std::unordered_map<std::string, std::weak_ptr<ServerActivity>> servers_;
 };
 
-/// Reports when the server of a session is silent. If the server answers none of its sessions, one of them
-/// reports when this begins and one when it ends. If the server answers other sessions but not this
-/// one, this session reports that. The contents of datagrams are not read.
+/// Reports when the server of a session is silent. If the server answers none of its sessions, only
+/// one session reports the begin of the silence and only one its end. If the server answers other
+/// sessions but not this session, this session reports that. The contents of datagrams are not
+/// read.
 class ServerSilence {
   public:
-    /// A silence is reported after this many datagrams in a row without an answer, and after kMinSilence.
-    /// Clients send a CONNECT twice a second, or 50 inputs a second. So one lost datagram or a short
-    /// pause is not reported.
+    /// A silence is reported if it has lasted for kMinSilence and for this many datagrams of the
+    /// client. Clients send a CONNECT twice a second, or 50 inputs a second. Therefore one lost
+    /// datagram or a short pause is not reported.
     static constexpr std::uint64_t kMinUnanswered = 3;
     static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
-    /// If a client's datagrams are further apart than this (ns), the client does not wait for an answer.
+    /// After a longer pause of the client (ns), the wait for an answer begins anew.
     static constexpr record::Timestamp kPause = 5'000'000'000;
 
     explicit ServerSilence(std::shared_ptr<ServerActivity> server);
@@ -107,19 +110,19 @@ class ServerSilence {
 
     /// Must be called for each datagram of this session. `server`: the server's address.
     void on_datagram(std::string_view server, Reporter& reporter);
-    /// Copies of datagrams were lost, perhaps the server's answer, so the wait for an answer begins anew.
+    /// Restarts the wait for an answer. Called when copies of datagrams were lost.
     void on_gap();
 
     [[nodiscard]] ServerActivity& server() const { return *server_; }
 
-    /// Time of the server's last datagram to this session.
+    /// Returns the time of the server's last datagram to this session.
     [[nodiscard]] record::Timestamp heard() const { return heard_; }
 
   private:
     using Silence = ServerActivity::Silence;
 
-    void wait_alone(std::string_view server, Reporter& reporter);
-    void end_waiting_alone(std::string_view server, Reporter& reporter);
+    void count_unanswered(std::string_view server, Reporter& reporter);
+    void end_silence_to_session(std::string_view server, Reporter& reporter);
     static void report(record::FindingId id, const Silence& silence, std::string_view server,
                        std::string_view what, Reporter& reporter);
 
@@ -131,7 +134,7 @@ class ServerSilence {
     record::Timestamp since_ = 0; ///< time of the first datagram without an answer
     record::Timestamp last_ = 0;  ///< time of the last datagram without an answer
     record::Timestamp heard_ = 0;
-    bool waits_with_all_ = false; ///< the session waits, in a reported silence to all sessions
+    bool waits_with_all_ = false; ///< this session waits during a silence to all sessions
 };
 
 } // namespace tw::inspect

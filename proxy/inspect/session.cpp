@@ -7,7 +7,7 @@
 
 namespace tw::inspect {
 
-void update_roster(const wire::MessageHead& head, record::Roster& roster) {
+void update_roster(const wire::MessageHeader& head, record::Roster& roster) {
     switch (head.spec->id) {
     case wire::MessageId::sv_client_info:
         if (const auto player = wire::decode_client_info(head.body)) {
@@ -38,12 +38,12 @@ using wire::MessageId;
 namespace {
 
 bool is_connless(std::span<const std::byte> datagram) {
-    constexpr std::byte kConnlessBit{0x20}; // the same bit in 0.6 and 0.7
+    constexpr std::byte kConnlessBit{0x20}; // 0.6 and 0.7 use the same bit
     return !datagram.empty() && (datagram.front() & kConnlessBit) != std::byte{0};
 }
 
-/// Whether anything was counted. Every count comes with a datagram or a finding, so it is enough to look
-/// at these.
+/// Whether any counter is not zero. Only datagrams and findings are examined, because no counter
+/// changes without them.
 bool is_anything(const record::SessionStats& stats) {
     return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
            std::ranges::any_of(stats.findings, [](std::uint64_t count) { return count != 0; });
@@ -62,13 +62,14 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
                  *options.observers,
                  options.learn_sizes,
-                 options.learned == nullptr ? nullptr : options.learned->server(server_),
+                 options.learned == nullptr ? nullptr
+                                            : options.learned->find_or_add_server(server_),
                  options.arena,
                  silence_.server()},
       sees_all_{options.sees_all} {}
 
 void Session::open(record::Timestamp time) {
-    reporter_.begin(time, std::nullopt);
+    reporter_.set_head(time, std::nullopt);
     emit_session(record::SessionEvent::open);
 }
 
@@ -85,36 +86,37 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, Workspace& workspace) {
-    reporter_.begin(time, direction);
+    reporter_.set_head(time, direction);
     if (!is_connless(bytes)) {
-        acceptance_.note_sender(time, direction);
+        acceptance_.store_activity(time, direction);
         ++heard_;
     }
     if (sees_all_) {
         silence_.on_datagram(server_, reporter_);
-        read(time, direction, bytes, workspace);
+        read_datagram(time, direction, bytes, workspace);
         return;
     }
-    acceptance_.begin(time);
+    acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
     const bool waits = has_to_wait(bytes, workspace);
-    watch_silence(waits);
+    check_server_silence(waits);
     if (!waits) {
-        read(time, direction, bytes, workspace);
+        read_datagram(time, direction, bytes, workspace);
         if (heard_ >= HeldDatagrams::kMaxDatagrams) {
-            report_one_side();
+            report_missing_side();
         }
         return;
     }
     held_.hold(time, direction, bytes);
-    if (held_.full()) {
-        decide_held(workspace);
+    if (held_.is_full()) {
+        stop_waiting(workspace);
     }
 }
 
-/// Watches for a silent server. If no datagram of the server was ever seen, the server may have answered
-/// all the same. Then only a client that repeats its request shows that it did not.
-void Session::watch_silence(bool waits) {
+/// Checks whether the server is silent. `waits`: whether the connection's protocol is not known
+/// yet. If no datagram of the server was ever seen, its answers may be missing in the recording.
+/// Then only a client that repeats its request shows a silent server.
+void Session::check_server_silence(bool waits) {
     const bool goes_on = waits || acceptance_.connection().established();
     if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
         silence_.on_datagram(server_, reporter_);
@@ -124,15 +126,16 @@ void Session::watch_silence(bool waits) {
 bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace) {
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
-    // If only one side is recorded, no handshake completes, so its first packet must be enough.
+    // If only one side is recorded, no handshake can be completed. So the first handshake packet
+    // after a closed connection begins a new one.
     if (acceptance_.connection().closed() && wire::is_six_handshake(bytes) &&
         !acceptance_.was_ever_seen(wire::opposite(reporter_.direction()))) {
-        acceptance_.forget();
+        acceptance_.forget_closed_connection();
     }
     if (!acceptance_.connection().established() && !acceptance_.connection().closed()) {
-        const auto packet =
-            wire::decode_packet(bytes, acceptance_.connection().expected(), workspace.packet,
-                                acceptance_.token_bit(bytes, reporter_.direction()));
+        const auto packet = wire::decode_packet(
+            bytes, acceptance_.connection().expected_protocol(), workspace.packet,
+            acceptance_.token_bit(bytes, reporter_.direction()));
         if (!packet || packet->kind == wire::PacketKind::connless) {
             return false;
         }
@@ -145,12 +148,12 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
             change = acceptance_.on_chunks(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
-            change = acceptance_.on_misfit(bytes, workspace.packet, reporter_);
+            change = acceptance_.on_other_datagram(bytes, workspace.packet, reporter_);
         }
         waits = change == ConnectionChange::none &&
-                (waits || wire::may_be_seven(bytes, workspace.packet));
+                (waits || wire::may_be_seven_chunks(bytes, workspace.packet));
         if (!waits && !keepalive && change == ConnectionChange::none) {
-            decide_held(workspace); // a new handshake, or a CLOSE: the held connection is over
+            stop_waiting(workspace); // a new handshake, or a CLOSE: the held connection has ended
         }
     }
     if (change != ConnectionChange::none ||
@@ -162,45 +165,45 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
 }
 
 void Session::read_held(ConnectionChange change, Workspace& workspace) {
-    const record::RecordHead now = reporter_.head();
-    const std::vector<HeldDatagrams::HeldDatagram> held = held_.take();
+    const record::RecordHeader now = reporter_.head();
+    const std::vector<HeldDatagrams::HeldDatagram> held = held_.take_all();
     if (!held.empty()) {
-        reporter_.begin(held.front().time, held.front().direction);
+        reporter_.set_head(held.front().time, held.front().direction);
     }
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
     for (const HeldDatagrams::HeldDatagram& each : held) {
         workspace.packet.begin(each.bytes, {});
-        read(each.time, each.direction, each.bytes, workspace);
+        read_datagram(each.time, each.direction, each.bytes, workspace);
     }
-    reporter_.begin(now.time, now.direction);
+    reporter_.set_head(now.time, now.direction);
 }
 
-void Session::decide_held(Workspace& workspace) {
+void Session::stop_waiting(Workspace& workspace) {
     if (!held_.empty()) {
         read_held(acceptance_.infer_from_client(), workspace);
     }
 }
 
-void Session::report_one_side() {
+void Session::report_missing_side() {
     for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
         if (running_ && !one_sided_ && !acceptance_.was_ever_seen(side)) {
             one_sided_ = true;
-            reporter_.finding({.id = FindingId::session_one_direction,
-                               .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
+            reporter_.report_finding({.id = FindingId::session_one_direction,
+                                      .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
         }
     }
 }
 
-void Session::read(record::Timestamp time, wire::Direction direction,
-                   std::span<const std::byte> bytes, Workspace& workspace) {
-    reporter_.begin(time, direction);
+void Session::read_datagram(record::Timestamp time, wire::Direction direction,
+                            std::span<const std::byte> bytes, Workspace& workspace) {
+    reporter_.set_head(time, direction);
     record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
     stats.bytes += bytes.size();
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
-    acceptance_.begin(time);
+    acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
     on_bytes(bytes, workspace);
     observers_->notify(&Observer::on_datagram_end);
@@ -209,19 +212,19 @@ void Session::read(record::Timestamp time, wire::Direction direction,
 void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
     const auto packet =
-        wire::decode_packet(bytes, acceptance_.connection().expected(), workspace.packet,
+        wire::decode_packet(bytes, acceptance_.connection().expected_protocol(), workspace.packet,
                             acceptance_.token_bit(bytes, reporter_.direction()));
     if (!packet) {
         ++stats.malformed;
-        reporter_.finding({.id = record::finding_of(packet.error().code),
-                           .offset = packet.error().offset,
-                           .name = wire::error_info(packet.error().code).name,
-                           .bytes = bytes.first(std::min<std::size_t>(bytes.size(), 64)),
-                           .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
+        reporter_.report_finding({.id = record::finding_of(packet.error().code),
+                                  .offset = packet.error().offset,
+                                  .name = wire::error_info(packet.error().code).name,
+                                  .bytes = bytes.first(std::min<std::size_t>(bytes.size(), 64)),
+                                  .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
         return;
     }
     if (packet->dialect == wire::Dialect::seven && packet->kind == wire::PacketKind::control) {
-        if (const auto control = acceptance_.find_control_under_seven(bytes, reporter_)) {
+        if (const auto control = acceptance_.read_as_six_control(bytes, reporter_)) {
             on_packet(*control, bytes, workspace);
             return;
         }
@@ -243,7 +246,8 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
     case wire::PacketKind::connless:
         ++stats.connless;
         messages_.report_connless(*packet, workspace.fields, reporter_);
-        if (reporter_.direction() == wire::Direction::s2c && acceptance_.server().is_silent()) {
+        if (reporter_.direction() == wire::Direction::s2c &&
+            acceptance_.server().is_version_unannounced()) {
             if (const auto version = wire::find_server_version(packet->payload, packet->dialect)) {
                 acceptance_.server().on_info(*version);
             }
@@ -259,7 +263,7 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
     }
     if (packet->kind != wire::PacketKind::connless && !acceptance_.connection().established()) {
         if (const ConnectionChange change =
-                acceptance_.on_misfit(bytes, workspace.packet, reporter_);
+                acceptance_.on_other_datagram(bytes, workspace.packet, reporter_);
             change != ConnectionChange::none) {
             begin_connection(change);
         }
@@ -281,7 +285,7 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
         begin_connection(change);
     }
     if (control.kind == wire::ControlKind::close && !closed_ &&
-        acceptance_.closes(packet, reporter_)) {
+        acceptance_.is_closing(packet, reporter_)) {
         const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
@@ -301,15 +305,15 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
         change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (acceptance_.accept(packet, chunks, reporter_)) {
+    if (acceptance_.accept_chunks(packet, chunks, reporter_)) {
         on_accepted(packet, chunks, workspace);
     }
 }
 
 void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks,
                           Workspace& workspace) {
-    observers_->notify(&Observer::on_chunks, AcceptedChunks{.with_token = acceptance_.with_token(),
-                                                            .damaged = chunks.error.has_value()});
+    observers_->notify(&Observer::on_chunks, PayloadEnd{.with_token = acceptance_.with_token(),
+                                                        .damaged = chunks.error.has_value()});
     const bool prelude = acceptance_.is_prelude(chunks, reporter_);
     if (acceptance_.missed_chunks()) {
         maps_.on_gap();
@@ -320,9 +324,9 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
         snapshots_.on_chunk_ack(packet.ack, reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
-        auto head = wire::decode_message_head(chunk.payload, packet.dialect, *described_);
-        const bool likely = head && read_by_version(*head);
-        const wire::VitalClass taken = acceptance_.take(chunk, reporter_);
+        auto head = wire::decode_message_header(chunk.payload, packet.dialect, *described_);
+        const bool likely = head && mark_if_mistaken(*head);
+        const wire::VitalClass taken = acceptance_.classify_chunk(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
             snapshots_.on_chunk(chunk.sequence, reporter_.head().time);
         }
@@ -331,7 +335,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
             continue;
         }
         if (chunk.payload.empty()) {
-            reporter_.finding_once({.id = FindingId::chunk_empty, .offset = chunk.offset});
+            reporter_.report_finding_once({.id = FindingId::chunk_empty, .offset = chunk.offset});
             continue;
         }
         ++reporter_.direction_stats().messages;
@@ -339,17 +343,18 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
             AcceptedMessage message{
                 .chunk = chunk, .head = *head, .prelude = prelude, .likely = likely};
             on_message(message, packet.compressed, workspace);
-        } else if (!prelude) { // a damaged prelude, as of DDNet 14.0 to 16.7, has its own finding
+        } else if (
+            !prelude) { // for a damaged prelude of DDNet 14.0 to 16.7, another finding exists
             MessageReporter::report_invalid(chunk, head.error(), reporter_);
         }
     }
 }
 
-/// Treats the message as unknown if the server's version no longer sends it. Returns true if that is not
-/// certain, because the version is unknown.
-bool Session::read_by_version(wire::MessageHead& head) {
+/// Treats the message as unknown if this server uses its id for another message. Returns true if
+/// the server's version is unknown, so that the meaning of the id is uncertain.
+bool Session::mark_if_mistaken(wire::MessageHeader& head) {
     using Interpretation = ServerProgram::Interpretation;
-    if (head.spec == nullptr || head.spec->until == 0 ||
+    if (head.spec == nullptr || head.spec->removed_in == 0 ||
         reporter_.direction() != wire::Direction::s2c) {
         return false;
     }
@@ -361,16 +366,16 @@ bool Session::read_by_version(wire::MessageHead& head) {
 }
 
 void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& workspace) {
-    const wire::MessageHead& head = message.head;
+    const wire::MessageHeader& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
-    message.expected =
-        head.spec != nullptr &&
-        wire::is_expected(*head.spec, head.system, reporter_.direction(), message.chunk.vital);
+    message.expected = head.spec != nullptr &&
+                       wire::is_processed_by_receivers(*head.spec, head.system,
+                                                       reporter_.direction(), message.chunk.vital);
     message.tracked = snapshot && message.expected && !message.prelude;
-    // The record of the message comes first, then the records that the message causes.
+    // The message's own record comes before the records that result from the message.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
-        if (auto tile_map = maps_.find_missing(reporter_)) {
+        if (auto tile_map = maps_.find_missing_map(reporter_)) {
             snapshots_.set_tile_map(*std::move(tile_map));
         }
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
@@ -380,41 +385,41 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
             }
         }
     } else if (message.expected && !message.prelude && message.is_taken) {
-        act_on(head);
+        act_on_message(head);
     }
 }
 
-void Session::act_on(const wire::MessageHead& head) {
+void Session::act_on_message(const wire::MessageHeader& head) {
     if (reporter_.direction() == wire::Direction::s2c) {
-        act_on_server(head);
+        act_on_server_message(head);
     } else {
-        act_on_client(head);
+        act_on_client_message(head);
     }
 }
 
-void Session::act_on_server(const wire::MessageHead& head) {
+void Session::act_on_server_message(const wire::MessageHeader& head) {
     if (head.uuid) {
-        acceptance_.server().on_extended(*head.spec);
+        acceptance_.server().on_uuid_message(*head.spec);
     }
     switch (head.spec->id) {
     case MessageId::map_change:
         if (const auto change = wire::decode_map_change(head.body, head.dialect)) {
             acceptance_.server().on_map_change();
             ++reporter_.stats.map_changes;
-            snapshots_.change_map(reporter_);
+            snapshots_.on_map_change(reporter_);
             inputs_.restart();
             snapshots_.set_tile_map(
-                maps_.on_change(*change, acceptance_.is_translated(), reporter_));
+                maps_.on_map_change(*change, acceptance_.is_translated(), reporter_));
         }
         break;
     case MessageId::map_details:
         if (const auto details = wire::decode_map_details(head.body)) {
-            maps_.on_details(*details);
+            maps_.on_map_details(*details);
         }
         break;
     case MessageId::map_data:
         if (const auto data = wire::decode_map_data(head.body, head.dialect)) {
-            if (auto tile_map = maps_.on_data(*data, reporter_)) {
+            if (auto tile_map = maps_.on_map_data(*data, reporter_)) {
                 snapshots_.set_tile_map(*std::move(tile_map));
             }
         }
@@ -426,14 +431,14 @@ void Session::act_on_server(const wire::MessageHead& head) {
         }
         break;
     case MessageId::sv_chat:
-        if (acceptance_.server().is_silent()) {
-            if (const auto line = wire::find_server_line(head.body, head.dialect)) {
+        if (acceptance_.server().is_version_unannounced()) {
+            if (const auto line = wire::find_server_chat(head.body, head.dialect)) {
                 acceptance_.server().on_chat(*line);
             }
         }
         break;
     case MessageId::other:
-        messages_.on_other(head);
+        messages_.update_announced_commands(head);
         break;
     default:
         update_roster(head, snapshots_.roster());
@@ -441,7 +446,7 @@ void Session::act_on_server(const wire::MessageHead& head) {
     }
 }
 
-void Session::act_on_client(const wire::MessageHead& head) {
+void Session::act_on_client_message(const wire::MessageHeader& head) {
     switch (head.spec->id) {
     case MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
@@ -473,12 +478,12 @@ void Session::apply_pending_checkpoint() {
     } else if (acceptance_.connection().established()) {
         checkpoint_.reset(); // it is the checkpoint of a closed connection
     } else if (checkpoint_->form != TokenForm::unknown) {
-        begin_connection(acceptance_.take_up(*checkpoint_));
+        begin_connection(acceptance_.continue_connection(*checkpoint_));
     }
 }
 
-/// Adds the checkpoint's state to the session. What the session knows already stays, except if packets
-/// were missed.
+/// Adds the checkpoint's state to the session's. State that the session already has is only
+/// replaced if packets were missed.
 void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
     const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
     if (checkpoint.dialect != snapshots_.dialect() ||
@@ -486,7 +491,7 @@ void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
         return;
     }
     if (other_map && maps_.announced()) {
-        snapshots_.change_map(reporter_);
+        snapshots_.on_map_change(reporter_);
     }
     if (other_map) {
         snapshots_.set_tile_map(maps_.restore(*checkpoint.map, reporter_));
@@ -500,8 +505,8 @@ void Session::begin_connection(ConnectionChange change) {
         end_connection(record::kReconnected);
     }
     if (closed_) {
-        reporter_.forget_reported();
-        reporter_.finding({.id = FindingId::session_reconnected});
+        reporter_.forget_reported_findings();
+        reporter_.report_finding({.id = FindingId::session_reconnected});
     }
     const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
     snapshots_.reset(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
@@ -515,14 +520,14 @@ void Session::begin_connection(ConnectionChange change) {
     emit_session(record::SessionEvent::established);
     const auto checkpoint = std::exchange(checkpoint_, std::nullopt);
     if (!checkpoint && !acceptance_.was_ever_seen(wire::Direction::s2c)) {
-        report_one_side();
+        report_missing_side();
         return;
     }
     if (change != ConnectionChange::midway) {
         return;
     }
     if (!checkpoint) {
-        reporter_.finding(
+        reporter_.report_finding(
             {.id = FindingId::session_joined_midway,
              .detail =
                  seven ? "the names of players already in the game are unknown: 0.7 sends them once"
@@ -533,8 +538,8 @@ void Session::begin_connection(ConnectionChange change) {
 }
 
 void Session::end_connection(std::string_view reason) {
-    report_one_side();
-    snapshots_.restart(reporter_); // first, so that the summary counts incomplete snapshots as lost
+    report_missing_side();
+    snapshots_.restart(reporter_); // before the summary, which counts incomplete snapshots as lost
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
@@ -545,26 +550,26 @@ void Session::end_connection(std::string_view reason) {
 }
 
 void Session::close(record::Timestamp time, std::string_view reason, Workspace& workspace) {
-    reporter_.begin(time, std::nullopt);
-    decide_held(workspace);
+    reporter_.set_head(time, std::nullopt);
+    stop_waiting(workspace);
     if (closed_) {
         if (is_anything(reporter_.stats)) {
-            report(time);
+            emit_summary(time);
         }
         return;
     }
     if (running_ && reason == "idle") {
-        reporter_.finding({.id = FindingId::session_closed_silently});
+        reporter_.report_finding({.id = FindingId::session_closed_silently});
     }
     end_connection(reason);
 }
 
 void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason) {
-    reporter_.begin(time, std::nullopt);
+    reporter_.set_head(time, std::nullopt);
     reporter_.stats.gap_lost += lost;
-    reporter_.finding({.id = FindingId::inspect_gap,
-                       .lost = lost == 0 ? std::nullopt : std::optional{lost},
-                       .name = reason});
+    reporter_.report_finding({.id = FindingId::inspect_gap,
+                              .lost = lost == 0 ? std::nullopt : std::optional{lost},
+                              .name = reason});
     acceptance_.resynchronise();
     maps_.on_gap();
     snapshots_.on_gap(reporter_);
@@ -572,12 +577,12 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
 }
 
 void Session::on_resync(record::Timestamp time) {
-    reporter_.begin(time, wire::Direction::c2s);
-    reporter_.finding({.id = FindingId::session_resync});
+    reporter_.set_head(time, wire::Direction::c2s);
+    reporter_.report_finding({.id = FindingId::session_resync});
 }
 
 void Session::drop_state(record::Timestamp time) {
-    on_gap(time, held_.take().size(), "memory");
+    on_gap(time, held_.take_all().size(), "memory");
     snapshots_.drop_snapshots(reporter_);
     maps_.abandon_download();
 }

@@ -26,12 +26,11 @@
 
 namespace tw::inspect {
 
-/// The datagrams of a connection whose protocol is not known yet, in order. They are read as soon as the
-/// protocol is known. Needed only for captures and taps, because the relay sees sessions from their
-/// start.
+/// Stores the datagrams of a connection until the connection's protocol is known, so that they can
+/// be read then. Needed only for captures and taps: the relay sees sessions from their start.
 class HeldDatagrams {
   public:
-    /// The most datagrams: two seconds of a client's inputs. A running server answers much earlier.
+    /// The most stored datagrams: two seconds of inputs. A running server answers earlier.
     static constexpr std::size_t kMaxDatagrams = 100;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
 
@@ -50,11 +49,13 @@ class HeldDatagrams {
 
     [[nodiscard]] std::size_t size() const { return held_.size(); }
 
-    /// True if a limit is reached, so that the protocol must be decided now.
-    [[nodiscard]] bool full() const { return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes; }
+    /// Whether a limit is reached. Then the datagrams must be read without waiting any longer.
+    [[nodiscard]] bool is_full() const {
+        return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes;
+    }
 
-    /// Returns all datagrams and leaves the list empty.
-    [[nodiscard]] std::vector<HeldDatagram> take() {
+    /// Removes all stored datagrams and returns them, oldest first.
+    [[nodiscard]] std::vector<HeldDatagram> take_all() {
         bytes_ = 0;
         return std::exchange(held_, {});
     }
@@ -77,15 +78,15 @@ class MemoryBudget {
 
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
 
-    /// Replaces a charge of `before` bytes by one of `after` bytes.
+    /// Changes the memory use of one session or map from `before` to `after` bytes.
     void change(std::size_t before, std::size_t after) noexcept {
-        used_.fetch_add(after - before, std::memory_order_relaxed); // may wrap, which is right
+        used_.fetch_add(after - before, std::memory_order_relaxed); // wraps if `after` is smaller
     }
 
     [[nodiscard]] bool is_exceeded() const noexcept { return used() > limit_; }
 
-    /// Whether more than 7/8 of the limit are used. If the limit is exceeded, memory is freed until this
-    /// is false, so that the limit is not exceeded again at once.
+    /// Whether more than 7/8 of the limit are used. Once the limit is exceeded, memory is freed
+    /// until this is false. Otherwise the limit would soon be exceeded again.
     [[nodiscard]] bool is_nearly_full() const noexcept { return used() > limit_ - limit_ / 8; }
 
     [[nodiscard]] std::size_t used() const noexcept {
@@ -99,10 +100,11 @@ class MemoryBudget {
     std::atomic<std::size_t> used_{0};
 };
 
-/// Makes a shared value and charges `bytes`, its size, to `budget` while the value exists. `budget` must
-/// outlive the value; null: nothing is charged.
+/// Returns `value` as a shared value that counts as `bytes` in `budget` until it is destroyed.
+/// `budget` must outlive the value; null: nothing is counted.
 template <typename T>
-[[nodiscard]] std::shared_ptr<const T> charged(MemoryBudget* budget, T value, std::size_t bytes) {
+[[nodiscard]] std::shared_ptr<const T> make_charged(MemoryBudget* budget, T value,
+                                                    std::size_t bytes) {
     if (budget == nullptr) {
         return std::make_shared<const T>(std::move(value));
     }
@@ -114,7 +116,7 @@ template <typename T>
 }
 
 /// Updates the roster from a 0.7 message. Other messages change nothing.
-void update_roster(const wire::MessageHead& head, record::Roster& roster);
+void update_roster(const wire::MessageHeader& head, record::Roster& roster);
 
 /// Settings of inspection.
 struct Options {
@@ -123,14 +125,14 @@ struct Options {
     /// Messages that a mod's description adds; must outlive the sessions.
     const wire::MessageSet* described = &wire::MessageSet::standard();
     bool messages = true; ///< whether to emit a record for each message
-    /// Whether to learn the item sizes of a server that does not use the agreed sizes, and to decode with
-    /// the learned sizes.
+    /// Whether to learn the item sizes of a server that does not use the sizes agreed in the
+    /// protocol, and to decode with the learned sizes.
     bool learn_sizes = false;
-    /// Chat commands whose arguments may be shown, in addition to the built-in harmless ones; null: none.
-    /// Must outlive the sessions.
+    /// Chat commands whose arguments may be shown, in addition to the built-in harmless ones; null:
+    /// none. Must outlive the sessions.
     const wire::CommandNames* shown_commands = nullptr;
-    /// True if no datagram can be missing, as in the relay. False for captures and taps: single datagrams,
-    /// or all of one direction, may be missing, so that a missing datagram proves nothing.
+    /// True if no datagram can be missing, as in the relay. False for captures and taps, in which
+    /// single datagrams, or all datagrams of one direction, may be missing.
     bool sees_all = true;
     /// Item sizes learned by the sessions of a run; null: each inspector has its own table. Must
     /// outlive the sessions.
@@ -147,8 +149,8 @@ struct Options {
     const Observers* observers = &Observers::none();
 };
 
-/// Buffers that are used during one call. All sessions of a worker share them. Once the buffers have
-/// grown, decoding does not allocate memory.
+/// Buffers for decoding a datagram, shared by all sessions of a worker. Once the buffers are large
+/// enough, decoding does not allocate memory.
 struct Workspace {
     wire::PacketScratch packet;
     ChunkBuffer chunks;
@@ -156,24 +158,23 @@ struct Workspace {
     SnapshotWorkspace snapshots;
 };
 
-/// Inspects one session: all datagrams between a client and a server, in the order in which they were
-/// seen.
+/// Inspects one session: all datagrams between a client and a server, in order of arrival.
 class Session {
   public:
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
             MapSource& maps, record::RecordSink& sink);
 
-    /// Sets the configured name of the server; the text must live as long as the run. Must be called
-    /// before any other function.
-    void name_server(std::string_view name) { reporter_.name_server(name); }
+    /// Sets the configured name of the server; the text must live as long as the run. Must be
+    /// called before any other function.
+    void set_server_name(std::string_view name) { reporter_.set_server_name(name); }
 
     void open(record::Timestamp time);
     void on_datagram(record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, Workspace& workspace);
-    /// Copies of datagrams were lost before inspection.
+    /// Called when `lost` copies of datagrams were lost before inspection.
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
-    /// Returns the state that another observer needs to continue this session.
+    /// Returns the state with which another observer can continue this session.
     [[nodiscard]] SessionCheckpoint save() const {
         if (!running_) {
             return checkpoint_.value_or(SessionCheckpoint{});
@@ -184,33 +185,34 @@ class Session {
         return checkpoint;
     }
 
-    /// Updates this session from the checkpoint of another observer, which inspected the session until
-    /// now. Precondition: checkpoint.is_sound().
+    /// Updates this session from the checkpoint of another observer, which has inspected the
+    /// session so far. Precondition: checkpoint.is_sound().
     void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
-    /// The relay rewrote an input of the client to request a full snapshot.
+    /// Called when the relay has rewritten an input of the client to request a full snapshot.
     void on_resync(record::Timestamp time);
 
     /// Frees memory that the session can do without.
-    void trim() { snapshots_.trim(); }
+    void free_spare_memory() { snapshots_.free_spare_memory(); }
 
-    /// Frees all memory of the session. As after a gap, no snapshot can be verified until the next full
-    /// snapshot.
+    /// Frees all memory that grows with the session's traffic. Then no snapshot can be verified
+    /// until the next full snapshot.
     void drop_state(record::Timestamp time);
 
-    /// Writes a summary record with the totals so far.
-    void report(record::Timestamp time) {
-        reporter_.begin(time, std::nullopt);
+    /// Emits a summary record with the totals of the current connection.
+    void emit_summary(record::Timestamp time) {
+        reporter_.set_head(time, std::nullopt);
         reporter_.emit(
             record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
     }
 
-    /// Closes the session, for a reason outside its traffic: "idle", "shutdown", "end of capture".
+    /// Closes the session. `reason`: a reason outside its traffic, such as "idle" or "end of
+    /// capture".
     void close(record::Timestamp time, std::string_view reason, Workspace& workspace);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
-    /// Totals of all connections of the session.
+    /// Returns the totals of all connections of the session.
     [[nodiscard]] record::SessionStats totals() const {
         record::SessionStats totals = ended_;
         totals.merge(reporter_.stats);
@@ -221,37 +223,38 @@ class Session {
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
 
-    /// The size in bytes of the memory that grows with the traffic.
+    /// Returns the size of the memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
         return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes() +
                held_.memory_bytes();
     }
 
   private:
-    void read(record::Timestamp time, wire::Direction direction, std::span<const std::byte> bytes,
-              Workspace& workspace);
-    /// Whether too little of the datagram's connection was seen to read it yet.
+    void read_datagram(record::Timestamp time, wire::Direction direction,
+                       std::span<const std::byte> bytes, Workspace& workspace);
+    /// Returns whether the datagram must wait, because its connection's protocol is not known yet.
     [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
-    /// The connection is now known: reads the held datagrams, then the current datagram.
+    /// Begins the connection that became known, and reads the held datagrams.
     void read_held(ConnectionChange change, Workspace& workspace);
-    /// Stops waiting for the protocol. If the held datagrams look like one side of a connection, they are
-    /// read as such.
-    void decide_held(Workspace& workspace);
-    /// Reports, once per session, that no datagram of one side was ever seen.
-    void report_one_side();
-    void watch_silence(bool waits);
+    /// Stops waiting until the protocol is known. If the held datagrams look like one side of a
+    /// running connection, reads them.
+    void stop_waiting(Workspace& workspace);
+    /// Reports, once per session, if no datagram of one side was ever seen.
+    void report_missing_side();
+    void check_server_silence(bool waits);
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
     void on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
                    Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
     void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
-    [[nodiscard]] bool read_by_version(wire::MessageHead& head);
+    [[nodiscard]] bool mark_if_mistaken(wire::MessageHeader& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
-    void act_on(const wire::MessageHead& head);
-    /// Update the session's state from a message that only the server, or only the client, sends.
-    void act_on_server(const wire::MessageHead& head);
-    void act_on_client(const wire::MessageHead& head);
+    void act_on_message(const wire::MessageHeader& head);
+    /// Updates the session's state from a message of the server.
+    void act_on_server_message(const wire::MessageHeader& head);
+    /// Updates the session's state from a message of the client.
+    void act_on_client_message(const wire::MessageHeader& head);
     void begin_connection(ConnectionChange change);
     void apply_pending_checkpoint();
     void apply_checkpoint(const SessionCheckpoint& checkpoint);
@@ -271,12 +274,12 @@ class Session {
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;
-    bool one_sided_ = false;  ///< report_one_side() has reported
+    bool one_sided_ = false;  ///< report_missing_side() has emitted its finding
     std::uint64_t heard_ = 0; ///< number of datagrams seen so far
     /// Another observer's checkpoint; nullopt once it is applied.
     std::optional<SessionCheckpoint> checkpoint_;
     record::SessionStats ended_; ///< totals of the session's earlier connections
-    bool running_ = false;       ///< a connection was established and is not closed
+    bool running_ = false;       ///< a connection is established and not closed yet
     bool closed_ = false;        ///< the session's close was reported
 };
 

@@ -24,29 +24,30 @@
 
 namespace tw::pipeline {
 
-/// The snapshots that are written: each session's own, the merged worlds, or both.
+/// Which snapshots are written: each session's, merged snapshots of all sessions of a server
+/// ("worlds"), or both.
 enum class ViewChoice : std::uint8_t { sessions, world, both };
 
-/// How traffic is inspected, and what is written about it. The command line fills it; every part of
-/// a run reads its own members.
+/// Settings for inspecting traffic and writing records, from the command line.
 struct Config {
     /// The mod's objects and messages; must outlive the run.
     const wire::ModDescription* mod = &wire::ModDescription::standard();
-    inspect::Options inspect{};          ///< without the mod's tables, which inspection() adds
+    inspect::Options inspect{}; ///< without the mod's tables, which make_inspect_options() adds
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
-    /// Limit for sessions and maps.
+    /// Memory limit for sessions and maps.
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
-    bool stats = false; ///< count every byte of traffic by message and item type
+    bool stats = false; ///< count the bytes of traffic by message and item type
     sink::JsonOptions json{};
     /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
     bool limits_findings = false;                   ///< limit repeated findings (FindingLimit)
-    std::optional<filter::Filter> filter{};         ///< for written records
-    std::optional<filter::Filter> console_filter{}; ///< for the console
-    /// Selects datagrams of the capture by their records.
+    std::optional<filter::Filter> filter{};         ///< selects the written records
+    std::optional<filter::Filter> console_filter{}; ///< selects the records on the console
+    /// Selects the datagrams in the written capture by their records.
     std::optional<filter::Filter> capture_filter{};
     std::vector<filter::Expectation> expectations{};
-    std::string pseudonym_key{}; ///< empty: client addresses are written unchanged
+    /// Key for pseudonyms of client addresses; empty: addresses are written unchanged.
+    std::string pseudonym_key{};
     ViewChoice views = ViewChoice::sessions;
     std::optional<sink::DemoOptions> demos{};
     std::optional<sink::FlightOptions> flight{};
@@ -54,8 +55,9 @@ struct Config {
 
     [[nodiscard]] bool makes_worlds() const { return views != ViewChoice::sessions; }
 
-    /// The options of an inspector, with the mod's tables. The configuration must outlive it.
-    [[nodiscard]] inspect::Options inspection(const inspect::Observers& observers) const {
+    /// Returns the options for an inspector, with the mod's tables. This object must outlive the
+    /// inspector.
+    [[nodiscard]] inspect::Options make_inspect_options(const inspect::Observers& observers) const {
         inspect::Options options = inspect;
         options.objects = &mod->objects;
         options.described = &mod->messages;
@@ -65,23 +67,25 @@ struct Config {
     }
 };
 
-class WorldRun;
+class WorldThread;
 
-/// The open outputs of a run; null: there is none. They must outlive the workers.
+/// The outputs to which the workers of a run write; null for unused ones. They must outlive the
+/// workers.
 struct Outputs {
-    unsigned workers = 1; ///< the number of workers that share them
+    unsigned workers = 1; ///< number of workers that share the outputs
     sink::Output* records = nullptr;
-    sink::Output* capture = nullptr;           ///< datagrams
-    sink::FileQueue* files = nullptr;          ///< demos
-    sink::FileQueue* flight = nullptr;         ///< files of the flight recorder
-    PageRecordings* page_recordings = nullptr; ///< recordings that the page switches on
+    sink::Output* capture = nullptr;           ///< receives datagrams
+    sink::FileQueue* files = nullptr;          ///< receives demos
+    sink::FileQueue* flight = nullptr;         ///< receives the files of the flight recorder
+    PageRecordings* page_recordings = nullptr; ///< recordings that viewers of the page switch on
     sink::Console* console = nullptr;
-    record::RecordSink* findings = nullptr; ///< findings of sessions and worlds as text
-    record::RecordSink* sessions = nullptr; ///< gets all records of sessions, whatever `views` is
-    web::StatusBoard* board = nullptr;      ///< state for the live page
-    web::PageFeed* feed = nullptr;          ///< data for the page's viewers
-    WorldRun* worlds = nullptr;             ///< makes merged worlds
-    /// Requests a full snapshot for a session; returns false on failure.
+    record::RecordSink* findings = nullptr; ///< receives all findings, to print them as text
+    /// Receives the records of all sessions, whatever Config::views is.
+    record::RecordSink* sessions = nullptr;
+    web::StatusBoard* board = nullptr; ///< receives the state for the live page
+    web::PageFeed* feed = nullptr;     ///< receives data for the page's viewers
+    WorldThread* worlds = nullptr;     ///< merges the sessions' snapshots
+    /// Requests a full snapshot for a session. Returns false on failure.
     std::function<bool(std::uint32_t session)> resync{};
 };
 

@@ -16,7 +16,7 @@ snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& 
     views_.push_back(world::read_seven_view(record.head.session, record.client_version.value_or(0),
                                             record.items, record.roster));
     const auto own = views_.front().own;
-    seven_as_six_.translate(views_);
+    seven_as_six_.translate_views(views_);
     items_.clear();
     const snapshot::SnapshotView& told = views_.front().items;
     for (std::size_t i = 0; i < told.size(); ++i) {
@@ -24,7 +24,7 @@ snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& 
         ints_.assign(item.data.begin(), item.data.end());
         if (own && item.key == snapshot::ItemKey{snapshot::kPlayerInfoType, *own} &&
             !ints_.empty()) {
-            ints_.front() = 1; // 0.6 marks the viewer's own player in the snapshot
+            ints_.front() = 1; // the int that marks the viewer's own player in 0.6
         }
         items_.append(item.key, ints_);
     }
@@ -34,71 +34,71 @@ snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& 
 namespace {
 
 constexpr std::chrono::milliseconds kLedgerInterval{1000};
-/// A higher count of bits is impossible; it comes from a subtraction below zero.
+/// A higher count of bits is impossible: the unsigned count has become negative.
 constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 } // namespace
 
-void LedgerWhileViewed::on_datagram(const record::RecordHead& head,
-                                    std::span<const std::byte> datagram) {
-    counting_ = interest_->wants_bytes();
+void PageTrafficCounter::on_datagram(const record::RecordHeader& head,
+                                     std::span<const std::byte> datagram) {
+    counting_ = interest_->wants_traffic_totals();
     if (counting_) [[unlikely]] {
         attribution_.on_datagram(head, datagram);
     }
 }
 
-void LedgerWhileViewed::on_packet(const wire::Packet& packet) {
+void PageTrafficCounter::on_packet(const wire::Packet& packet) {
     if (counting_) [[unlikely]] {
         attribution_.on_packet(packet);
     }
 }
 
-void LedgerWhileViewed::on_control(const wire::Control& control) {
+void PageTrafficCounter::on_control(const wire::Control& control) {
     if (counting_) [[unlikely]] {
         attribution_.on_control(control);
     }
 }
 
-void LedgerWhileViewed::on_chunks(const inspect::AcceptedChunks& chunks) {
+void PageTrafficCounter::on_chunks(const inspect::PayloadEnd& chunks) {
     if (counting_) [[unlikely]] {
         attribution_.on_chunks(chunks);
     }
 }
 
-void LedgerWhileViewed::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                                 const wire::MessageHead* head) {
+void PageTrafficCounter::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                                  const wire::MessageHeader* head) {
     if (counting_) [[unlikely]] {
         attribution_.on_chunk(chunk, taken, head);
     }
 }
 
-void LedgerWhileViewed::on_fields(std::size_t bytes) {
+void PageTrafficCounter::on_fields(std::size_t bytes) {
     if (counting_) [[unlikely]] {
         attribution_.on_fields(bytes);
     }
 }
 
-void LedgerWhileViewed::on_part(const inspect::PartSeen& part) {
+void PageTrafficCounter::on_part(const inspect::PartSeen& part) {
     if (counting_) [[unlikely]] {
         attribution_.on_part(part);
     }
 }
 
-void LedgerWhileViewed::on_delta(const inspect::DeltaSeen& delta) {
+void PageTrafficCounter::on_delta(const inspect::DeltaSeen& delta) {
     if (counting_) [[unlikely]] {
         attribution_.on_delta(delta);
     }
 }
 
-void LedgerWhileViewed::on_datagram_end() {
+void PageTrafficCounter::on_datagram_end() {
     if (counting_) [[unlikely]] {
         attribution_.on_datagram_end();
     }
 }
 
-void LiveFeed::Lines::write(std::string_view block) {
+void LiveFeed::BatchOutput::write(std::string_view block) {
     if (batch_->lines.size() + block.size() > web::ViewerBatch::kMaxLineBytes) {
-        batch_->lost_lines += sink::lines_in(block);
+        batch_->lost_lines += sink::count_lines(block);
         return;
     }
     batch_->lines += block;
@@ -111,7 +111,7 @@ LiveFeed::LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::Obje
 
 void LiveFeed::on_record(const record::Record& record) {
     const web::ViewerInterest& interest = feed_->interest;
-    if (!interest.wants_any()) [[likely]] {
+    if (!interest.wants_anything()) [[likely]] {
         return;
     }
     if (interest.wants_log()) {
@@ -125,27 +125,28 @@ void LiveFeed::on_record(const record::Record& record) {
 }
 
 void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
-    batch_.add({.session = record.head.session,
-                .time = record.head.time,
-                .tick = record.tick,
-                .delta_tick = record.delta_tick,
-                .crc_wanted = record.crc_wanted,
-                .crc_got = record.crc_got,
-                .bytes = record.bytes,
-                .parts = record.parts,
-                .rebuilt = record.rebuilt},
-               record.rebuilt ? items_.convert(record) : snapshot::SnapshotView{});
+    batch_.add_snapshot({.session = record.head.session,
+                         .time = record.head.time,
+                         .tick = record.tick,
+                         .delta_tick = record.delta_tick,
+                         .crc_wanted = record.crc_wanted,
+                         .crc_got = record.crc_got,
+                         .bytes = record.bytes,
+                         .parts = record.parts,
+                         .rebuilt = record.rebuilt},
+                        record.rebuilt ? items_.convert(record) : snapshot::SnapshotView{});
 }
 
 void LiveFeed::add_ledger(Clock::time_point now) {
-    if (!feed_->interest.wants_bytes() || now - ledger_sent_at_ < kLedgerInterval) {
+    if (!feed_->interest.wants_traffic_totals() || now - ledger_sent_at_ < kLedgerInterval) {
         return;
     }
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::LedgerRow& row : ledger_.ledger().rows(direction)) {
-            // A delta subtracts what was counted for its parts. If the viewer opened the page in
-            // between, those parts were not counted and the result is below zero.
+            // When a delta is decoded, the bits counted for its parts are subtracted. If the parts
+            // arrived before the viewer opened the page, they were not counted, and the result is
+            // negative.
             if (row.total.bits <= kMaxPlausibleBits) {
                 batch_.ledger.push_back(std::move(row));
             }
@@ -162,8 +163,8 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
     if (batch_.empty()) [[likely]] {
         return;
     }
-    // try_put() exchanges the batch for one that the page has read.
-    if (!feed_->interest.wants_any() || feed_->try_put(worker_, batch_)) {
+    // If try_put() succeeds, batch_ contains old data that the page has read.
+    if (!feed_->interest.wants_anything() || feed_->try_put(worker_, batch_)) {
         batch_.clear();
     }
 }
@@ -171,17 +172,17 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
 namespace {
 
 constexpr record::Timestamp kWorldMillisecond = 1'000'000;
-/// After this long a silent server is replaced by another, even if the clock was set back.
+/// If a server is silent this long (also after the clock was set back), another server is shown.
 constexpr record::Timestamp kServerSilent = 1000 * kWorldMillisecond;
-/// Another server replaces the shown one only with this many more views, so that single players who
-/// come and go cause no changes.
+/// Another server is shown only if it has this many more sessions. Otherwise, single players who
+/// come and go would cause changes.
 constexpr std::uint32_t kMinLead = 2;
-/// Lines are expensive, so they are limited to one per interval.
+/// The least time between two JSON lines, which are expensive.
 constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 
 } // namespace
 
-bool PageWorld::select_server(const record::WorldRecord& world) {
+bool PageWorldFeed::select_server(const record::WorldRecord& world) {
     if (world.server != server_) {
         const record::Timestamp since = world.head.time - shown_at_;
         const bool is_silent = since > kServerSilent || since < -kServerSilent;
@@ -196,19 +197,19 @@ bool PageWorld::select_server(const record::WorldRecord& world) {
     return true;
 }
 
-void PageWorld::on_record(const record::Record& record) {
+void PageWorldFeed::on_record(const record::Record& record) {
     const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
     if (found == nullptr || !feed_->interest.wants_world() || !select_server(**found)) {
         return;
     }
     const record::WorldRecord& world = **found;
-    batch_.add({.time = world.head.time,
-                .tick = world.tick,
-                .delta_tick = tick_,
-                .bytes = world.shown.items.size_bytes(),
-                .parts = static_cast<std::int32_t>(world.views),
-                .rebuilt = true},
-               items_.convert(world.shown));
+    batch_.add_snapshot({.time = world.head.time,
+                         .tick = world.tick,
+                         .delta_tick = tick_,
+                         .bytes = world.shown.items.size_bytes(),
+                         .parts = static_cast<std::int32_t>(world.views),
+                         .rebuilt = true},
+                        items_.convert(world.shown));
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
     const record::Timestamp since = world.head.time - line_written_at_;
@@ -218,7 +219,7 @@ void PageWorld::on_record(const record::Record& record) {
     }
 }
 
-void PageWorld::write_line(const record::WorldRecord& world) {
+void PageWorldFeed::write_line(const record::WorldRecord& world) {
     sink::TextOutput line;
     sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
     json.on_record(&world);
@@ -226,7 +227,7 @@ void PageWorld::write_line(const record::WorldRecord& world) {
     batch_.world_line = std::move(line.text);
 }
 
-void PageWorld::flush_to_page() {
+void PageWorldFeed::flush_to_page() {
     if (batch_.empty()) {
         return;
     }
@@ -234,7 +235,7 @@ void PageWorld::flush_to_page() {
         batch_.clear();
         tick_ = snapshot::kNoBase;
     } else if (feed_->try_put(feed_->world_mailbox_index(), batch_)) {
-        batch_.clear(); // try_put() exchanged it for one that the page has read
+        batch_.clear(); // contains old data that the page has read
     }
 }
 
@@ -264,7 +265,8 @@ void FindingContexts::on_session(const record::SessionRecord& record) {
     finish_context(record.head.session, state);
     state.last_valid.reset();
     if (record.event == record::SessionEvent::close) {
-        sessions_.erase(record.head.session); // a new session of this number has an open record
+        // a new session with this number begins with a session record
+        sessions_.erase(record.head.session);
         return;
     }
     state.session = to_json_line(&record);
@@ -362,7 +364,7 @@ void FindingContexts::finish_context(std::uint32_t session, SessionState& state)
     state.open.reset();
 }
 
-void FindingContexts::fill(web::StatusView& view) const {
+void FindingContexts::copy_contexts_to(web::StatusView& view) const {
     view.finding_contexts.assign(contexts_.begin(), contexts_.end());
     for (const auto& [number, state] : sessions_) {
         if (state.open) {

@@ -24,59 +24,60 @@
 
 namespace tw::pipeline {
 
-/// Converts snapshots for the live page: those of 0.7 are translated to objects of 0.6, as in
-/// merged worlds.
+/// Converts snapshots for the live page, which knows only objects of 0.6: translates the items of
+/// 0.7 snapshots.
 class PageItemConverter {
   public:
-    /// `objects` must outlive it.
+    /// `objects` must outlive this object.
     explicit PageItemConverter(const snapshot::ObjectSet& objects) : seven_as_six_{objects} {}
 
-    /// Returns the items to show, valid as long as the record and until the next call.
-    /// Precondition: the snapshot was rebuilt.
+    /// Returns the items to show. They are valid until the next call, and only as long as the
+    /// record is valid. Precondition: the record contains a decoded snapshot.
     [[nodiscard]] snapshot::SnapshotView convert(const record::SnapshotRecord& record);
 
   private:
-    world::SevenAsSix seven_as_six_;
+    world::SevenToSixTranslator seven_as_six_;
     std::vector<world::View> views_; ///< member only to reuse its memory
     snapshot::Snapshot items_;
     std::vector<std::int32_t> ints_;
 };
 
-/// Counts the bytes of traffic by message and item type, only while a viewer of the page looks at
-/// these counts.
-class LedgerWhileViewed final : public inspect::Observer {
+/// Counts the bytes of traffic by message and item type while a viewer of the page looks at these
+/// counts.
+class PageTrafficCounter final : public inspect::Observer {
   public:
     /// `interest` must outlive this object.
-    explicit LedgerWhileViewed(const web::ViewerInterest& interest) : interest_{&interest} {}
+    explicit PageTrafficCounter(const web::ViewerInterest& interest) : interest_{&interest} {}
 
-    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
+    void on_datagram(const record::RecordHeader& head,
+                     std::span<const std::byte> datagram) override;
     void on_packet(const wire::Packet& packet) override;
     void on_control(const wire::Control& control) override;
-    void on_chunks(const inspect::AcceptedChunks& chunks) override;
+    void on_chunks(const inspect::PayloadEnd& chunks) override;
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                  const wire::MessageHead* head) override;
+                  const wire::MessageHeader* head) override;
     void on_fields(std::size_t bytes) override;
     void on_part(const inspect::PartSeen& part) override;
     void on_delta(const inspect::DeltaSeen& delta) override;
     void on_datagram_end() override;
 
-    [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
+    [[nodiscard]] const record::ByteLedger& ledger() const { return ledger_; }
 
   private:
     const web::ViewerInterest* interest_;
     bool counting_ = false; ///< the current datagram is counted
-    record::Ledger ledger_;
+    record::ByteLedger ledger_;
     inspect::Attribution attribution_{ledger_};
 };
 
-/// Collects one worker's records for the viewers of the page; does nothing while there are no
+/// Collects one worker's records for the viewers of the page. Does nothing while the page has no
 /// viewers.
 class LiveFeed final : public record::RecordSink {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `feed` and `objects` must outlive it. `worker`: the index of the worker's mailbox in the
-    /// feed.
+    /// `feed` and `objects` must outlive this object. `worker`: the index of the worker's mailbox
+    /// in the feed.
     LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
@@ -85,17 +86,18 @@ class LiveFeed final : public record::RecordSink {
     /// for the next call.
     void flush_to_page(Clock::time_point now);
 
-    /// Whether collected data was not yet passed to the page.
-    [[nodiscard]] bool pending() const { return has_lines_ || !batch_.empty(); }
+    /// Returns whether some collected data was not yet passed to the page.
+    [[nodiscard]] bool has_pending_data() const { return has_lines_ || !batch_.empty(); }
 
-    /// The observer that counts traffic for the page; the inspector must call it for all datagrams.
-    [[nodiscard]] LedgerWhileViewed& ledger() { return ledger_; }
+    /// Returns the observer that counts traffic for the page. The inspector must call the observer
+    /// for all datagrams.
+    [[nodiscard]] PageTrafficCounter& traffic_counter() { return ledger_; }
 
   private:
     /// Appends JSON lines to a batch.
-    class Lines final : public sink::Output {
+    class BatchOutput final : public sink::Output {
       public:
-        explicit Lines(web::ViewerBatch& batch) : batch_{&batch} {}
+        explicit BatchOutput(web::ViewerBatch& batch) : batch_{&batch} {}
 
         void write(std::string_view block) override;
 
@@ -109,20 +111,20 @@ class LiveFeed final : public record::RecordSink {
     web::PageFeed* feed_;
     std::size_t worker_;
     web::ViewerBatch batch_;
-    Lines lines_{batch_};
+    BatchOutput lines_{batch_};
     sink::JsonLines json_;
-    bool has_lines_ = false; ///< lines in json_ that are not yet in batch_
-    LedgerWhileViewed ledger_;
+    bool has_lines_ = false; ///< json_ contains lines that are not yet in batch_
+    PageTrafficCounter ledger_;
     PageItemConverter items_;
     Clock::time_point ledger_sent_at_{};
 };
 
-/// Passes on all session events except snapshots, which it passes on only while a viewer of the
-/// page looks at the world.
-class InputsWhileViewed final : public world::WorldInputSink {
+/// Passes sessions' events to another sink. Drops snapshots while no viewer of the page looks at
+/// merged snapshots.
+class ViewedInputFilter final : public world::WorldInputSink {
   public:
-    /// Both must outlive it.
-    InputsWhileViewed(const web::ViewerInterest& interest, world::WorldInputSink& to)
+    /// `interest` and `to` must outlive this object.
+    ViewedInputFilter(const web::ViewerInterest& interest, world::WorldInputSink& to)
         : interest_{&interest}, to_{&to} {}
 
     void on_input(const world::WorldInput& input) override {
@@ -136,12 +138,12 @@ class InputsWhileViewed final : public world::WorldInputSink {
     world::WorldInputSink* to_;
 };
 
-/// Collects merged worlds for the viewers of the page; does nothing while there are none. Only the
-/// server with the most sessions is shown; the page also gets its name.
-class PageWorld final : public record::RecordSink {
+/// Collects merged snapshots for the viewers of the page. Does nothing while the page has no
+/// viewers. Selects the server with the most sessions, and tells the page the server's name.
+class PageWorldFeed final : public record::RecordSink {
   public:
-    /// Both must outlive it.
-    PageWorld(web::PageFeed& feed, const snapshot::ObjectSet& objects)
+    /// `feed` and `objects` must outlive this object.
+    PageWorldFeed(web::PageFeed& feed, const snapshot::ObjectSet& objects)
         : feed_{&feed}, objects_{&objects}, items_{objects} {}
 
     void on_record(const record::Record& record) override;
@@ -158,50 +160,51 @@ class PageWorld final : public record::RecordSink {
     const snapshot::ObjectSet* objects_;
     PageItemConverter items_;
     web::ViewerBatch batch_;
-    std::string server_; ///< the server whose world is shown
+    std::string server_; ///< the server whose merged snapshots are shown
     std::uint32_t views_ = 0;
-    record::Timestamp shown_at_ = 0; ///< time of the last shown world
+    record::Timestamp shown_at_ = 0; ///< time of the last merged snapshot that was shown
     snapshot::Tick tick_ = snapshot::kNoBase;
     record::Timestamp line_written_at_ = 0; ///< time of the last JSON line
 };
 
-/// Keeps the records around the latest findings about snapshots, from the last valid snapshot
-/// before to the first one after, so that the page can explain the findings. Between findings it
-/// stores only the head of each session's last valid snapshot.
+/// Stores the records around the latest findings about snapshots, from the last valid snapshot
+/// before a finding to the first one after it. With these records, the page can explain the
+/// findings. Between findings, only the head of each session's last valid snapshot is stored.
 class FindingContexts final : public record::RecordSink {
   public:
-    /// The number of contexts kept; the oldest is dropped.
+    /// The limit of stored contexts. If it is exceeded, the oldest context is dropped.
     static constexpr std::size_t kMaxContexts = 16;
-    /// The size limit of a context; snapshots that would exceed it are left out.
+    /// The size limit of a context. Snapshots that would exceed the limit are left out.
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 10U;
-    /// The least time between two contexts, so that invalid traffic does not cost much work.
+    /// The least time between the starts of two contexts, to limit the work that invalid traffic
+    /// causes.
     static constexpr record::Timestamp kMinInterval = 500'000'000;
 
-    /// `objects` must outlive it.
+    /// `objects` must outlive this object.
     explicit FindingContexts(const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 
-    /// Copies all contexts, also unfinished ones, into the view.
-    void fill(web::StatusView& view) const;
+    /// Copies all contexts, also incomplete ones, to the view.
+    void copy_contexts_to(web::StatusView& view) const;
 
   private:
     /// A session's last valid snapshot.
     struct ValidSnapshot {
-        record::RecordHead head{};
+        record::RecordHeader head{};
         snapshot::Tick tick = 0;
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
-    /// The records around a finding, until the next valid snapshot.
+    /// A finding's context that will be complete at the next valid snapshot.
     struct OpenContext {
         snapshot::Tick tick = 0;
-        std::string before{}; ///< record lines before the finding
-        std::string since{};  ///< record lines of the finding and after it
+        std::string before{}; ///< JSON lines of the records before the finding
+        std::string since{};  ///< JSON lines of the finding and of the records after it
     };
 
     struct SessionState {
-        std::string session; ///< the line of its last session record
+        std::string session; ///< JSON line of the session's last session record
         std::string map;
         std::optional<ValidSnapshot> last_valid{};
         std::unique_ptr<OpenContext> open;
@@ -211,7 +214,8 @@ class FindingContexts final : public record::RecordSink {
     void on_map(const record::MapRecord& record);
     void on_snapshot(const record::SnapshotRecord& record);
     void on_finding(const record::FindingRecord& record);
-    /// Adds the last valid snapshot before the finding, and the given one after it.
+    /// Adds two snapshots to the open context: the session's last valid snapshot before the
+    /// finding, and `record`.
     void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);
     void finish_context(std::uint32_t session, SessionState& state);
     static void append_line(OpenContext& open, std::string& to, const std::string& line);

@@ -13,7 +13,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// The total size of a folder's files; 0 if it cannot be read.
+/// Returns the total size of the files in a folder in bytes; 0 if the folder cannot be read.
 std::uintmax_t folder_size(const std::filesystem::path& folder) {
     std::uintmax_t bytes = 0;
     std::error_code error;
@@ -30,7 +30,7 @@ std::uintmax_t folder_size(const std::filesystem::path& folder) {
 
 void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
                               const inspect::FoundMap& found) {
-    if (found.status != inspect::MapStatus::found || find_known(announcement) != nullptr) {
+    if (found.status != inspect::MapStatus::found || find_known_result(announcement) != nullptr) {
         return;
     }
     if (kept_.size() == kMaxLoaded) {
@@ -41,22 +41,22 @@ void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
 
 inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    if (const inspect::FoundMap* known = find_known(announcement)) {
+    if (const inspect::FoundMap* known = find_known_result(announcement)) {
         return *known;
     }
-    inspect::FoundMap found = read(announcement);
+    inspect::FoundMap found = read_map(announcement);
     remember_map(announcement, found);
     return found;
 }
 
-inspect::FoundMap MapFolders::find_kept(const inspect::MapAnnouncement& announcement) {
+inspect::FoundMap MapFolders::find_stored(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    const inspect::FoundMap* known = find_known(announcement);
+    const inspect::FoundMap* known = find_known_result(announcement);
     return known == nullptr ? inspect::FoundMap{} : *known;
 }
 
 const inspect::FoundMap*
-MapFolders::find_known(const inspect::MapAnnouncement& announcement) const {
+MapFolders::find_known_result(const inspect::MapAnnouncement& announcement) const {
     const auto known =
         std::ranges::find_if(kept_, [&](const auto& entry) { return entry.first == announcement; });
     return known == kept_.end() ? nullptr : &known->second;
@@ -80,28 +80,28 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
                             .sha256 = identity.sha256};
     if (found.physics == nullptr) {
         const auto map = map::Map::parse(std::vector<std::byte>{bytes});
-        found = load(map, "the map on the wire");
+        found = load_map(map, "the map on the wire");
     }
     if (found.file == nullptr) {
         add_file_bytes(found, bytes);
     }
     found.from_wire = true;
     if (found.status == inspect::MapStatus::found) {
-        found.detail = store(announcement, identity, bytes);
+        found.detail = store_in_cache(announcement, identity, bytes);
         remember_map(announcement, found);
-        count_kept(); // under the lock: readers of the count must find the map
+        count_stored(); // before mutex_ is unlocked: whoever sees the new count must find the map
     }
     return found;
 }
 
-std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
-                              const map::Identity& identity,
-                              std::span<const std::byte> bytes) const {
+std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcement,
+                                       const map::Identity& identity,
+                                       std::span<const std::byte> bytes) const {
     const std::filesystem::path& folder = options_.cache;
     if (folder.empty()) {
         return {};
     }
-    // The usual file name of a downloaded map; the announced name was checked before.
+    // The usual file name of a downloaded map. The announced name is valid as a file name.
     const auto path = folder / fmt::format("{}_{}.map", announcement.name,
                                            announcement.sha256 ? map::to_hex(identity.sha256)
                                                                : map::to_hex(identity.crc));
@@ -116,20 +116,21 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
                  : std::string{};
 }
 
-std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& sha256) const {
+std::shared_ptr<const map::PhysicsLayers>
+MapFolders::find_physics(const map::Sha256& sha256) const {
     const auto known = std::ranges::find_if(
         kept_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
     return known == kept_.end() ? nullptr : known->second.physics;
 }
 
-std::shared_ptr<const map::Physics> MapFolders::loaded_physics(const map::Sha256& sha256) {
+std::shared_ptr<const map::PhysicsLayers> MapFolders::loaded_physics(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
     return find_physics(sha256);
 }
 
 void MapFolders::free_unused_maps() {
     const std::lock_guard lock{mutex_};
-    std::vector<const map::Physics*> unused;
+    std::vector<const map::PhysicsLayers*> unused;
     for (const auto& known : kept_) {
         const auto& physics = known.second.physics;
         const auto own = std::ranges::count_if(
@@ -150,14 +151,14 @@ void MapFolders::add_file_bytes(inspect::FoundMap& found, std::span<const std::b
     const auto known = std::ranges::find_if(kept_, [&](const auto& entry) {
         return entry.second.sha256 == found.sha256 && entry.second.file != nullptr;
     });
-    found.file =
-        known != kept_.end()
-            ? known->second.file
-            : inspect::charged(options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()},
-                               bytes.size());
+    found.file = known != kept_.end()
+                     ? known->second.file
+                     : inspect::make_charged(options_.memory,
+                                             std::vector<std::byte>{bytes.begin(), bytes.end()},
+                                             bytes.size());
 }
 
-inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std::string& what) {
+inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const std::string& what) {
     const auto print_error = [&](const map::MapError& error) {
         return inspect::FoundMap{.status = inspect::MapStatus::unreadable,
                                  .detail = fmt::format("{}: {} (offset {})", what,
@@ -176,13 +177,13 @@ inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std:
             return print_error(physics.error());
         }
         const std::size_t bytes = physics->memory_bytes();
-        found.physics = inspect::charged(options_.memory, *std::move(physics), bytes);
+        found.physics = inspect::make_charged(options_.memory, *std::move(physics), bytes);
     }
     add_file_bytes(found, file->datafile().bytes());
     return found;
 }
 
-inspect::FoundMap MapFolders::read(const inspect::MapAnnouncement& announcement) {
+inspect::FoundMap MapFolders::read_map(const inspect::MapAnnouncement& announcement) {
     using enum inspect::MapStatus;
     if (!map::is_valid_map_name(announcement.name)) {
         return {.status = name_invalid};
@@ -191,13 +192,13 @@ inspect::FoundMap MapFolders::read(const inspect::MapAnnouncement& announcement)
     const auto path =
         map::find_map(folders_, announcement.name, announcement.crc, announcement.sha256, &wrong);
     if (path) {
-        return load(map::Map::open(*path), path->string());
+        return load_map(map::Map::open(*path), path->string());
     }
     if (wrong.empty()) {
         return {.status = not_found};
     }
     if (announcement.any_version) {
-        return load(map::Map::open(wrong.front().path), wrong.front().path.string());
+        return load_map(map::Map::open(wrong.front().path), wrong.front().path.string());
     }
     return {.status = other_version,
             .detail = fmt::format("{} has crc {}", wrong.front().path.string(),

@@ -16,8 +16,8 @@
 
 namespace tw::pipeline {
 
-/// Finds maps in folders and among those received from servers. All sessions share one loaded copy
-/// of a map, even if it has several names. Thread-safe.
+/// Finds maps in folders and among the maps received from servers. All sessions share one loaded
+/// copy of a map, even if it has several names. Thread-safe.
 class MapFolders final : public inspect::MapSource {
   public:
     /// The size limit of the folder of received maps.
@@ -25,10 +25,11 @@ class MapFolders final : public inspect::MapSource {
 
     struct Options {
         std::filesystem::path cache{};            ///< folder for received maps; empty: memory only
-        std::uintmax_t cache_quota = kCacheQuota; ///< size limit of that folder
-        /// The budget that maps count against; null: none. Must outlive this object and the maps.
+        std::uintmax_t cache_quota = kCacheQuota; ///< size limit of the folder `cache`
+        /// The budget to which the memory of maps is charged; null: none. Must outlive this object
+        /// and the maps.
         inspect::MemoryBudget* memory = nullptr;
-        bool with_files = false; ///< whether results include the file's bytes
+        bool with_files = false; ///< results include the bytes of the map file
     };
 
     explicit MapFolders(std::vector<std::filesystem::path> folders)
@@ -41,32 +42,35 @@ class MapFolders final : public inspect::MapSource {
     [[nodiscard]] inspect::FoundMap keep(const inspect::MapAnnouncement& announcement,
                                          std::vector<std::byte> bytes) override;
     [[nodiscard]] inspect::FoundMap
-    find_kept(const inspect::MapAnnouncement& announcement) override;
+    find_stored(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
     /// The loaded map with this checksum; null if it is not loaded.
-    [[nodiscard]] std::shared_ptr<const map::Physics> loaded_physics(const map::Sha256& sha256);
+    [[nodiscard]] std::shared_ptr<const map::PhysicsLayers>
+    loaded_physics(const map::Sha256& sha256);
 
   private:
-    /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
+    /// The limit of loaded maps. Otherwise a server that keeps changing maps could exhaust memory.
     static constexpr std::size_t kMaxLoaded = 16;
 
-    [[nodiscard]] inspect::FoundMap read(const inspect::MapAnnouncement& announcement);
-    /// Stores a received map in the cache folder. Returns an error message; empty on success. A
-    /// failure has no other effect.
-    [[nodiscard]] std::string store(const inspect::MapAnnouncement& announcement,
-                                    const map::Identity& identity,
-                                    std::span<const std::byte> bytes) const;
-    /// Loads a map from its file, unless it is loaded already. Precondition: mutex_ is held.
-    [[nodiscard]] inspect::FoundMap load(const map::Result<map::Map>& file,
-                                         const std::string& what);
-    /// Adds the file's bytes if they were requested. Precondition: mutex_ is held.
+    [[nodiscard]] inspect::FoundMap read_map(const inspect::MapAnnouncement& announcement);
+    /// Stores a received map in the cache folder. Returns an error message; empty on success.
+    [[nodiscard]] std::string store_in_cache(const inspect::MapAnnouncement& announcement,
+                                             const map::Identity& identity,
+                                             std::span<const std::byte> bytes) const;
+    /// Returns the map in the file. Reuses it if it is already loaded. `what`: the map's name in
+    /// error messages. Precondition: mutex_ is held.
+    [[nodiscard]] inspect::FoundMap load_map(const map::Result<map::Map>& file,
+                                             const std::string& what);
+    /// Adds the map file's bytes to the result if Options::with_files is set. Precondition: mutex_
+    /// is held.
     void add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
-    [[nodiscard]] std::shared_ptr<const map::Physics> find_physics(const map::Sha256& sha256) const;
+    [[nodiscard]] std::shared_ptr<const map::PhysicsLayers>
+    find_physics(const map::Sha256& sha256) const;
     /// The earlier result for this announcement; null if there is none. Precondition: mutex_ is
     /// held.
     [[nodiscard]] const inspect::FoundMap*
-    find_known(const inspect::MapAnnouncement& announcement) const;
+    find_known_result(const inspect::MapAnnouncement& announcement) const;
     void remember_map(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);
 
     std::vector<std::filesystem::path> folders_;

@@ -24,7 +24,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// Whether a file name can be that of a recording; such a name contains no path.
+/// Returns whether a file with this name can be a recording. Such a name contains no path.
 bool is_recording(std::string_view name) {
     constexpr std::size_t kLongest = 255;
     const auto is_safe = [](unsigned char c) {
@@ -85,7 +85,7 @@ RecordingFolders::RecordingFolders(const std::vector<std::filesystem::path>& fol
     }
 }
 
-std::vector<web::RecordedFile> RecordingFolders::list() const {
+std::vector<web::RecordedFile> RecordingFolders::list_recordings() const {
     constexpr std::int64_t kMs = 1000;
     constexpr std::int64_t kNanoseconds = 1'000'000;
     std::vector<web::RecordedFile> files;
@@ -104,7 +104,8 @@ std::vector<web::RecordedFile> RecordingFolders::list() const {
     return files;
 }
 
-std::shared_ptr<const web::ServedFile> RecordingFolders::open(std::string_view name) const {
+std::shared_ptr<const web::ServedFile>
+RecordingFolders::open_recording(std::string_view name) const {
     if (!is_recording(name)) {
         return nullptr;
     }
@@ -149,7 +150,7 @@ std::string capture_name(record::Timestamp now) {
 PageRecordings::PageRecordings(PageRecordingOptions options, unsigned workers,
                                std::uint64_t max_bytes, std::atomic<std::uint64_t>* progress)
     : options_{std::move(options)}, workers_{workers}, max_bytes_{max_bytes},
-      files_{sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
+      files_{sink::FileQueue::WhenFull::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
 
 std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kind) const {
     if (kind == web::RecordingKind::capture && !options_.captures) {
@@ -222,7 +223,7 @@ web::PageRecordingState PageRecordings::state() const {
             .stopped = stopped_};
 }
 
-void PageRecordings::stop(std::string reason) {
+void PageRecordings::stop_all(std::string reason) {
     if (!capture_since_ms_ && !demos_since_ms_) {
         return;
     }
@@ -236,25 +237,25 @@ void PageRecordings::stop(std::string reason) {
     spdlog::error("recording from the page stopped: {}; forwarding continues", stopped_);
 }
 
-void PageRecordings::stop_failed() {
+void PageRecordings::stop_after_write_error() {
     const std::lock_guard lock{mutex_};
-    while (auto complaint = files_.take_complaint()) {
+    while (auto complaint = files_.take_error_text()) {
         spdlog::error("not written: {}; forwarding continues", *complaint);
-        stop(*std::move(complaint));
+        stop_all(*std::move(complaint));
     }
 }
 
-void PageRecordings::check() {
-    stop_failed();
+void PageRecordings::stop_if_failed_or_full() {
+    stop_after_write_error();
     const std::lock_guard lock{mutex_};
     if ((capture_since_ms_ || demos_since_ms_) &&
         recorded_bytes(options_.demos.folder) >= max_bytes_) {
-        stop(fmt::format("the recordings in {} take {} MiB", options_.demos.folder.string(),
-                         max_bytes_ >> 20U));
+        stop_all(fmt::format("the recordings in {} take {} MiB", options_.demos.folder.string(),
+                             max_bytes_ >> 20U));
     }
 }
 
-PageRecordings::Task PageRecordings::current_task() const {
+PageRecordings::RecordingTask PageRecordings::current_task() const {
     const std::lock_guard lock{mutex_};
     return {
         .capture_round = capture_round_, .capture = capture_, .demos = demos_since_ms_.has_value()};
@@ -268,7 +269,7 @@ void PageRecordings::leave_capture(sink::FileQueue::File capture) {
 
 void PageRecordings::finish() {
     files_.finish();
-    while (const auto complaint = files_.take_complaint()) {
+    while (const auto complaint = files_.take_error_text()) {
         spdlog::error("not written: {}", *complaint);
     }
     if (const auto lost = state().lost; lost != 0) {
@@ -281,7 +282,7 @@ PageRecorder::PageRecorder(PageRecordings& recordings)
       block_buffer_{[this](std::span<const std::byte> blocks) {
           return recordings_->files().append(*capture_, {blocks.begin(), blocks.end()});
       }} {
-    demos_.set_on(false);
+    demos_.set_enabled(false);
 }
 
 void PageRecorder::on_record(const record::Record& record) {
@@ -303,16 +304,16 @@ void PageRecorder::end_capture(record::Timestamp now) {
     capture_.reset();
 }
 
-void PageRecorder::apply(const PageRecordings::Task& task, record::Timestamp now) {
+void PageRecorder::apply_task(const PageRecordings::RecordingTask& task, record::Timestamp now) {
     if (task.demos != demos_on_) {
         demos_on_ = task.demos;
-        demos_.set_on(demos_on_);
+        demos_.set_enabled(demos_on_);
     }
     if (task.capture_round == capture_round_) {
         return;
     }
-    // A new capture begins only after all workers have left the previous one. So a worker misses at
-    // most a whole capture, never an end and the next start.
+    // A new capture begins only after all workers have left the previous capture. Therefore, a
+    // worker can miss a whole capture, but not an end and the next start.
     const bool is_on = task.capture_round % 2 != 0;
     if (capture_) {
         end_capture(now);
@@ -322,18 +323,18 @@ void PageRecorder::apply(const PageRecordings::Task& task, record::Timestamp now
     capture_round_ = task.capture_round;
     if (is_on) {
         capture_ = task.capture;
-        block_buffer_.forget(); // forgets data about earlier sessions
-        block_buffer_.blocks().introduce_again();
+        block_buffer_.discard_comments(); // forgets data about earlier sessions
+        block_buffer_.blocks().on_new_file();
     }
 }
 
 void PageRecorder::update(record::Timestamp now) {
-    apply(recordings_->current_task(), now);
+    apply_task(recordings_->current_task(), now);
     if (capture_) {
         block_buffer_.flush();
     }
     const sink::DemoLosses losses = demos_.losses();
-    const std::uint64_t lost = block_buffer_.take_lost() + losses.snapshots -
+    const std::uint64_t lost = block_buffer_.take_lost_count() + losses.snapshots -
                                counted_losses_.snapshots + losses.messages -
                                counted_losses_.messages;
     counted_losses_ = losses;
@@ -354,12 +355,12 @@ namespace json = boost::json;
 
 namespace {
 
-json::object keys_json(filter::KeyScope scope, filter::KnownTypes described) {
+json::object keys_json(filter::KeyScope scope, filter::DescribedTypes described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
         const auto key = filter::find_key(scope, name, described);
         const auto known =
-            key ? filter::words_of(*key, described) : std::vector<std::string_view>{};
+            key ? filter::possible_words(*key, described) : std::vector<std::string_view>{};
         if (!known.empty()) {
             words[name] = json::array(known.begin(), known.end());
         }
@@ -371,7 +372,7 @@ json::object keys_json(filter::KeyScope scope, filter::KnownTypes described) {
 
 tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::string& text,
                                                                 const wire::ModDescription& mod) {
-    auto filter = filter::Filter::parse(text, {.described = filter::described_in(mod)});
+    auto filter = filter::Filter::parse(text, {.described = filter::described_types(mod)});
     if (!filter) {
         return tl::unexpected{web::InputError{.message = std::move(filter.error().message),
                                               .offset = filter.error().offset}};
@@ -386,10 +387,10 @@ tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::strin
 }
 
 std::string filter_keys_json(const wire::ModDescription& mod) {
-    const filter::KnownTypes own = filter::described_in(mod);
+    const filter::DescribedTypes own = filter::described_types(mod);
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
-    const auto types = filter::item_type_words(own);
+    const auto types = filter::item_type_names(own);
     return record::json_text(json::object{{"v", 1},
                                           {"keys", json::array(records.begin(), records.end())},
                                           {"item_keys", json::array(items.begin(), items.end())},
@@ -400,10 +401,10 @@ std::string filter_keys_json(const wire::ModDescription& mod) {
 }
 
 std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::SnapshotView& items,
-                          std::shared_ptr<const map::Physics> physics,
+                          std::shared_ptr<const map::PhysicsLayers> physics,
                           const snapshot::ObjectSet& objects) {
     record::TypeNames types{objects};
-    types.learn(items);
+    types.learn_types(items);
     const bool has_map = physics != nullptr;
     const record::TileMap tile_map{std::move(physics)};
     const record::SnapshotRecord record{

@@ -27,16 +27,16 @@
 #include <tl/expected.hpp>
 
 namespace tw::map {
-class Physics;
+class PhysicsLayers;
 } // namespace tw::map
 
 namespace tw::pipeline {
 
-/// The captures and demos in some folders, for the live page, which identifies them by file name.
-/// Other files are not shown, and links are not followed.
+/// Lists and opens the captures and demos in some folders, for the live page. The page identifies a
+/// recording by its file name. Other files and links are ignored.
 class RecordingFolders {
   public:
-    /// The most directory entries that are read per folder.
+    /// The limit of directory entries that are read per folder.
     static constexpr std::size_t kMaxEntries = 10'000;
     static constexpr std::size_t kMaxListed = 500;
 
@@ -45,77 +45,80 @@ class RecordingFolders {
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
 
-    /// Lists the recordings, the newest first.
-    [[nodiscard]] std::vector<web::RecordedFile> list() const;
-    /// Opens a recording by its name; null if there is no such file.
-    [[nodiscard]] std::shared_ptr<const web::ServedFile> open(std::string_view name) const;
+    /// Returns the recordings, the newest first.
+    [[nodiscard]] std::vector<web::RecordedFile> list_recordings() const;
+    /// Opens the recording with this file name. Returns null if it does not exist.
+    [[nodiscard]] std::shared_ptr<const web::ServedFile>
+    open_recording(std::string_view name) const;
 
   private:
     std::vector<std::filesystem::path> folders_;
 };
 
-/// The total size of the recordings in this folder, in bytes.
+/// Returns the total size of the recordings in this folder, in bytes.
 [[nodiscard]] std::uint64_t recorded_bytes(const std::filesystem::path& folder);
 
 struct PageRecordingOptions {
-    sink::DemoOptions demos{}; ///< its folder is used for captures, too
-    /// Whether captures are allowed. They contain all secrets, such as passwords.
+    sink::DemoOptions demos{}; ///< options of demos; captures are written to the same folder
+    /// True if viewers may record captures, which contain all secrets, such as passwords.
     bool captures = false;
 };
 
-/// The recordings that viewers of the page have switched on. The page's thread switches them and
-/// workers poll their state. They stop by themselves if writing fails or the folder is full.
+/// The recordings that viewers of the page have switched on. The page's thread starts and stops
+/// recordings; the workers poll the state. Recordings stop if writing fails or the folder is full.
 class PageRecordings {
   public:
-    /// Recordings stop when the folder has this size.
+    /// Recordings stop when the folder has this size in bytes.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
 
-    /// What the workers have to record now. All of them write to one capture file.
-    struct Task {
-        /// Incremented at the start and end of captures; odd while one runs.
+    /// What every worker has to record now. All workers write to the same capture file.
+    struct RecordingTask {
+        /// Incremented at the start and end of each capture; odd while a capture runs.
         std::uint32_t capture_round = 0;
         sink::FileQueue::File capture = 0;
         bool demos = false;
     };
 
-    /// `workers`: the number of workers. `max_bytes`: kMaxFolderBytes; smaller in tests.
-    /// `progress`: see FileQueue.
+    /// `workers`: the number of workers. `max_bytes`: the size limit of the folder. `progress`: see
+    /// FileQueue.
     PageRecordings(PageRecordingOptions options, unsigned workers,
                    std::uint64_t max_bytes = kMaxFolderBytes,
                    std::atomic<std::uint64_t>* progress = nullptr);
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
-    /// Starts or stops a kind of recording; called by the page. Errors: one line with the reason.
+    /// Starts or stops captures or demos. Called by the page's thread. Errors: one line with the
+    /// reason.
     [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
                                                                    bool on);
-    /// The state of the recordings, for the page. Callable from any thread.
+    /// Returns the state of the recordings, for the page. Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
-    /// Stops recordings after a write error. Callable from any thread.
-    void stop_failed();
-    /// Stops recordings after a write error or if the folder is full. Call it once a second.
-    void check();
+    /// Stops all recordings if a file could not be written. Callable from any thread.
+    void stop_after_write_error();
+    /// Stops all recordings if a file could not be written or the folder is full. Call this
+    /// function once a second.
+    void stop_if_failed_or_full();
 
-    /// The current task; called by workers.
-    [[nodiscard]] Task current_task() const;
+    /// Returns the current task. Called by the workers.
+    [[nodiscard]] RecordingTask current_task() const;
 
     [[nodiscard]] sink::FileQueue& files() { return files_; }
 
-    /// Called by a worker that has stopped writing to the capture. The last worker's call closes
-    /// the file.
+    /// Tells that the calling worker has stopped writing to the capture. The last worker's call
+    /// closes the file.
     void leave_capture(sink::FileQueue::File capture);
 
-    /// Adds the number of blocks that a worker lost because the queue was full.
+    /// Counts blocks that a worker lost because the queue was full.
     void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
-    /// Writes all queued data. Call it after all workers have finished.
+    /// Writes all queued data. Call this function after all workers have finished.
     void finish();
 
   private:
     [[nodiscard]] std::optional<std::string> refusal_reason(web::RecordingKind kind) const;
     void switch_capture(bool on);
     void switch_demos(bool on);
-    void stop(std::string reason);
+    void stop_all(std::string reason);
 
     PageRecordingOptions options_;
     unsigned workers_;
@@ -125,27 +128,28 @@ class PageRecordings {
     sink::FileQueue::File capture_ = 0;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
-    std::string stopped_;              ///< why recording ended by itself
-    std::atomic<unsigned> writing_{0}; ///< workers that write or will write a capture
+    std::string stopped_; ///< why the last recordings were stopped; empty if a viewer stopped them
+    std::atomic<unsigned> writing_{0}; ///< number of workers that write or will write the capture
     std::atomic<std::uint64_t> lost_{0};
     sink::FileQueue files_;
 };
 
-/// Writes one worker's part of the recordings that the page switched on. While none is on, it only
-/// tracks the sessions.
+/// Writes one worker's part of the recordings that viewers of the page switched on. Only tracks
+/// sessions while no recording is on.
 class PageRecorder final : public record::RecordSink, public sink::DatagramSink {
   public:
-    /// `recordings` must outlive it.
+    /// `recordings` must outlive this object.
     explicit PageRecorder(PageRecordings& recordings);
 
     void on_record(const record::Record& record) override;
 
     /// Sets the source of session states for captures that begin during a game.
-    void repeat_states(sink::StateSource states) {
-        block_buffer_.blocks().repeat_states(std::move(states));
+    void set_state_source(sink::StateSource states) {
+        block_buffer_.blocks().set_state_source(std::move(states));
     }
 
-    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
+    void on_datagram(const record::RecordHeader& head,
+                     std::span<const std::byte> datagram) override {
         if (capture_) {
             block_buffer_.blocks().on_datagram(head, datagram);
         }
@@ -153,38 +157,39 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
     void on_datagram_end() override;
 
-    /// Starts or stops recording according to the current task, and passes on collected data. Call
-    /// it several times a second.
+    /// Starts or stops recording as PageRecordings::current_task() says, and passes on collected
+    /// data. Call this function several times a second.
     void update(record::Timestamp now);
     /// Ends all recordings.
     void finish(record::Timestamp now);
 
   private:
-    void apply(const PageRecordings::Task& task, record::Timestamp now);
+    void apply_task(const PageRecordings::RecordingTask& task, record::Timestamp now);
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;
     sink::DemoSink demos_;
     bool demos_on_ = false;
-    sink::DemoLosses counted_losses_{}; ///< losses that were already counted
+    /// The losses that were already added to the PageRecordings.
+    sink::DemoLosses counted_losses_{};
     std::uint32_t capture_round_ = 0;
     std::optional<sink::FileQueue::File> capture_;
     sink::CaptureBlockBuffer block_buffer_;
 };
 
-/// Compiles a filter for record lines.
-/// Errors: those of the filter language, or that no line of the page's log has a key of the filter.
+/// Compiles a filter for the JSON lines of records.
 [[nodiscard]] tl::expected<web::LineFilter, web::InputError>
 make_line_filter(const std::string& text, const wire::ModDescription& mod);
 
-/// The names that filters can use, for completion: keys of records and items, item types, and the
-/// values of enumerated keys.
+/// Returns the words that the page suggests for filters, as JSON: keys of records and items, item
+/// types, and the values of enumerated keys.
 [[nodiscard]] std::string filter_keys_json(const wire::ModDescription& mod);
 
-/// A snapshot as a record line with all its items; `physics` may be null.
+/// Returns the JSON line of a snapshot record with all items. `physics`: the map, to find the tile
+/// at a position; may be null.
 [[nodiscard]] std::string snapshot_line(const web::InspectedSnapshot& seen,
                                         const snapshot::SnapshotView& items,
-                                        std::shared_ptr<const map::Physics> physics,
+                                        std::shared_ptr<const map::PhysicsLayers> physics,
                                         const snapshot::ObjectSet& objects);
 
 } // namespace tw::pipeline

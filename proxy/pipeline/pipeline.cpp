@@ -14,8 +14,8 @@ namespace tw::pipeline {
 
 namespace {
 
-/// The version of the file's layout; increase it with every change. inspect::SessionCheckpoint has
-/// its own version.
+/// The version of the checkpoint file's layout. Increase it with every change. The version of
+/// inspect::SessionCheckpoint is separate.
 constexpr std::uint32_t kVersion = 4;
 
 bool read_all(int file, std::span<std::byte> bytes, off_t& at) {
@@ -115,7 +115,7 @@ WrittenRecords::WrittenRecords(const Config& config, const Outputs& outputs)
     sinks_.add(*lines, config.filter);
 }
 
-void WrittenRecords::end_session(const record::RecordHead& head) {
+void WrittenRecords::end_session(const record::RecordHeader& head) {
     if (finding_limit_) {
         finding_limit_->end_session(head);
     }
@@ -147,7 +147,7 @@ void WrittenRecords::write_summary(const record::SummaryRecord& summary) {
 Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
                    inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
                    std::size_t index)
-    : written_{config, outputs}, inspector_{config.inspection(observers_), maps, sinks_,
+    : written_{config, outputs}, inspector_{config.make_inspect_options(observers_), maps, sinks_,
                                             session_numbers} {
     if (config.stats) {
         observers_.add(attribution_);
@@ -173,15 +173,16 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     }
     if (outputs.feed != nullptr) {
         sinks_.add(feed_.emplace(*outputs.feed, index, config.mod->objects));
-        observers_.add(feed_->ledger());
+        observers_.add(feed_->traffic_counter());
     }
     if (config.demos && config.views != ViewChoice::world) {
         sinks_.add(demos_.emplace(*config.demos, *outputs.files));
     }
     if (outputs.capture != nullptr) {
-        using Choice = sink::CaptureSink::Choice;
-        add_datagram_sink(capture_.emplace(*outputs.capture,
-                                           config.capture_filter ? Choice::selected : Choice::all));
+        using DatagramChoice = sink::CaptureSink::DatagramChoice;
+        add_datagram_sink(capture_.emplace(*outputs.capture, config.capture_filter
+                                                                 ? DatagramChoice::selected
+                                                                 : DatagramChoice::all));
         if (config.capture_filter) {
             sinks_.add(capture_selector_.emplace(*capture_), config.capture_filter);
         }
@@ -197,14 +198,14 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
 
 template <typename Sink>
 void Pipeline::add_datagram_sink(Sink& sink) {
-    sink.repeat_states([this] { return inspector_.encode_current_checkpoint(); });
+    sink.set_state_source([this] { return inspector_.encode_current_checkpoint(); });
     observers_.add(datagrams_.emplace_back(sink));
     sinks_.add(sink);
 }
 
-void Pipeline::fill(web::StatusView& view) {
+void Pipeline::fill_status(web::StatusView& view) {
     live_->fill_view(view, inspector_);
-    contexts_->fill(view);
+    contexts_->copy_contexts_to(view);
 }
 
 void Pipeline::flush(record::Timestamp now) {
@@ -235,12 +236,12 @@ void Pipeline::finish(record::Timestamp now) {
 
 WorkerResult Pipeline::take_result() {
     result_.totals = inspector_.totals();
-    result_.sessions = inspector_.sessions_seen();
+    result_.sessions = inspector_.num_sessions_opened();
     result_.expectations = written_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->lost() : 0;
     result_.messages_left_out = written_.messages_left_out();
-    result_.flight = flight_ ? flight_->tally() : sink::FlightTally{};
+    result_.flight = flight_ ? flight_->tally() : sink::FlightCounts{};
     return std::move(result_);
 }
 

@@ -30,11 +30,11 @@
 namespace tw::pipeline {
 
 /// Passes each record to several sinks in order.
-class Fanout final : public record::RecordSink {
+class RecordFanout final : public record::RecordSink {
   public:
     void add(record::RecordSink& sink) { sinks_.push_back(&sink); }
 
-    /// Adds a sink behind a filter, if there is one.
+    /// Adds a sink. If `filter` is set, the sink receives only the selected records.
     void add(record::RecordSink& sink, const std::optional<filter::Filter>& filter) {
         add(filter ? filtered_.emplace_back(*filter, sink) : sink);
     }
@@ -50,39 +50,40 @@ class Fanout final : public record::RecordSink {
     std::deque<filter::FilteredSink> filtered_;
 };
 
-/// The state of each session that an ending observer saves, by the session's number at the relay.
+/// The sessions' states that an ending observer saves, by the session's number at the relay.
 using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionCheckpoint>;
 
-/// The size limit of checkpoints. They are passed on in an unnamed file. Sessions without a
-/// checkpoint are treated as joined midway.
+/// The size limit of a file of checkpoints. Sessions without a checkpoint are treated as joined
+/// midway.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 
 /// Creates the unnamed file for checkpoints. Returns an invalid descriptor and sets errno on
 /// failure.
 [[nodiscard]] base::UniqueFd create_checkpoint_file();
 
-/// Writes checkpoints to a file. Returns how many were written; fewer than all if they are too
-/// large or writing fails.
+/// Writes checkpoints to a file. Returns how many were written: fewer than all if they exceed
+/// kMaxCheckpointBytes or writing fails.
 [[nodiscard]] std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints);
 
-/// Writes the checkpoints and logs how many were left out. Does nothing without a file.
+/// Writes the checkpoints and logs how many were left out. Does nothing if `file` is invalid.
 void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
 
-/// Reads a file of write_checkpoints(); empty if it is invalid or of another version.
+/// Reads the checkpoints that write_checkpoints() wrote. Returns none if the file is invalid or has
+/// another version.
 [[nodiscard]] SessionCheckpoints read_checkpoints(int file);
 
-/// The result of one worker, or merged of all workers of a run. A new member must also be added to
+/// The result of one worker, or the sum of all workers' results. New members must also be added to
 /// merge() and Worker::take_result().
 struct WorkerResult {
     record::SessionStats totals{};
     std::uint32_t sessions = 0;
-    record::Ledger ledger{}; ///< traffic by message and item type; empty unless enabled
+    record::ByteLedger ledger{}; ///< traffic by message and item type; empty unless enabled
     std::vector<filter::Expectation> expectations{};
-    sink::DemoLosses demo_losses{};      ///< what demos could not record
-    std::uint64_t capture_losses = 0;    ///< datagrams missing in the capture
-    std::uint64_t messages_left_out = 0; ///< message records beyond the limit
-    sink::FlightTally flight{};          ///< the flight recorder's totals
-    /// Sessions that continue in another relay, for its observer.
+    sink::DemoLosses demo_losses{};      ///< data missing in demos
+    std::uint64_t capture_losses = 0;    ///< number of datagrams missing in the capture
+    std::uint64_t messages_left_out = 0; ///< number of message records that exceeded the limit
+    sink::FlightCounts flight{};         ///< the flight recorder's totals
+    /// The sessions that continue in another relay, for the observer there.
     SessionCheckpoints checkpoints{};
 
     /// Adds the result of another worker. Precondition: `other` had the same expectations.
@@ -90,7 +91,7 @@ struct WorkerResult {
         totals.merge(other.totals);
         sessions += other.sessions;
         ledger.merge(other.ledger);
-        filter::merge(expectations, other.expectations);
+        filter::add_results(expectations, other.expectations);
         demo_losses.merge(other.demo_losses);
         capture_losses += other.capture_losses;
         messages_left_out += other.messages_left_out;
@@ -100,10 +101,10 @@ struct WorkerResult {
 };
 
 /// Passes on all records except snapshots and the messages that carry snapshots, because merged
-/// worlds replace them.
-class WithoutSnapshots final : public record::RecordSink {
+/// snapshots are written instead.
+class SnapshotRemover final : public record::RecordSink {
   public:
-    explicit WithoutSnapshots(record::RecordSink& to) : to_{&to} {}
+    explicit SnapshotRemover(record::RecordSink& to) : to_{&to} {}
 
     void on_record(const record::Record& record) override {
         if (!std::holds_alternative<const record::SnapshotRecord*>(record) &&
@@ -124,12 +125,13 @@ class WithoutSnapshots final : public record::RecordSink {
 };
 
 /// Passes every inspected datagram to a sink.
-class CaptureObserver final : public inspect::Observer {
+class DatagramForwarder final : public inspect::Observer {
   public:
-    /// `sink` must outlive it.
-    explicit CaptureObserver(sink::DatagramSink& sink) : sink_{&sink} {}
+    /// `sink` must outlive this object.
+    explicit DatagramForwarder(sink::DatagramSink& sink) : sink_{&sink} {}
 
-    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
+    void on_datagram(const record::RecordHeader& head,
+                     std::span<const std::byte> datagram) override {
         sink_->on_datagram(head, datagram);
     }
 
@@ -139,28 +141,29 @@ class CaptureObserver final : public inspect::Observer {
     sink::DatagramSink* sink_;
 };
 
-/// The sinks for both the records of sessions and those of merged worlds: expectations, findings as
-/// text, and JSON lines after the filter and the limits.
+/// Writes the records of sessions or merged snapshots: checks the expectations, prints findings as
+/// text, and writes the JSON lines that pass the filter and the limits.
 class WrittenRecords final : public record::RecordSink {
   public:
-    /// What `config` and `outputs` point to must outlive it.
+    /// The objects that `config` and `outputs` point to must outlive this object.
     WrittenRecords(const Config& config, const Outputs& outputs);
 
     void on_record(const record::Record& record) override { sinks_.on_record(record); }
 
-    /// Passes the end of a session to the FindingLimit.
-    void end_session(const record::RecordHead& head);
-    /// Passes collected lines to the output.
+    /// Tells the FindingLimit that a session has ended.
+    void end_session(const record::RecordHeader& head);
+    /// Passes collected JSON lines to the output.
     void flush();
-    /// Writes how many records the limits left out, and flushes. Only the summary may follow.
+    /// Writes how many records the limits left out, and flushes. Only write_summary() may be called
+    /// afterwards.
     void finish();
-    /// Writes the summary of the run; the filter does not apply to it.
+    /// Writes the summary of the run, even if the filter does not select it.
     void write_summary(const record::SummaryRecord& summary);
 
-    /// The expectations with their results so far.
+    /// Returns the expectations with their results so far.
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
-    /// The number of message records that the MessageLimit left out.
+    /// Returns the number of message records that the MessageLimit left out.
     [[nodiscard]] std::uint64_t messages_left_out() const {
         return message_limit_ ? message_limit_->left_out() : 0;
     }
@@ -170,35 +173,37 @@ class WrittenRecords final : public record::RecordSink {
     std::optional<sink::JsonLines> json_;
     std::optional<sink::MessageLimit> message_limit_;
     std::optional<sink::FindingLimit> finding_limit_;
-    Fanout sinks_;
+    RecordFanout sinks_;
 };
 
-/// An inspector and all sinks of its records and datagrams, for live, tapped and captured traffic.
+/// Inspects datagrams and writes the results: an inspector with all sinks of records and datagrams.
+/// Used for live, tapped and captured traffic.
 class Pipeline {
   public:
-    /// `config` and what `outputs` points to must outlive it. `worlds`: the sink of inputs for
-    /// merged worlds; null: none. `index`: the number of the worker among those of the run.
+    /// `config` and the objects that `outputs` points to must outlive this object. `worlds`:
+    /// receives the sessions' snapshots to merge; null if they are not merged. `index`: index of
+    /// the worker.
     Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
              inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
              std::size_t index = 0);
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }
 
-    [[nodiscard]] WrittenRecords& written() { return written_; }
+    [[nodiscard]] WrittenRecords& written_records() { return written_; }
 
-    /// The flight recorder; null if there is none.
-    [[nodiscard]] sink::FlightRecorder* flight() { return flight_ ? &*flight_ : nullptr; }
+    /// Returns the flight recorder; null if it is not enabled.
+    [[nodiscard]] sink::FlightRecorder* flight_recorder() { return flight_ ? &*flight_ : nullptr; }
 
-    /// The feed of the live page; null if there is no page.
-    [[nodiscard]] LiveFeed* feed() { return feed_ ? &*feed_ : nullptr; }
+    /// Returns the feed of the live page; null without a page.
+    [[nodiscard]] LiveFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
 
-    /// Fills in the state that the live page shows. Precondition: there is a page.
-    void fill(web::StatusView& view);
-    /// Passes collected data to the outputs. Call it several times a second.
+    /// Copies to `view` the state that the live page shows. Precondition: the run has a page.
+    void fill_status(web::StatusView& view);
+    /// Passes collected data to the outputs. Call this function several times a second.
     void flush(record::Timestamp now);
-    /// Finishes the outputs. No datagram may follow.
+    /// Writes the rest of the data to the outputs. No datagram may be inspected afterwards.
     void finish(record::Timestamp now);
-    /// Call it once, after finish().
+    /// Returns the result of this worker. Call this function once, after finish().
     [[nodiscard]] WorkerResult take_result();
 
   private:
@@ -208,18 +213,18 @@ class Pipeline {
     WorkerResult result_;
     inspect::Observers observers_;
     inspect::Attribution attribution_{result_.ledger};
-    std::deque<CaptureObserver> datagrams_; ///< one for each sink of datagrams
-    Fanout sinks_;                          ///< all sinks of records, in this order
+    std::deque<DatagramForwarder> datagrams_; ///< one for each sink that receives datagrams
+    RecordFanout sinks_; ///< all sinks of records; each record passes them in this order
     WrittenRecords written_;
-    WithoutSnapshots without_snapshots_{written_};
-    std::optional<world::WorldFeed> world_feed_;
+    SnapshotRemover without_snapshots_{written_};
+    std::optional<world::WorldInputConverter> world_feed_;
     std::optional<sink::ConsoleSink> console_;
-    std::optional<web::LiveSink> live_;
+    std::optional<web::StatusCollector> live_;
     std::optional<FindingContexts> contexts_;
     std::optional<LiveFeed> feed_;
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::CaptureSink> capture_;
-    std::optional<sink::CaptureSelector> capture_selector_;
+    std::optional<sink::DatagramSelector> capture_selector_;
     std::optional<sink::FlightRecorder> flight_;
     std::optional<PageRecorder> page_recorder_;
     inspect::Inspector inspector_;

@@ -11,9 +11,9 @@
 
 namespace tw::pipeline {
 
-void LiveOutput::check() {
+void LiveOutput::log_changes() {
     sink::OutputFile& file = *target_;
-    if (const auto cut = file.take_cut(); cut.bytes != 0) {
+    if (const auto cut = file.take_removed_end(); cut.bytes != 0) {
         spdlog::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
                      cut.bytes,
                      cut.units == 0
@@ -44,13 +44,14 @@ void LiveOutput::check() {
 std::uint64_t LiveOutput::finish() {
     target_->stop_waiting();
     queue_.finish();
-    check();
+    log_changes();
     return queue_.dropped() + target_->lost();
 }
 
 namespace {
 
-/// How long finish() waits for the bus: a little longer than a live run waits for its bus.
+/// The time for which finish() waits for the bus: a little longer than the timeout of a live run's
+/// bus.
 constexpr std::chrono::milliseconds kMaxFinishTime{1200};
 constexpr std::chrono::milliseconds kProgressInterval{50};
 
@@ -70,7 +71,7 @@ void RecordOutputs::open(const BusTarget& bus, LiveOutput* file,
     }
 }
 
-sink::Output* RecordOutputs::lines() {
+sink::Output* RecordOutputs::line_output() {
     if (both_) {
         return &*both_;
     }
@@ -89,14 +90,14 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
     return totals;
 }
 
-void RecordOutputs::check() {
+void RecordOutputs::log_changes() {
     if (bus_) {
-        bus_->check();
+        bus_->log_changes();
     }
 }
 
-// The wait for the bus counts as progress: the bus may acknowledge the last records slowly, and the
-// supervisor would kill the observer as hanging.
+// Counts the wait for the bus as progress. Otherwise, the supervisor would kill the observer as
+// hanging if the bus acknowledges the last records slowly.
 std::uint64_t RecordOutputs::finish() {
     if (!bus_) {
         return 0;
@@ -115,8 +116,8 @@ std::uint64_t RecordOutputs::finish() {
     return lost;
 }
 
-void WrittenFiles::open(const Config& config, Outputs& outputs) {
-    constexpr auto kFull = sink::FileQueue::Full::refuse;
+void FileQueues::open(const Config& config, Outputs& outputs) {
+    constexpr auto kFull = sink::FileQueue::WhenFull::refuse;
     constexpr std::size_t kMost = sink::FileQueue::kMaxQueueBytes;
     if (config.demos) {
         outputs.files = &files_.emplace(kFull, kMost, progress_);
@@ -130,18 +131,18 @@ void WrittenFiles::open(const Config& config, Outputs& outputs) {
     }
 }
 
-void WrittenFiles::log_errors() {
+void FileQueues::log_errors() {
     for (auto* const files : {&files_, &flight_}) {
-        while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {
+        while (const auto complaint = *files ? (*files)->take_error_text() : std::nullopt) {
             spdlog::error("not written: {}; forwarding continues", *complaint);
         }
     }
     if (page_) {
-        page_->check();
+        page_->stop_if_failed_or_full();
     }
 }
 
-std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
+std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
     if (page_) {
         page_->finish();
     }
@@ -150,7 +151,7 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     }
     files_->finish();
     log_errors();
-    for (const std::string& loss : sentences_of(losses)) {
+    for (const std::string& loss : loss_sentences(losses)) {
         spdlog::warn("demos: {}", loss);
     }
     const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
@@ -161,7 +162,7 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     return missing;
 }
 
-void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
+void FileQueues::finish_flight(const sink::FlightCounts& tally) {
     if (!flight_) {
         return;
     }

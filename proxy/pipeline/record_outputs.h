@@ -10,24 +10,22 @@
 
 namespace tw::pipeline {
 
-/// An output of a run, for records or a capture: the file, a queue in front of it, and log messages
-/// about both.
+/// An output file for records or a capture, with its queue. Logs the state of both.
 class LiveOutput {
   public:
-    /// Logs what was cut off the file when it was opened. `makers`, `progress`: see QueuedOutput.
-    /// `target` must outlive the object.
+    /// Logs how many bytes were cut off the file when it was opened. `makers`, `progress`: see
+    /// QueuedOutput. `target` must outlive this object.
     LiveOutput(sink::OutputFile& target, unsigned makers, std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {
-        check();
+        log_changes();
     }
 
     [[nodiscard]] sink::QueuedOutput& queue() { return queue_; }
 
     [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
 
-    /// Logs when writing fails and when it works again, and what happened to the file. Call it once a
-    /// second.
-    void check();
+    /// Logs when writing fails or works again, and clock jumps. Call this function once a second.
+    void log_changes();
 
     /// Writes all queued data. Returns the number of lost records or packets.
     [[nodiscard]] std::uint64_t finish();
@@ -35,33 +33,33 @@ class LiveOutput {
   private:
     sink::OutputFile* target_;
     sink::QueuedOutput queue_;
-    int error_ = 0; ///< the last error that was logged
+    int error_ = 0; ///< the error that was logged last; 0: none
 };
 
-/// A message bus that records are published on.
+/// A message bus on which records are published.
 struct BusTarget {
     sink::OutputFile* output = nullptr; ///< null: no bus
     std::function<record::BusTotals()> totals{};
 };
 
-/// The outputs of record lines: a bus, a file or both. Each has its own queue, so that neither
-/// waits for the other.
+/// The outputs of the records' JSON lines: a bus, a file or both. Bus and file have separate
+/// queues, so that neither waits for the other.
 class RecordOutputs {
   public:
-    /// Sets the outputs. `bus.output` and `file` may be null and must outlive this object.
+    /// Sets the outputs, which must outlive this object. `bus.output` and `file` may be null.
     void open(const BusTarget& bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
 
-    /// The output for record lines; null if there is none.
-    [[nodiscard]] sink::Output* lines();
+    /// Returns the output for the records' JSON lines; null without bus and file.
+    [[nodiscard]] sink::Output* line_output();
 
-    /// The bus's totals; nullopt without a bus. Callable from any thread.
+    /// Returns the totals of the bus; nullopt without a bus. Callable from any thread.
     [[nodiscard]] std::optional<record::BusTotals> bus_totals() const;
 
-    /// Logs the state of the bus. Call it once a second.
-    void check();
+    /// Logs changes of the bus's state. Call this function once a second.
+    void log_changes();
 
-    /// Publishes all queued records on the bus and returns the number of lost records. Does not
-    /// finish the file.
+    /// Publishes all queued records on the bus. Returns the number of lost records. Does not write
+    /// the queued records of the file.
     [[nodiscard]] std::uint64_t finish();
 
   private:
@@ -72,26 +70,27 @@ class RecordOutputs {
     std::atomic<std::uint64_t>* progress_ = nullptr;
 };
 
-/// The queues of demos, flight recordings and page recordings, and log messages about them.
-class WrittenFiles {
+/// The queues through which demos, flight recordings and page recordings are written. Logs their
+/// errors.
+class FileQueues {
   public:
-    /// `progress`: counts written bytes.
-    explicit WrittenFiles(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
+    /// `progress`: is incremented when data is written.
+    explicit FileQueues(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
 
-    /// Opens the queues that `config` needs. Flight recordings have their own queue, so that a
-    /// burst of them does not make demos lose data.
+    /// Creates the queues that `config` needs. Flight recordings have their own queue, because a
+    /// burst of them would make demos lose data.
     void open(const Config& config, Outputs& outputs);
 
-    [[nodiscard]] PageRecordings* page() { return page_ ? &*page_ : nullptr; }
+    [[nodiscard]] PageRecordings* page_recordings() { return page_ ? &*page_ : nullptr; }
 
-    [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
+    [[nodiscard]] sink::FileQueue* flight_queue() { return flight_ ? &*flight_ : nullptr; }
 
-    /// Logs write errors, once per file, and ends recordings that cannot continue. Call it once a
-    /// second.
+    /// Logs write errors, once per file, and stops page recordings after an error. Call this
+    /// function once a second.
     void log_errors();
-    /// Writes the queued data of demos; returns how many pieces of data the demos lack.
-    [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses);
-    void finish_flight(const sink::FlightTally& tally);
+    /// Writes the queued data of demos. Returns the number of records missing in demos.
+    [[nodiscard]] std::uint64_t finish_demos(const sink::DemoLosses& losses);
+    void finish_flight(const sink::FlightCounts& tally);
 
   private:
     std::atomic<std::uint64_t>* progress_;

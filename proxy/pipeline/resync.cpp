@@ -11,7 +11,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// The least time between two requests for a session, as the relay demands.
+/// The least time between two requests for a session; the relay ignores earlier ones.
 constexpr record::Timestamp kMinInterval =
     record::Timestamp{relay::ResyncState::kBetweenMs} * 1'000'000 + 100'000'000;
 
@@ -19,9 +19,10 @@ constexpr record::Timestamp kMinInterval =
 
 static_assert(relay::Resync::kNothing == wire::kNoSnapshot);
 
-relay::Resync game_resync() {
-    std::ignore = wire::message_table(); // created now, not while a datagram waits
-    return {.rewrite = wire::acknowledge, .find_answer = wire::find_whole_snapshot};
+relay::Resync make_game_resync() {
+    // creates the table now instead of during the first request
+    std::ignore = wire::message_table();
+    return {.rewrite = wire::rewrite_acknowledgement, .find_answer = wire::find_full_snapshot_tick};
 }
 
 void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestamp time,
@@ -35,11 +36,11 @@ void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestam
     }
     known->second = time;
     if (!request_(session)) {
-        requested_at_.erase(known); // requested again at the next datagram
+        requested_at_.erase(known); // on failure, the next datagram causes a new request
     }
 }
 
-std::optional<std::uint32_t> ResyncLimiter::accept(std::string_view request) {
+std::optional<std::uint32_t> ResyncLimiter::accept_request(std::string_view request) {
     std::uint32_t session = 0;
     const char* const end = request.data() + request.size();
     const auto [read, error] = std::from_chars(request.data(), end, session);

@@ -7,17 +7,17 @@ namespace tw::pipeline {
 
 namespace {
 
-/// Records reach the file within this time, so that `tail -f` works.
+/// Records are written to the file within this time, for `tail -f`.
 constexpr std::chrono::milliseconds kFlushInterval{100};
 
-/// How often the page gets new data: more often than the page's interval of one second.
+/// The interval at which the page receives new data. The page itself updates once a second.
 constexpr std::chrono::milliseconds kPublishInterval{250};
 
-/// While copies arrive, they are collected for this long, so that the relay need not wake the
-/// worker.
+/// While datagrams arrive, the worker sleeps for this time, so that the relay need not wake it.
 constexpr std::chrono::milliseconds kCollectTime{2};
 
-/// The longest sleep without copies, since other workers wait for this one at a segment change.
+/// The longest sleep while no datagrams arrive. Other workers wait for this one at a segment
+/// change.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
 wire::Direction direction_of(const relay::Event& event) {
@@ -60,7 +60,7 @@ Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource&
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
       pipeline_{config,
                 outputs,
-                outputs.worlds == nullptr ? nullptr : &outputs.worlds->input(index),
+                outputs.worlds == nullptr ? nullptr : &outputs.worlds->input_of(index),
                 maps,
                 session_numbers,
                 index},
@@ -81,7 +81,7 @@ void Worker::start() {
 void Worker::finish() {
     if (thread_.joinable()) {
         ending_.store(true);
-        ring_.wake();
+        ring_.wake_consumer();
         thread_.join();
     }
 }
@@ -95,11 +95,12 @@ WorkerResult Worker::take_result() {
 void Worker::run() {
     flushed_ = published_ = base::Clock::now();
     while (true) {
-        // `ending` is read before the ring, so that the relay's last events are not missed.
+        // `ending` is read before the ring, because the relay's last events could be missed
+        // otherwise.
         const bool ending = ending_.load();
         constexpr std::size_t kBatch = 256;
         const std::size_t seen =
-            ring_.consume([this](const relay::Event& event) { handle(event); }, kBatch);
+            ring_.consume([this](const relay::Event& event) { handle_event(event); }, kBatch);
         needs_flush_ = needs_flush_ || seen != 0;
         needs_publish_ = needs_publish_ || seen != 0;
         const auto now = base::Clock::now();
@@ -115,7 +116,7 @@ void Worker::run() {
             if (worlds_ != nullptr) {
                 worlds_->set_idle(true);
             }
-            ring_.sleep_until(next_due(now),
+            ring_.sleep_until(next_due_time(now),
                               [this] { return ending_ || report_wanted_ || flight_wanted_; });
             if (worlds_ != nullptr) {
                 worlds_->set_idle(false);
@@ -138,20 +139,20 @@ void Worker::do_due_work(base::Clock::time_point now) {
     }
     if (flight_ != nullptr && (flight_wanted_.exchange(false) || flight_busy_)) {
         flight_busy_ = flight_->on_time(base::now_utc());
-        needs_flush_ = needs_flush_ || flight_->busy();
+        needs_flush_ = needs_flush_ || flight_->is_busy();
     }
     if (board_ != nullptr && needs_publish_ && now - published_ >= kPublishInterval) {
         published_ = now;
         publish_state();
     }
     if (report_wanted_.exchange(false)) {
-        inspector_.report(base::now_utc());
+        inspector_.emit_summaries(base::now_utc());
         needs_flush_ = true;
     }
 }
 
-/// The next time at which work is due even without events.
-base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
+/// Returns the next time at which the worker has to work even without events.
+base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const {
     auto due = flight_busy_ ? now : now + kMaxSleep;
     if (needs_flush_) {
         due = std::min(due, flushed_ + kFlushInterval);
@@ -159,25 +160,25 @@ base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
     if (board_ != nullptr && needs_publish_) {
         due = std::min(due, published_ + kPublishInterval);
     }
-    if (feed_ != nullptr && feed_->pending()) {
-        due = std::min(due, now + kFlushInterval); // the page was busy at the last attempt
+    if (feed_ != nullptr && feed_->has_pending_data()) {
+        due = std::min(due, now + kFlushInterval); // the page was not ready at the last attempt
     }
     return due;
 }
 
 void Worker::publish_state() {
-    pipeline_.fill(view_);
-    // fails while a reader holds the slot; then retried later
+    pipeline_.fill_status(view_);
+    // Fails while a reader uses the slot, and is repeated later.
     needs_publish_ = !board_->try_publish(index_, view_);
 }
 
 std::string_view Worker::server_name(const relay::Event& event) const {
     return facts_ == nullptr || event.server_index >= facts_->servers.size()
                ? std::string_view{}
-               : facts_->servers[event.server_index].shown_name();
+               : facts_->servers[event.server_index].name_view();
 }
 
-void Worker::open(const relay::Event& event) {
+void Worker::open_session(const relay::Event& event) {
     std::optional<inspect::SessionCheckpoint> checkpoint;
     if (previous_checkpoints_ != nullptr) {
         if (const auto found = previous_checkpoints_->find(event.session);
@@ -191,7 +192,7 @@ void Worker::open(const relay::Event& event) {
                        base::to_string(event.server), std::move(checkpoint), server_name(event));
 }
 
-void Worker::close(const relay::Event& event) {
+void Worker::close_session(const relay::Event& event) {
     if (resync_) {
         resync_->forget_session(event.session);
     }
@@ -203,7 +204,7 @@ void Worker::close(const relay::Event& event) {
     inspector_.on_close(event.session, event.time, reason_of(event.reason));
 }
 
-void Worker::handle(const relay::Event& event) {
+void Worker::handle_event(const relay::Event& event) {
     if (event.kind == relay::EventKind::observer) {
         own_events_ = event.session == observer_;
         return;
@@ -213,7 +214,7 @@ void Worker::handle(const relay::Event& event) {
     }
     switch (event.kind) {
     case relay::EventKind::open:
-        open(event);
+        open_session(event);
         break;
     case relay::EventKind::datagram:
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes,
@@ -224,7 +225,7 @@ void Worker::handle(const relay::Event& event) {
         }
         break;
     case relay::EventKind::close:
-        close(event);
+        close_session(event);
         break;
     case relay::EventKind::gap:
         if (event.gap != relay::GapReason::new_observer || restored_.erase(event.session) == 0) {

@@ -18,18 +18,18 @@
 
 namespace tw::pipeline {
 
-/// Where a worker reads its datagrams.
+/// The ring from which a worker reads its datagrams.
 struct RingInput {
     std::span<std::byte> ring;  ///< memory for relay::Ring
-    std::uint32_t observer = 1; ///< this observer's number within the run (see relay::Tap)
-    /// Contains the servers' names; null: they have none.
+    std::uint32_t observer = 1; ///< this observer's number in the run (see relay::Tap)
+    /// Contains the servers' names; null if no server has a name.
     const channel::RelayFacts* facts = nullptr;
 };
 
-/// Inspects one relay thread's copies on a thread of its own: ring and pipeline.
+/// Inspects the datagrams that one relay thread copies to a ring, on a separate thread.
 class Worker {
   public:
-    /// `config` must outlive it. `index`: its slot on the status board.
+    /// `config` must outlive this object. `index`: the worker's slot on the status board.
     Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
            const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index);
     ~Worker();
@@ -38,58 +38,62 @@ class Worker {
 
     void start();
 
-    /// Sets the previous observer's checkpoints; call it before start(). They must outlive the
-    /// worker.
-    void restore(const SessionCheckpoints& checkpoints) { previous_checkpoints_ = &checkpoints; }
-
-    /// Requests the totals of the sessions so far. Callable from any thread and from signal
-    /// handlers.
-    void request_report() {
-        report_wanted_.store(true);
-        ring_.wake();
+    /// Sets the previous observer's checkpoints, which must outlive the worker. Call this function
+    /// before start().
+    void set_previous_checkpoints(const SessionCheckpoints& checkpoints) {
+        previous_checkpoints_ = &checkpoints;
     }
 
-    /// Makes the flight recorder, if there is one, write the data of a session, or of all with 0.
-    /// Callable from any thread.
-    void request_flight(std::uint32_t session) {
+    /// Makes the worker log the totals of the sessions so far. Callable from any thread and from
+    /// signal handlers.
+    void request_report() {
+        report_wanted_.store(true);
+        ring_.wake_consumer();
+    }
+
+    /// Makes the flight recorder write the data of a session; of all sessions if `session` is 0.
+    /// Has no effect without a flight recorder. Callable from any thread.
+    void request_flight_recording(std::uint32_t session) {
         if (flight_ != nullptr) {
-            flight_->request(session);
+            flight_->request_file(session);
             flight_wanted_.store(true);
-            ring_.wake();
+            ring_.wake_consumer();
         }
     }
 
-    /// Inspects what is left in the ring and closes the sessions. Call it after the relay has
-    /// ended.
+    /// Inspects the rest of the ring and closes the sessions. Call this function after the relay
+    /// has ended.
     void finish();
 
-    /// Call it once, after finish().
+    /// Returns the worker's result. Call this function once, after finish().
     [[nodiscard]] WorkerResult take_result();
 
   private:
     void run();
     void do_due_work(base::Clock::time_point now);
-    [[nodiscard]] base::Clock::time_point next_due(base::Clock::time_point now) const;
-    void handle(const relay::Event& event);
+    [[nodiscard]] base::Clock::time_point next_due_time(base::Clock::time_point now) const;
+    void handle_event(const relay::Event& event);
     void publish_state();
     [[nodiscard]] std::string_view server_name(const relay::Event& event) const;
-    void open(const relay::Event& event);
-    void close(const relay::Event& event);
+    void open_session(const relay::Event& event);
+    void close_session(const relay::Event& event);
 
     relay::Ring ring_;
     std::uint32_t observer_;
     const channel::RelayFacts* facts_;
-    bool own_events_ = false; ///< the ring's events are for this observer, not an earlier one
+    /// The ring's events are for this observer and not for an earlier one.
+    bool own_events_ = false;
     const Config* config_;
-    WorldQueue* worlds_; ///< the queue of inputs for merged worlds; null: none
+    WorldQueue* worlds_; ///< the queue to the thread that merges snapshots; null: none
     Pipeline pipeline_;
     inspect::Inspector& inspector_{pipeline_.inspector()};
-    sink::FlightRecorder* flight_{pipeline_.flight()}; ///< null: there is none
-    LiveFeed* feed_{pipeline_.feed()};                 ///< null: no page
+    sink::FlightRecorder* flight_{pipeline_.flight_recorder()}; ///< null if not enabled
+    LiveFeed* feed_{pipeline_.page_feed()};                     ///< null without a page
     std::optional<ResyncRequester> resync_;
-    SessionCheckpoints checkpoints_to_save_; ///< of sessions that another relay continues
+    /// Checkpoints of the sessions that another relay continues.
+    SessionCheckpoints checkpoints_to_save_;
     const SessionCheckpoints* previous_checkpoints_ = nullptr;
-    /// Restored sessions; the first gap of each is not reported.
+    /// Restored sessions. A gap at their start is not reported.
     std::unordered_set<std::uint32_t> restored_;
     web::StatusBoard* board_;
     unsigned index_;

@@ -88,7 +88,7 @@ void WorldQueue::on_input(const WorldInput& input) {
         message ? (entry.num_bytes + sizeof(std::int32_t) - 1) / sizeof(std::int32_t)
                 : input.items.block_ints();
     if (filling_.entries_.size() >= (snapshot || message ? kMaxInputs : 2 * kMaxInputs) ||
-        (ints != 0 && filling_.bytes() + ints * sizeof(std::int32_t) > kMaxBytes)) {
+        (ints != 0 && filling_.memory_bytes() + ints * sizeof(std::int32_t) > kMaxBytes)) {
         ++dropped_;
         return;
     }
@@ -102,7 +102,7 @@ void WorldQueue::on_input(const WorldInput& input) {
     filling_.entries_.push_back(std::move(entry));
 }
 
-record::Timestamp WorldQueue::take(Batch& batch) {
+record::Timestamp WorldQueue::take_inputs(Batch& batch) {
     batch.clear();
     const std::lock_guard lock{mutex_};
     std::swap(batch.entries_, filling_.entries_);
@@ -110,36 +110,37 @@ record::Timestamp WorldQueue::take(Batch& batch) {
     return filling_.until_;
 }
 
-std::uint64_t WorldQueue::dropped() const {
+std::uint64_t WorldQueue::dropped_count() const {
     const std::lock_guard lock{mutex_};
     return dropped_;
 }
 
 namespace {
 
-/// The longest time from the relay's timestamp until an idle worker has the datagram.
+/// The longest time between the relay's timestamp of a datagram and the moment at which an idle
+/// worker reads it.
 constexpr record::Timestamp kMaxTransitTime = 50'000'000;
 
-/// The pause between two merges: one tick. This adds little delay, because a world is complete at
-/// the earliest four ticks after its own.
+/// The pause between two merges: one tick. This adds little delay, because a tick waits for at
+/// least four later ticks.
 constexpr std::chrono::milliseconds kRoundPause{20};
-/// The pause if only the page shows worlds: they are made as soon as all views are there, to reduce
-/// the delay.
+/// The pause if only the page shows merged snapshots. A tick is merged as soon as all its snapshots
+/// have arrived, to reduce the delay.
 constexpr std::chrono::milliseconds kPagePause{5};
-/// How long to wait for late views if only the page shows worlds: shorter, as a tee may be missing
-/// briefly.
+/// How long a tick waits for late snapshots if only the page shows merged snapshots: not long,
+/// because a tee may be missing briefly there.
 constexpr world::WaitTicks kPageWaitTicks{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
-/// The interval of emptying queues while the page has no viewers.
+/// The interval at which queues are emptied while the page has no viewers.
 constexpr std::chrono::milliseconds kIdleInterval{1000};
 
 } // namespace
 
-WorldRun::WorldRun(const Config& config, const Outputs& outputs)
+WorldThread::WorldThread(const Config& config, const Outputs& outputs)
     : written_{config, config.makes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
               config.makes_worlds() ? world::WaitTicks{} : kPageWaitTicks,
-              world::WorldMerger::share_of(config.memory_bytes)} {
+              world::WorldMerger::memory_share(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
         sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
     }
@@ -163,22 +164,22 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     thread_ = std::thread{[this] { run(); }};
 }
 
-world::WorldInputSink& WorldRun::input(unsigned worker) {
+world::WorldInputSink& WorldThread::input_of(unsigned worker) {
     Source& source = *sources_[worker];
     return source.watched ? static_cast<world::WorldInputSink&>(*source.watched) : *source.queue;
 }
 
-WorldRun::~WorldRun() {
+WorldThread::~WorldThread() {
     finish();
 }
 
-bool WorldRun::fetch_inputs() {
+bool WorldThread::fetch_inputs() {
     bool any = false;
     for (const auto& source : sources_) {
         if (source->batch.empty()) {
             const bool idle = source->queue->is_idle();
             const record::Timestamp now = base::now_utc() - kMaxTransitTime;
-            source->until = source->queue->take(source->batch);
+            source->until = source->queue->take_inputs(source->batch);
             source->until = idle ? std::max(source->until, now) : source->until;
             any = any || !source->batch.empty();
         }
@@ -186,7 +187,7 @@ bool WorldRun::fetch_inputs() {
     return any;
 }
 
-void WorldRun::Inputs::on_input(const world::WorldInput& input) {
+void WorldThread::Inputs::on_input(const world::WorldInput& input) {
     run_->merger_.on_input(input);
     if (input.kind == world::WorldInput::Kind::close) {
         run_->written_.end_session(
@@ -194,33 +195,34 @@ void WorldRun::Inputs::on_input(const world::WorldInput& input) {
     }
 }
 
-void WorldRun::merge_inputs(bool all) {
+void WorldThread::merge_inputs(bool all) {
     while (true) {
         Source* first = nullptr;
         auto until = std::numeric_limits<record::Timestamp>::max();
         for (const auto& source : sources_) {
             if (source->batch.empty()) {
                 until = std::min(until, source->until);
-            } else if (first == nullptr || source->batch.time() < first->batch.time()) {
+            } else if (first == nullptr || source->batch.next_time() < first->batch.next_time()) {
                 first = source.get();
             }
         }
         if (first == nullptr && until != std::numeric_limits<record::Timestamp>::max()) {
             merger_.on_input({.time = until});
         }
-        if (first == nullptr || (!all && first->batch.time() > until)) {
+        if (first == nullptr || (!all && first->batch.next_time() > until)) {
             return;
         }
         first->batch.pass_next(inputs_);
     }
 }
 
-void WorldRun::run() {
+void WorldThread::run() {
     auto flushed = std::chrono::steady_clock::now();
     while (true) {
         const bool ending = ending_.load(std::memory_order_acquire);
         const bool any = fetch_inputs();
-        merge_inputs(page_interest_ != nullptr); // for the page, inputs need not be ordered
+        // For the page, the order of inputs does not matter.
+        merge_inputs(page_interest_ != nullptr);
         if (page_) {
             page_->flush_to_page();
         }
@@ -243,7 +245,7 @@ void WorldRun::run() {
     written_.finish();
 }
 
-void WorldRun::pause() {
+void WorldThread::pause() {
     if (page_interest_ != nullptr && !page_interest_->wants_world()) {
         page_interest_->wait_for_world_viewer(kIdleInterval);
     } else {
@@ -251,7 +253,7 @@ void WorldRun::pause() {
     }
 }
 
-void WorldRun::finish() {
+void WorldThread::finish() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
         if (page_interest_ != nullptr) {
@@ -270,16 +272,16 @@ void WorldRun::finish() {
     }
 }
 
-void WorldRun::log_demo_losses() {
+void WorldThread::log_demo_losses() {
     demos_->finish();
     sink::WorldDemoLosses losses = demos_->losses();
-    losses.messages_over_limit += merger_.lost_messages();
-    for (const std::string& loss : sentences_of(losses)) {
+    losses.messages_over_limit += merger_.lost_message_count();
+    for (const std::string& loss : loss_sentences(losses)) {
         spdlog::warn("demos: {}", loss);
     }
 }
 
-WorkerResult WorldRun::take_result() const {
+WorkerResult WorldThread::take_result() const {
     WorkerResult result{.expectations = written_.expectations().list()};
     if (page_interest_ == nullptr) {
         merger_.totals().add_findings_to(result.totals);
@@ -290,10 +292,10 @@ WorkerResult WorldRun::take_result() const {
     return result;
 }
 
-world::WorldTotals WorldRun::totals() const {
+world::WorldTotals WorldThread::totals() const {
     world::WorldTotals totals = merger_.totals();
     for (const auto& source : sources_) {
-        totals.worlds.dropped += source->queue->dropped();
+        totals.worlds.dropped += source->queue->dropped_count();
     }
     return totals;
 }

@@ -19,24 +19,25 @@
 
 namespace tw::pipeline {
 
-/// A bounded queue of session events from a decoding worker to the thread that makes worlds. Events
-/// that do not fit are dropped and counted; neither side waits.
+/// A bounded queue of sessions' events ("inputs") from a worker to the thread that merges
+/// snapshots. Inputs that do not fit are dropped and counted. Neither side waits.
 class WorldQueue final : public world::WorldInputSink {
   public:
-    /// Half a second of 64 players with snapshots of 32 KiB each.
+    /// The limit of the inputs' data in bytes: half a second of 64 players with snapshots of 32 KiB
+    /// each.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
-    /// The limit of queued inputs; kMaxBytes limits their data. If the queue holds this many,
-    /// further snapshots and messages are dropped; if it holds twice as many, all inputs are. Ends
-    /// of sessions are dropped last, because worlds would wait for a session whose end is lost.
+    /// If this many inputs are queued, further snapshots and messages are dropped. If twice as many
+    /// are queued, all further inputs are dropped. Ends of sessions are dropped last, because
+    /// merging would wait for a session whose end was lost.
     static constexpr std::size_t kMaxInputs = 65536;
 
-    /// Inputs that take() moved out of the queue.
+    /// Inputs that take_inputs() moved out of the queue.
     class Batch {
       public:
         [[nodiscard]] bool empty() const { return next_ == entries_.size(); }
 
-        /// Time of the next input. Precondition: not empty().
-        [[nodiscard]] record::Timestamp time() const { return entries_[next_].input.time; }
+        /// Returns the time of the next input. Precondition: not empty().
+        [[nodiscard]] record::Timestamp next_time() const { return entries_[next_].input.time; }
 
         /// Passes on the next input. Precondition: not empty().
         void pass_next(world::WorldInputSink& to);
@@ -44,7 +45,7 @@ class WorldQueue final : public world::WorldInputSink {
       private:
         friend class WorldQueue;
 
-        /// Copies of the data that an input points to.
+        /// Copies of the objects to which an input points.
         struct InputData {
             std::string server;
             std::string name;
@@ -53,7 +54,8 @@ class WorldQueue final : public world::WorldInputSink {
 
         struct Entry {
             world::WorldInput input;
-            std::size_t begin = 0; ///< start of the items' block or message bytes in ints_
+            /// Index in ints_ of the snapshot's items or the message's bytes.
+            std::size_t begin = 0;
             std::size_t num_items = 0;
             std::size_t num_ints = 0;
             std::size_t num_bytes = 0;
@@ -64,33 +66,35 @@ class WorldQueue final : public world::WorldInputSink {
 
         void clear();
 
-        [[nodiscard]] std::size_t bytes() const { return ints_.size() * sizeof(std::int32_t); }
+        [[nodiscard]] std::size_t memory_bytes() const {
+            return ints_.size() * sizeof(std::int32_t);
+        }
 
         std::vector<Entry> entries_;
         snapshot::RawVector<std::int32_t> ints_;
         std::size_t next_ = 0;
-        /// The time before which no further input comes.
+        /// No further input has a time before this one.
         record::Timestamp until_ = 0;
     };
 
     void on_input(const world::WorldInput& input) override;
 
-    /// Sets whether the worker is idle. The next input of an idle worker has the current time, so
-    /// the other workers' inputs need not wait for it.
+    /// Sets whether the worker is idle. Inputs of other workers do not wait for an idle worker,
+    /// because its next input will have a time near the current time.
     void set_idle(bool idle) { idle_.store(idle, std::memory_order_release); }
 
     [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
 
-    /// Moves all inputs into the batch, which must be empty. Returns a time before which no further
-    /// input will come.
-    record::Timestamp take(Batch& batch);
+    /// Moves all inputs to the batch, which must be empty. No further input has a time before the
+    /// returned time.
+    record::Timestamp take_inputs(Batch& batch);
 
-    /// The number of dropped inputs.
-    [[nodiscard]] std::uint64_t dropped() const;
+    /// Returns the number of dropped inputs.
+    [[nodiscard]] std::uint64_t dropped_count() const;
 
   private:
-    /// Copies of the objects that a session's snapshots point to, shared by all queued snapshots
-    /// until those objects change.
+    /// Copies of the objects to which a session's snapshots point. All queued snapshots of the
+    /// session share the copies until the objects change.
     struct SharedCopies {
         const record::TileMap* source = nullptr;
         std::shared_ptr<const record::TileMap> tile_map{};
@@ -103,72 +107,73 @@ class WorldQueue final : public world::WorldInputSink {
     Batch filling_;
     std::uint64_t dropped_ = 0;
     std::atomic<bool> idle_{false};
-    std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used by the producer
+    std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used only by the worker's thread
 };
 
-/// Makes merged worlds from the data of all workers, on a thread of its own. Workers never wait for
-/// it. Inputs of all workers are ordered by time, so that the worlds equal those of a capture of
-/// the same traffic.
-class WorldRun {
+/// Merges the sessions' snapshots of all workers, on a separate thread. Workers never wait for this
+/// thread. The inputs of all workers are ordered by time; therefore the results are the same as for
+/// a capture of the same traffic.
+class WorldThread {
   public:
-    /// If the configuration makes no worlds, they are made only while the page has viewers, and
-    /// only for the page.
-    WorldRun(const Config& config, const Outputs& outputs);
-    ~WorldRun();
-    WorldRun(const WorldRun&) = delete;
-    WorldRun& operator=(const WorldRun&) = delete;
+    /// If Config::makes_worlds() is false, snapshots are merged only for the page, while it has
+    /// viewers.
+    WorldThread(const Config& config, const Outputs& outputs);
+    ~WorldThread();
+    WorldThread(const WorldThread&) = delete;
+    WorldThread& operator=(const WorldThread&) = delete;
 
-    /// The sink for a worker's decoded data.
-    [[nodiscard]] world::WorldInputSink& input(unsigned worker);
+    /// Returns the sink for a worker's decoded data.
+    [[nodiscard]] world::WorldInputSink& input_of(unsigned worker);
 
-    /// The queue that input() of this worker fills.
+    /// Returns the queue that input_of(worker) fills.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
 
-    /// Makes worlds of the inputs that are still queued. Call it after all workers have finished.
+    /// Merges the inputs that are still queued. Call this function after all workers have finished.
     void finish();
 
-    /// Precondition: finish() was called.
+    /// Returns the totals of all servers. Precondition: finish() was called.
     [[nodiscard]] world::WorldTotals totals() const;
 
-    /// The results of its sinks. Precondition: finish() was called.
+    /// Returns the results of the sinks of merged snapshots. Precondition: finish() was called.
     [[nodiscard]] WorkerResult take_result() const;
 
   private:
     struct Source {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
-        std::optional<InputsWhileViewed> watched{}; ///< filters inputs before the queue
+        /// Filters inputs that are added to the queue; used if only the page shows merged snapshots.
+        std::optional<ViewedInputFilter> watched{};
         WorldQueue::Batch batch{};
-        record::Timestamp until = 0; ///< no further input comes before this time
+        record::Timestamp until = 0; ///< no further input of the queue has a time before this one
     };
 
-    /// Passes inputs to the merger. Also reports ended sessions to the finding limit, because world
-    /// records do not contain those ends.
+    /// Passes inputs to the merger. Also tells the finding limit which sessions ended, because the
+    /// records of merged snapshots do not contain the ends.
     class Inputs final : public world::WorldInputSink {
       public:
-        explicit Inputs(WorldRun& run) : run_{&run} {}
+        explicit Inputs(WorldThread& run) : run_{&run} {}
 
         void on_input(const world::WorldInput& input) override;
 
       private:
-        WorldRun* run_;
+        WorldThread* run_;
     };
 
     void run();
-    /// Passes on the inputs, ordered by time. An input waits while a worker may still send an
-    /// earlier one; with `all`, no input waits.
+    /// Passes the inputs of all workers to merger_, ordered by time. If `all` is false, keeps the
+    /// inputs for which a worker may still send an earlier one.
     void merge_inputs(bool all);
     [[nodiscard]] bool fetch_inputs();
     void pause();
     void log_demo_losses();
 
-    WrittenRecords written_; ///< unused if only the page shows worlds
+    WrittenRecords written_; ///< unused if only the page shows merged snapshots
     std::optional<sink::WorldDemo> demos_;
-    std::optional<PageWorld> page_;
-    /// Wakes the thread when a viewer appears; null unless only the page shows worlds.
+    std::optional<PageWorldFeed> page_;
+    /// Wakes the thread when a viewer appears. Null if merged snapshots are also written.
     web::ViewerInterest* page_interest_ = nullptr;
-    Fanout sinks_;
+    RecordFanout sinks_;
     world::WorldMerger merger_;
-    Inputs inputs_{*this}; ///< passes the inputs of all workers to merger_
+    Inputs inputs_{*this}; ///< receives the inputs of all workers, ordered by time
     std::vector<std::unique_ptr<Source>> sources_;
     std::atomic<bool> ending_{false};
     std::thread thread_;

@@ -35,8 +35,7 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-/// The system calls that inspecting, writing files and serving need in libc, Asio, OpenSSL, zlib
-/// and spdlog.
+/// The system calls that an observer makes, also in libc, Asio, OpenSSL, zlib and spdlog.
 constexpr std::array kAllowedCalls{
     // memory and threads
     SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
@@ -74,13 +73,13 @@ constexpr std::array kAllowedCalls{
     SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
     SCMP_SYS(recvmmsg), SCMP_SYS(shutdown)};
 
-/// Matches a system call whose argument with this index has all of these bits.
+/// Returns a condition for a seccomp rule: the argument with this index has all of these bits.
 scmp_arg_cmp has_bits(unsigned argument, std::uint64_t bits) {
     return {argument, SCMP_CMP_MASKED_EQ, bits, bits};
 }
 
-/// Matches a system call whose int argument with this index has this value. The upper half of the
-/// register is ignored.
+/// Returns a condition for a seccomp rule: the int argument with this index has this value. The
+/// upper half of the register is ignored.
 scmp_arg_cmp equals_int(unsigned argument, std::uint64_t value) {
     return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
 }
@@ -104,10 +103,11 @@ bool add_rules(scmp_filter_ctx filter) {
           static_cast<unsigned long>(FIONREAD), static_cast<unsigned long>(TIOCGWINSZ)}) {
         allow_if(SCMP_SYS(ioctl), equals_int(1, request));
     }
-    // Allows threads but no processes. libc falls back to clone, whose flags can be checked.
+    // Allows new threads, no processes. Without clone3, libc uses clone, whose flags a rule can
+    // check.
     allow_if(SCMP_SYS(clone), has_bits(0, CLONE_THREAD));
     added = added && seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0;
-    // abort() sends a signal to its own process. Resource limits may only be read.
+    // tgkill: abort() sends a signal to its process. prlimit64: limits may only be read.
     allow_if(SCMP_SYS(tgkill), equals_int(0, static_cast<unsigned>(::getpid())));
     allow_if(SCMP_SYS(prlimit64), scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});
     allow_if(SCMP_SYS(prctl), equals_int(0, PR_SET_NAME));
@@ -133,15 +133,15 @@ constexpr std::uint64_t kReadRights = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_AC
 constexpr std::uint64_t kWriteRights =
     LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
     LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
-/// All rights of the first Landlock version; what no rule allows is denied.
+/// All access rights of the first Landlock version. Access that no rule allows is denied.
 constexpr std::uint64_t kAllRights = kReadRights | kWriteRights | LANDLOCK_ACCESS_FS_EXECUTE |
                                      LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK |
                                      LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
                                      LANDLOCK_ACCESS_FS_MAKE_SYM;
-/// The rights that rules for files may contain; the others are for folders only.
+/// The access rights that a rule for a file may contain. Other rights are for folders only.
 constexpr std::uint64_t kFileRights = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
-/// Adds a rule that allows access to a path. Missing paths need no rule.
+/// Adds a rule that allows access to a path. Does nothing if the path does not exist.
 void allow_path(int rules, const std::filesystem::path& path, std::uint64_t access) {
     const base::UniqueFd at{::open(path.c_str(), O_PATH | O_CLOEXEC)};
     std::error_code ignored;
@@ -155,7 +155,7 @@ void allow_path(int rules, const std::filesystem::path& path, std::uint64_t acce
     std::ignore = ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-bool restrict_files(const Permissions& permissions) {
+bool restrict_files(const ConfinedAccess& permissions) {
     landlock_ruleset_attr attributes{};
     attributes.handled_access_fs = kAllRights;
     const base::UniqueFd rules{static_cast<int>(
@@ -176,7 +176,7 @@ bool restrict_files(const Permissions& permissions) {
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
-/// Keeps only the capabilities for opening files and low ports.
+/// Drops all capabilities except those for opening files and low ports.
 void drop_capabilities() {
     constexpr std::uint32_t kKeptCapabilities =
         1U << CAP_NET_BIND_SERVICE | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
@@ -207,7 +207,7 @@ void drop_privileges() {
     std::ignore = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-Confinement confine(const Permissions& permissions) {
+Confinement confine(const ConfinedAccess& permissions) {
     Confinement confinement;
     confinement.memory_bytes =
         limit_memory(permissions.memory_bytes) ? permissions.memory_bytes : 0;

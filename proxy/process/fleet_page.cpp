@@ -27,11 +27,11 @@ namespace {
 
 using Object = json::object;
 
-/// Longer texts are truncated. Valid names and addresses are shorter; the limit bounds the memory
-/// of millions of texts.
+/// The most bytes of a text from a record; longer texts are truncated. Valid names and addresses
+/// are shorter. The limit bounds the memory that millions of texts take.
 constexpr std::size_t kMaxText = 256;
 
-/// Returns at most kMaxText bytes of the text.
+/// Returns the text of this key, at most kMaxText bytes; empty if the object has no such text.
 std::string_view text_in(const Object& object, std::string_view key) {
     const json::value* const found = object.if_contains(key);
     const json::string* const text = found == nullptr ? nullptr : found->if_string();
@@ -55,7 +55,7 @@ int digits(std::string_view time, std::size_t at, std::size_t count) {
     return value;
 }
 
-/// Milliseconds of a record's time; 0 if the text is not a time.
+/// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
 std::int64_t unix_ms(std::string_view time) {
     constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
     if (time.size() < kShape.size()) {
@@ -75,9 +75,9 @@ std::int64_t unix_ms(std::string_view time) {
     return moment.time_since_epoch() / chrono::milliseconds{1};
 }
 
-/// Whether a message record contains a player's name. The start of the line decides this for most
-/// lines.
-bool names_player(std::string_view line) {
+/// Returns whether a record line contains a message with a player's name. For most lines, only the
+/// start of the line is searched.
+bool contains_player_name(std::string_view line) {
     constexpr std::size_t kFront = 220;
     const std::string_view front = line.substr(0, kFront);
     return front.find(R"("name":"cl_start_info")") != std::string_view::npos ||
@@ -86,10 +86,10 @@ bool names_player(std::string_view line) {
 
 bool affects_board(const filter::RecordLineHead& head, std::string_view line) {
     return head.type == "session" || head.type == "map" || head.type == "finding" ||
-           (head.type == "message" && names_player(line));
+           (head.type == "message" && contains_player_name(line));
 }
 
-/// Reads a finding record; `number` is the session's number.
+/// Reads a finding record from its JSON object. `number`: the session's number.
 record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, const Object& from) {
     record::FindingRecord finding;
     finding.id = id;
@@ -123,7 +123,7 @@ std::uint32_t number_of(const filter::RecordLineHead& head) {
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
 }
 
-/// Returns the line with the server's name and without items, for records of this program.
+/// Returns a record line with the server's name and without items. Precondition: twscope wrote it.
 std::string short_line(std::string_view server, std::string_view line) {
     constexpr std::string_view kItems = R"(,"items":[)";
     constexpr std::string_view kName = R"(,"server_name":")";
@@ -149,7 +149,7 @@ std::string short_line(std::string_view server, std::string_view line) {
 
 } // namespace
 
-std::string ServerPages::url_of(std::string_view server) const {
+std::string ServerPageUrls::url_of(std::string_view server) const {
     if (const auto found = own.find(server); found != own.end()) {
         return found->second;
     }
@@ -168,7 +168,7 @@ FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
     if (known != servers_.end()) {
         return &known->second;
     }
-    // Records without a session, such as a common summary of several servers, do not add a server.
+    // A record without a session, such as a summary over several servers, does not add a server.
     if (number_of(head) == 0 && head.type != "world") {
         return nullptr;
     }
@@ -179,15 +179,15 @@ FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
     return &servers_[std::string{name}];
 }
 
-FleetBoard::Session* FleetBoard::find_session(Server& server, const Sender& from,
+FleetBoard::Session* FleetBoard::find_session(Server& server, const RecordSender& from,
                                               const filter::RecordLineHead& head) {
     const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
     return found == server.sessions.end() ? nullptr : &found->second;
 }
 
-/// Adds a new run and removes the sessions of earlier runs, whose ends may not have been recorded.
-/// A record of a known run removes nothing, because two runs may publish under one name.
-void FleetBoard::note_run(Server& server, std::string_view run) {
+/// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
+/// not have been recorded. Does nothing for a known run, because two runs may share a name.
+void FleetBoard::add_run(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
     }
@@ -198,7 +198,8 @@ void FleetBoard::note_run(Server& server, std::string_view run) {
     server.runs.emplace_back(run);
 }
 
-void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now_ms) {
+void FleetBoard::add_record_line(const RecordSender& from, std::string_view line,
+                                 std::int64_t now_ms) {
     const auto head = filter::read_line_head(line);
     if (!head) {
         return;
@@ -212,18 +213,18 @@ void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now
     if (const std::int64_t time = unix_ms(head->time); time != 0) {
         server->last_ms = std::min(time, now_ms);
     }
-    // A record without a session may come from a run that failed to take over, so it does not end
-    // the sessions of the previous run.
+    // A record without a session does not end the sessions of the previous run, because it may come
+    // from a run that failed to take over.
     if (number_of(*head) != 0) {
-        note_run(*server, from.run);
+        add_run(*server, from.run);
     }
     if (affects_board(*head, line)) {
         add_record(from, *server, *head, line);
     }
 }
 
-void FleetBoard::add_record(const Sender& from, Server& server, const filter::RecordLineHead& head,
-                            std::string_view line) {
+void FleetBoard::add_record(const RecordSender& from, Server& server,
+                            const filter::RecordLineHead& head, std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
     if (error || !value.is_object()) {
@@ -248,14 +249,14 @@ void FleetBoard::add_record(const Sender& from, Server& server, const filter::Re
     }
 }
 
-void FleetBoard::update_session(const Sender& from, Server& server,
+void FleetBoard::update_session(const RecordSender& from, Server& server,
                                 const filter::RecordLineHead& head, const Object& record) {
     const SessionKey key{from.run, number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
         server.sessions.erase(key);
         server.silent =
-            // without sessions, nobody sends to the server
+            // without sessions, no client sends to the server
             server.silent && !server.sessions.empty();
         return;
     }
@@ -271,8 +272,8 @@ void FleetBoard::update_session(const Sender& from, Server& server,
     view.opened_ms = view.opened_ms == 0 ? unix_ms(head.time) : view.opened_ms;
 }
 
-void FleetBoard::add_finding(const Sender& from, Server& server, const filter::RecordLineHead& head,
-                             const Object& record) {
+void FleetBoard::add_finding(const RecordSender& from, Server& server,
+                             const filter::RecordLineHead& head, const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
         return;
@@ -324,7 +325,8 @@ void FleetBoard::update_silence(Server& server, const filter::RecordLineHead& he
     }
 }
 
-void FleetBoard::show(const std::string& name, const Server& server, web::RunState& state) {
+void FleetBoard::add_server_view(const std::string& name, const Server& server,
+                                 web::RunState& state) {
     const auto is_connected = [](const auto& each) { return each.second.view.connected; };
     web::ServerState& shown = state.servers.emplace_back();
     shown.name = name;
@@ -339,7 +341,7 @@ void FleetBoard::show(const std::string& name, const Server& server, web::RunSta
                                 .findings = server.findings};
 }
 
-/// Adds up to `most` sessions to the view, those of players first.
+/// Adds up to `most` of the sessions in `open` to the view, those of players first.
 void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                                web::StatusView& view) {
     view.sessions_open = open.size();
@@ -350,11 +352,11 @@ void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::s
                            [](const auto* each) { return *each; });
 }
 
-void FleetBoard::show(web::RunState& state, const ServerPages& pages,
-                      std::string_view chosen) const {
+void FleetBoard::fill_state(web::RunState& state, const ServerPageUrls& pages,
+                            std::string_view chosen) const {
     std::vector<const web::SessionView*> open;
     for (const auto& [name, server] : servers_) {
-        show(name, server, state);
+        add_server_view(name, server, state);
         state.servers.back().collected = web::CollectedState{
             .page = pages.url_of(name), .records = server.records, .last_ms = server.last_ms};
         for (const auto& [unused, session] : server.sessions) {
@@ -375,8 +377,8 @@ void FleetBoard::show(web::RunState& state, const ServerPages& pages,
 
 std::string to_log_line(std::string_view server, std::string_view line) {
     std::string text = short_line(server, line);
-    // In a line of another program, the removed text may be something else, which would leave an
-    // invalid object. Then the line stays as it is.
+    // In a line that another program wrote, the removed text may be something else than items. If
+    // the rest is not a JSON object, the line is not changed.
     return record::is_json_object(text) ? text : std::string{line};
 }
 
@@ -413,19 +415,19 @@ void FleetPage::log_address(const web::HttpAddress& where) const {
     spdlog::info("page of all servers on port {}: {}{}", where.port, page.url,
                  page.reads_freely ? ""
                                    : fmt::format("#token={} (without the token it shows nothing)",
-                                                 token_.shown_text(log_is_private_)));
+                                                 token_.text_for_log(log_is_private_)));
     if (page.is_open) {
         spdlog::warn("anyone who can reach the page sees the players' names and addresses");
     }
 }
 
-void FleetPage::add(const Sender& from, std::string_view line) {
-    if (!filter::is_sound_record(line)) {
+void FleetPage::add(const RecordSender& from, std::string_view line) {
+    if (!filter::is_valid_record(line)) {
         return; // another program also publishes to the stream
     }
     {
         const std::scoped_lock lock{mutex_};
-        board_.add(from, line, now_ms());
+        board_.add_record_line(from, line, now_ms());
     }
     if (!feed_.interest.wants_log()) {
         return;
@@ -457,12 +459,12 @@ web::RunState FleetPage::state(std::string_view server) const {
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
     state.stream = web::StreamState{.name = stream_.name, .trouble = delay_reason_};
-    board_.show(state, stream_.pages, server);
+    board_.fill_state(state, stream_.pages, server);
     state.http_connections_rejected = admin_.server().rejected_connections();
     return state;
 }
 
-web::Health FleetPage::ready() const {
+web::Health FleetPage::health() const {
     const std::scoped_lock lock{mutex_};
     return {.ok = delay_reason_.empty(),
             .text = delay_reason_.empty()
@@ -475,7 +477,7 @@ web::PageSources FleetPage::sources() {
         .state = [this] { return state(); },
         .state_of = [this](const std::string& server) { return state(server); },
         .live = [] { return web::Health{.ok = true, .text = "ok"}; },
-        .ready = [this](const std::function<void(web::Health)>& done) { done(ready()); },
+        .ready = [this](const std::function<void(web::Health)>& done) { done(health()); },
         .set_impairment = [](const std::string& /*text*/) -> tl::expected<void, std::string> {
             return tl::unexpected{
                 std::string{"nothing is forwarded here; ask the twscope in front of that server"}};

@@ -25,10 +25,11 @@ struct RecordLineHead;
 
 namespace tw::process {
 
-/// The addresses of the servers' own pages.
-struct ServerPages {
-    std::string pattern{}; ///< URL with {server} in place of the name; empty: no pages
-    /// URLs by server name; these override `pattern`
+/// The URLs of the live pages of single servers.
+struct ServerPageUrls {
+    /// URL of all servers' pages; {server} stands for a server's name. Empty: no pages.
+    std::string pattern{};
+    /// URLs by server name, for servers whose page has another URL than `pattern`.
     std::map<std::string, std::string, std::less<>> own{};
 
     /// Returns the URL of a server's page; empty if unknown.
@@ -36,87 +37,92 @@ struct ServerPages {
 };
 
 /// The sender of a record.
-struct Sender {
-    std::string_view server; ///< its name on the bus
-    std::string_view run{};  ///< the id of its twscope run; empty if unknown
+struct RecordSender {
+    std::string_view server; ///< the server's name on the bus
+    std::string_view run{};  ///< the id of the twscope run that wrote the record; empty if unknown
 };
 
-/// The state of many servers, derived from their record lines: sessions, players and findings.
+/// The sessions, players and findings of many servers, derived from their record lines.
 class FleetBoard {
   public:
-    /// The limit of servers. Records of further servers are only counted.
+    /// The most servers. Records of further servers are only counted.
     static constexpr std::size_t kMaxServers = 4096;
-    /// The limit of a server's open sessions in the table. Further ones are only counted.
+    /// The most open sessions of a server that are stored. Further sessions are only counted.
     static constexpr std::size_t kMaxSessions = 1024;
-    /// Runs remembered per server; records of an earlier run may still arrive during the next one.
+    /// The most twscope runs that are remembered for each server. Records of an earlier run may
+    /// arrive after records of a later run.
     static constexpr std::size_t kMaxRuns = 8;
 
-    /// Adds a record line. Ignores lines that are not records. `now_ms`: Unix time of the
-    /// collector.
-    void add(const Sender& from, std::string_view line, std::int64_t now_ms);
+    /// Updates the state with a record line. Ignores lines that are not records. `now_ms`: the
+    /// current Unix time on this machine.
+    void add_record_line(const RecordSender& from, std::string_view line, std::int64_t now_ms);
 
-    /// Fills in servers, findings, the record count, and sessions. `chosen`: the server whose
-    /// sessions are included; empty: those of all servers, up to web::StatusView::kMaxSessions.
-    void show(web::RunState& state, const ServerPages& pages, std::string_view chosen = {}) const;
+    /// Sets the servers, findings, record count and sessions in `state`. `chosen`: the server whose
+    /// sessions are included; empty: the sessions of all servers, up to
+    /// web::StatusView::kMaxSessions.
+    void fill_state(web::RunState& state, const ServerPageUrls& pages,
+                    std::string_view chosen = {}) const;
 
   private:
     struct Session {
         web::SessionView view{};
     };
 
-    /// A run's id and a session number; each run numbers its sessions from 1.
+    /// The id of a run and the number of a session in that run.
     using SessionKey = std::pair<std::string, std::uint32_t>;
 
     struct Server {
         std::map<SessionKey, Session> sessions{}; ///< open sessions
-        std::deque<std::string> runs{};           ///< the ids of the latest runs
+        std::deque<std::string> runs{};           ///< the ids of the server's latest twscope runs
         std::uint64_t records = 0;
-        /// Unix time of the latest record, capped at the collector's time: otherwise a server with
-        /// a wrong clock would never look silent again.
+        /// The Unix time of the server's latest record, but not later than the time at which it
+        /// arrived, because the server's clock may be wrong.
         std::int64_t last_ms = 0;
         std::uint64_t findings = 0;
-        bool silent = false; ///< the server answers none of its sessions
+        bool silent = false; ///< true if the server does not answer its clients
         web::SilenceState silence{};
     };
 
     using Object = boost::json::object;
 
-    static void show(const std::string& name, const Server& server, web::RunState& state);
+    static void add_server_view(const std::string& name, const Server& server,
+                                web::RunState& state);
     static void fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                               web::StatusView& view);
     [[nodiscard]] Server* find_or_add_server(std::string_view name,
                                              const filter::RecordLineHead& head);
-    static void note_run(Server& server, std::string_view run);
-    void add_record(const Sender& from, Server& server, const filter::RecordLineHead& head,
+    static void add_run(Server& server, std::string_view run);
+    void add_record(const RecordSender& from, Server& server, const filter::RecordLineHead& head,
                     std::string_view line);
-    static void update_session(const Sender& from, Server& server,
+    static void update_session(const RecordSender& from, Server& server,
                                const filter::RecordLineHead& head, const Object& record);
-    void add_finding(const Sender& from, Server& server, const filter::RecordLineHead& head,
+    void add_finding(const RecordSender& from, Server& server, const filter::RecordLineHead& head,
                      const Object& record);
     static void update_silence(Server& server, const filter::RecordLineHead& head,
                                const Object& record);
-    [[nodiscard]] static Session* find_session(Server& server, const Sender& from,
+    [[nodiscard]] static Session* find_session(Server& server, const RecordSender& from,
                                                const filter::RecordLineHead& head);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};
-    /// The latest findings that are warnings or errors.
+    /// The latest findings of the severities warning and error.
     std::deque<web::FindingLine> recent_findings_;
     std::uint64_t records_ = 0;
-    std::uint64_t records_left_out_ = 0; ///< records of servers beyond kMaxServers
+    /// Number of records that were ignored because of kMaxServers.
+    std::uint64_t records_left_out_ = 0;
 };
 
-/// Returns a record line as the page's log shows it: with the server's name and without items,
-/// which can be a thousand times longer than the rest.
+/// Returns the form of a record line in the page's log: with the server's name, and without items,
+/// which can be a thousand times longer than the other fields.
 [[nodiscard]] std::string to_log_line(std::string_view server, std::string_view line);
 
-/// The page over all servers of a stream: findings, a table of servers, and links to the servers'
-/// own pages.
+/// The live page for all servers of a stream: it shows findings, a table of servers, and links to
+/// the pages of single servers.
 class FleetPage {
   public:
     struct Stream {
         std::string name;
-        ServerPages pages;
+        ServerPageUrls pages;
     };
 
     /// `mod` must outlive the page.
@@ -129,18 +135,20 @@ class FleetPage {
 
     void start();
 
-    /// All functions except start() must be called by one thread. They never wait for viewers.
-    void add(const Sender& from, std::string_view line);
-    /// Passes collected lines to the page's log. If the page is not ready, the next call does it.
+    /// Adds a record line to the page. Like the functions below, must be called by one thread only,
+    /// and never waits for viewers.
+    void add(const RecordSender& from, std::string_view line);
+    /// Passes the added lines to the page's log; if the page is not ready, in the next call.
     void flush_to_page();
-    /// Sets the reason why no records arrive; empty if they arrive.
+    /// Sets the text that tells viewers why no records arrive; empty if records arrive.
     void set_delay_reason(std::string reason);
 
   private:
     void log_address(const web::HttpAddress& where) const;
-    /// `server`: the server whose sessions are included; empty: all.
+    /// Returns the state that the page shows. `server`: the server whose sessions are included;
+    /// empty: the sessions of all servers.
     [[nodiscard]] web::RunState state(std::string_view server = {}) const;
-    [[nodiscard]] web::Health ready() const;
+    [[nodiscard]] web::Health health() const;
     [[nodiscard]] web::PageSources sources();
 
     Stream stream_;
@@ -153,7 +161,7 @@ class FleetPage {
     mutable std::mutex mutex_; ///< guards board_ and delay_reason_
     FleetBoard board_;
     std::string delay_reason_ = "not reached yet";
-    web::ViewerBatch batch_; ///< used by the adding thread
+    web::ViewerBatch batch_; ///< used only by the thread that calls add()
     web::PageFeed feed_{1};
     web::AdminServer admin_; ///< last member, because its thread uses the others
 };

@@ -15,7 +15,7 @@ namespace tw::process {
 
 struct NameLookup::Result {
     std::vector<Endpoint> addresses;
-    std::atomic<bool> done{false}; ///< once true, only the owner accesses `addresses`
+    std::atomic<bool> done{false}; ///< after true, the lookup's thread does not access `addresses`
 };
 
 std::optional<NameLookup> NameLookup::start(Lookup lookup) {
@@ -25,7 +25,7 @@ std::optional<NameLookup> NameLookup::start(Lookup lookup) {
             try {
                 result->addresses = lookup();
             } catch (const std::exception&) {
-                result->addresses.clear(); // treated as a name that does not resolve
+                result->addresses.clear(); // treated like a name that does not resolve
             }
             result->done.store(true, std::memory_order_release);
         }}.detach();
@@ -35,7 +35,7 @@ std::optional<NameLookup> NameLookup::start(Lookup lookup) {
     return NameLookup{std::move(result)};
 }
 
-bool NameLookup::done() const {
+bool NameLookup::is_done() const {
     return result_->done.load(std::memory_order_acquire);
 }
 
@@ -48,7 +48,7 @@ ServerNameResolver::ServerNameResolver(Lookup lookup, Endpoint current, Time now
 
 std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time now, bool silent) {
     if (lookup_in_progress_) {
-        if (!lookup_in_progress_->done()) {
+        if (!lookup_in_progress_->is_done()) {
             return std::nullopt;
         }
         const NameLookup search = *std::exchange(lookup_in_progress_, std::nullopt);
@@ -62,29 +62,31 @@ std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time n
         return std::nullopt;
     }
     last_lookup_ = now;
-    // if this is nullopt, the next call tries again
+    // if no thread can be started, the next call tries again
     lookup_in_progress_ = NameLookup::start(lookup_);
     return std::nullopt;
 }
 
-std::string host_name(const relay::ServerOptions& where) {
+std::string host_and_port(const relay::ServerOptions& where) {
     boost::system::error_code is_name;
     static_cast<void>(boost::asio::ip::make_address(where.host, is_name));
     return is_name ? fmt::format("{}:{}", where.host, where.port) : std::string{};
 }
 
-FollowedServer::FollowedServer(relay::Relay& relay, relay::ServerIndex index, ServedServer served)
+ServerAddressUpdater::ServerAddressUpdater(relay::Relay& relay, relay::ServerIndex index,
+                                           ConfiguredServer served)
     : relay_{&relay}, index_{index}, served_{std::move(served)} {
-    if (!host_name(served_.where).empty()) {
+    if (!host_and_port(served_.where).empty()) {
         name_.emplace(
             [host = served_.where.host, port = served_.where.port] {
-                return resolve_answering(host, port, AnswersWanted::all);
+                return resolve_answering_addresses(host, port, AnswersWanted::all);
             },
             base::to_asio(relay.server_endpoint(index)), std::chrono::steady_clock::now());
     }
 }
 
-std::optional<base::Endpoint> FollowedServer::follow(const relay::Counters& counters) {
+std::optional<base::Endpoint>
+ServerAddressUpdater::update_address(const relay::Counters& counters) {
     if (!name_) {
         return std::nullopt;
     }
@@ -93,7 +95,7 @@ std::optional<base::Endpoint> FollowedServer::follow(const relay::Counters& coun
         watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
                                .from_server = counters.directions[1].datagrams,
                                .refused = counters.icmp_refused}));
-    const auto moved = name_->on_second(now, watch_.silent());
+    const auto moved = name_->on_second(now, watch_.is_silent());
     if (!moved) {
         return std::nullopt;
     }
@@ -114,7 +116,7 @@ std::optional<base::Endpoint> FollowedServer::follow(const relay::Counters& coun
     return relay_->server_endpoint(index_);
 }
 
-void FollowedServer::report(const relay::Counters& counters) {
+void ServerAddressUpdater::log_silence(const relay::Counters& counters) {
     const std::string address = base::to_string(relay_->server_endpoint(index_));
     report_.check(std::chrono::steady_clock::now(), counters,
                   served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address),
@@ -123,17 +125,17 @@ void FollowedServer::report(const relay::Counters& counters) {
 
 NameLookup::Lookup PendingServers::system_lookup(const relay::ServerOptions& where) {
     return [host = where.host, port = where.port] {
-        return resolve_answering(host, port, AnswersWanted::one);
+        return resolve_answering_addresses(host, port, AnswersWanted::one);
     };
 }
 
-void PendingServers::add(const ServedServer& server) {
+void PendingServers::add(const ConfiguredServer& server) {
     if (std::ranges::find(pending_, server, &Pending::server) == pending_.end()) {
         pending_.push_back({server, NameLookup::start(make_lookup_(server.where))});
     }
 }
 
-void PendingServers::keep_only(const std::vector<ServedServer>& wanted) {
+void PendingServers::keep_only(const std::vector<ConfiguredServer>& wanted) {
     std::erase_if(pending_, [&](const Pending& each) {
         return std::ranges::find(wanted, each.server) == wanted.end();
     });
@@ -141,7 +143,7 @@ void PendingServers::keep_only(const std::vector<ServedServer>& wanted) {
 
 std::vector<PendingServers::Resolved> PendingServers::take_resolved() {
     const auto is_under_way = [](const Pending& each) {
-        return each.search && !each.search->done();
+        return each.search && !each.search->is_done();
     };
     const auto done = std::stable_partition(pending_.begin(), pending_.end(), is_under_way);
     std::vector<Resolved> arrived;

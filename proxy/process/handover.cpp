@@ -26,18 +26,18 @@ using relay::HandoverError;
 using relay::ServerIndex;
 using std::chrono::milliseconds;
 
-/// The time for the first message, so that a silent peer does not block others.
+/// The longest wait for the first message of a new relay. A silent peer must not block other peers.
 constexpr milliseconds kGreetingTime{1000};
-/// The time for slow preparations, such as an observer that reads a folder of maps.
+/// The longest time for slow preparations of the new relay, such as reading a folder of maps.
 constexpr milliseconds kReadyTime{60'000};
-/// The time for handing over, while no relay forwards. Normally a millisecond or two.
+/// The longest time for pausing and sending the state, while no relay forwards; usually 1 to 2 ms.
 constexpr milliseconds kGiveTime{250};
-/// The time in which the new relay must begin to forward. A crash is noticed at once; this limit is
-/// for a process that was stopped.
+/// The longest wait until the new relay forwards. If its process crashes, this relay notices at
+/// once; the limit is for a process that was stopped.
 constexpr milliseconds kGoTime{500};
-/// The time for sending a message to which no answer is awaited.
+/// The longest time for sending a message that needs no answer.
 constexpr milliseconds kWordTime{50};
-/// The time for an answer of the old relay, which comes at once unless the machine is busy.
+/// The longest wait for an answer of the old relay. It comes at once unless the machine is busy.
 constexpr milliseconds kPatience{5000};
 
 constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
@@ -46,7 +46,7 @@ TakeoverLink::Time in(milliseconds time) {
     return base::Clock::now() + time;
 }
 
-/// Reads a message of the peer. Errors: HandoverError.
+/// Reads the content of a message from the peer. Errors: HandoverError.
 template <typename Said>
 Said read(const TakeoverLink::Message& message) {
     auto said = base::from_archive<Said>(message.body);
@@ -73,7 +73,7 @@ void HandoverGiver::start() {
         spdlog::warn("no other run can take over from this one: {}", error.message());
         return;
     }
-    await_asker();
+    await_connection();
 }
 
 void HandoverGiver::stop() {
@@ -81,26 +81,26 @@ void HandoverGiver::stop() {
     asked_.close(ignored);
     deadline_.cancel();
     messages_.close(ignored);
-    if (!gave()) {
+    if (!has_handed_over()) {
         link_.reset();
     }
 }
 
-void HandoverGiver::await_asker() {
+void HandoverGiver::await_connection() {
     asked_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
         if (!error) {
-            on_asker();
-            await_asker();
+            on_connection();
+            await_connection();
         }
     });
 }
 
-void HandoverGiver::on_asker() {
+void HandoverGiver::on_connection() {
     auto asker = takeover_socket_.accept();
     if (!asker) {
         return;
     }
-    if (!asker->is_trusted() || asker->is_of(parts_.now().observer_process)) {
+    if (!asker->is_trusted() || asker->is_peer(parts_.now().observer_process)) {
         spdlog::warn("rejected a takeover by a process that lacks permission");
         return;
     }
@@ -114,7 +114,7 @@ void HandoverGiver::on_asker() {
     boost::system::error_code error;
     messages_.assign(::dup(link_->descriptor()), error);
     if (error) {
-        refuse(error.message());
+        reject_takeover(error.message());
         return;
     }
     await_message();
@@ -132,7 +132,7 @@ void HandoverGiver::await_message() {
 void HandoverGiver::on_message() {
     const auto message = link_->receive(base::Clock::now());
     if (message) {
-        handle(*message);
+        handle_message(*message);
     } else if (link_->closed()) {
         abort_handover("the new one ended before it was ready");
     }
@@ -141,10 +141,10 @@ void HandoverGiver::on_message() {
     }
 }
 
-void HandoverGiver::handle(const TakeoverLink::Message& message) {
+void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
     try {
         if (stage_ == Stage::greeting && message.kind == TakeoverMessage::hello) {
-            greet(message.body);
+            handle_greeting(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
             hand_over(read<TakeoverSelection>(message).servers);
         } else if (stage_ == Stage::given && message.kind == TakeoverMessage::going) {
@@ -157,26 +157,27 @@ void HandoverGiver::handle(const TakeoverLink::Message& message) {
     }
 }
 
-void HandoverGiver::greet(std::span<const std::byte> greeting) {
+void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
     base::ArchiveReader reader{greeting};
     TakeoverHello hello;
     reader.read(hello);
-    if (reader.failed() || hello.name != TakeoverHello::kName) { // other versions may append more
+    if (reader.failed() || hello.name != TakeoverHello::kName) { // newer versions may append data
         abort_handover("the greeting is not that of a twscope");
     } else if (hello.version != TakeoverHello::kVersion) {
-        refuse(fmt::format("the running twscope uses takeover version {}, the new one version {}: "
-                           "restart it once",
-                           TakeoverHello::kVersion, hello.version));
+        reject_takeover(
+            fmt::format("the running twscope uses takeover version {}, the new one version {}: "
+                        "restart it once",
+                        TakeoverHello::kVersion, hello.version));
     } else {
-        offer();
+        send_offer();
     }
 }
 
-/// Describes the servers, and sends their listening sockets.
-void HandoverGiver::offer() {
+/// Sends the new relay the offer: a description of the servers, and their listening sockets.
+void HandoverGiver::send_offer() {
     const relay::Relay& relay = *parts_.relay;
-    const Now now = parts_.now();
-    TakeoverOffer offer{.network = own_network(), .observer = now.observer};
+    const RunState now = parts_.now();
+    TakeoverOffer offer{.network = own_network_namespace(), .observer = now.observer};
     std::vector<int> sockets{takeover_socket_.descriptor()};
     for (const auto& [number, name, host_name] : now.servers) {
         const auto listening = relay.listening_sockets(number);
@@ -192,7 +193,7 @@ void HandoverGiver::offer() {
         }
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
-    if (!link_->send(TakeoverMessage::offer, base::archived(offer), sockets, in(kWordTime))) {
+    if (!link_->send(TakeoverMessage::offer, base::to_archive(offer), sockets, in(kWordTime))) {
         abort_handover("the new one did not accept the offer");
         return;
     }
@@ -202,13 +203,14 @@ void HandoverGiver::offer() {
     set_deadline(kReadyTime);
 }
 
-/// Returns why these servers cannot be handed over; empty if they can.
-std::string HandoverGiver::objection_to(const std::vector<ServerIndex>& wanted) const {
-    if (!std::ranges::equal(parts_.now().servers, offered_, {}, &Served::number, &Served::number)) {
+/// Returns why these servers cannot be handed over; empty if they can be handed over.
+std::string HandoverGiver::reason_against(const std::vector<ServerIndex>& wanted) const {
+    if (!std::ranges::equal(parts_.now().servers, offered_, {}, &OfferedServer::number,
+                            &OfferedServer::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
     }
     const bool offered = std::ranges::all_of(wanted, [this](ServerIndex server) {
-        return std::ranges::find(offered_, server, &Served::number) != offered_.end();
+        return std::ranges::find(offered_, server, &OfferedServer::number) != offered_.end();
     });
     const std::set<ServerIndex> different{wanted.begin(), wanted.end()};
     return offered && !wanted.empty() && different.size() == wanted.size()
@@ -218,18 +220,18 @@ std::string HandoverGiver::objection_to(const std::vector<ServerIndex>& wanted) 
 
 void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
     deadline_.cancel();
-    if (const std::string why = objection_to(wanted); !why.empty()) {
-        refuse(why);
+    if (const std::string why = reason_against(wanted); !why.empty()) {
+        reject_takeover(why);
         return;
     }
     let_go_.clear();
-    for (const Served& server : offered_) {
+    for (const OfferedServer& server : offered_) {
         if (!contains(wanted, server.number)) {
             let_go_.push_back(server.number);
         }
     }
     const auto held_at = base::Clock::now();
-    if (give(wanted, held_at)) {
+    if (send_state(wanted, held_at)) {
         stage_ = Stage::given;
         set_deadline(kGoTime);
         return;
@@ -241,8 +243,8 @@ void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
                                held.count()));
 }
 
-/// Stops forwarding and sends everything. Returns false if that takes too long.
-bool HandoverGiver::give(const std::vector<ServerIndex>& wanted, TakeoverLink::Time held_at) {
+/// Stops forwarding and sends the state to the new relay. Returns false if that takes too long.
+bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverLink::Time held_at) {
     if (!parts_.relay->pause(kGiveTime)) {
         return false;
     }
@@ -251,18 +253,18 @@ bool HandoverGiver::give(const std::vector<ServerIndex>& wanted, TakeoverLink::T
                       static_cast<std::size_t>(std::ranges::count_if(
                           state.sessions, &relay::SessionState::counts_against_limit));
     const auto bytes =
-        base::archived(TakeoverState{.held_at = held_at.time_since_epoch().count(),
-                                     .numbered_sessions = parts_.now().numbered_sessions,
-                                     .relay = std::move(state)});
+        base::to_archive(TakeoverState{.held_at = held_at.time_since_epoch().count(),
+                                       .numbered_sessions = parts_.now().numbered_sessions,
+                                       .relay = std::move(state)});
     return link_->send(TakeoverMessage::state, bytes, sockets, held_at + kGiveTime);
 }
 
-/// The new relay forwards. Logs which servers do not continue, and how many sessions end.
+/// Must be called when the new relay forwards. Logs which servers and how many sessions end.
 void HandoverGiver::finish() {
     stage_ = Stage::gone;
     takeover_socket_.keep_file();
     std::vector<std::string_view> names;
-    for (const Served& server : offered_) {
+    for (const OfferedServer& server : offered_) {
         if (contains(let_go_, server.number)) {
             names.push_back(server.name);
         }
@@ -274,19 +276,19 @@ void HandoverGiver::finish() {
     parts_.given();
 }
 
-void HandoverGiver::refuse(std::string_view why) {
+void HandoverGiver::reject_takeover(std::string_view why) {
     std::ignore =
         link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
     abort_handover(why);
 }
 
 void HandoverGiver::abort_handover(std::string_view why) {
-    if (stage_ == Stage::given) { // the new relay never said that it forwards
+    if (stage_ == Stage::given) { // the new relay has not reported that it forwards
         parts_.relay->resume();
-        notify_ready(); // the service manager may take the new process for the service by now
+        notify_service_ready(); // the new process may already be the service
     }
     if (stage_ != Stage::greeting ||
-        !link_->closed()) { // a peer that only checked for a running relay sends nothing
+        !link_->closed()) { // a peer that only checks whether a relay runs sends nothing
         spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
@@ -305,42 +307,41 @@ void HandoverGiver::set_deadline(milliseconds patience) {
     });
 }
 
-/// Handles messages that arrived before the deadline and rejects later ones, so that the new relay
-/// cannot start.
+/// Handles the messages that arrived before the deadline. Rejects later messages, so that the new
+/// relay cannot start to forward.
 void HandoverGiver::on_deadline() {
     link_->stop_receiving();
     const auto late = link_->receive(base::Clock::now());
     if (late && stage_ == Stage::given) {
-        handle(*late);
+        handle_message(*late);
     } else {
         abort_handover("the new one has stopped responding");
     }
 }
 
-void HandoverGiver::leave(const TakeoverLeft& left, int checkpoint) {
+void HandoverGiver::report_end(const TakeoverEndReport& left, int checkpoint) {
     const auto descriptors =
         checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
     std::ignore =
-        link_->send(TakeoverMessage::left, base::archived(left), descriptors, in(kWordTime));
+        link_->send(TakeoverMessage::left, base::to_archive(left), descriptors, in(kWordTime));
 }
 
 namespace {
 
-/// The server's name and address for log messages.
+/// Returns the server's name, or its address if it has no name, for log messages.
 std::string shown(const TakeoverServer& server) {
     return server.name.empty() ? base::to_string(server.server) : server.name;
 }
 
-/// Whether a relay can have such a server. Its name may be shown to users.
+/// Returns whether a correct relay can have such a server. Its name is shown to users.
 bool is_possible(const TakeoverServer& server) {
     return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
            !server.listen.empty() && server.listening_sockets != 0;
 }
 
-/// Checks that a server is the running relay's: with the same address or the same host name, which
-/// may resolve to a new address by now.
-/// Errors: HandoverError.
-void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
+/// Checks that a server is the same in both relays: with the same address or the same host name,
+/// and with the same kind of client address. Errors: HandoverError.
+void check_same(const relay::Relay& relay, const HandoverTaker::TakenServer& taken) {
     const TakeoverServer& there = *taken.from;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
@@ -353,7 +354,7 @@ void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
 }
 
 TakeoverLink ask(const std::filesystem::path& file) {
-    auto link = TakeoverSocket::ask(file);
+    auto link = TakeoverSocket::connect(file);
     if (!link) {
         throw NoTakeoverPeer{fmt::format("there is no running twscope to take over from ({}: {})",
                                          file.string(), std::system_category().message(errno))};
@@ -369,18 +370,18 @@ TakeoverLink ask(const std::filesystem::path& file) {
 HandoverTaker::HandoverTaker(std::filesystem::path file)
     : file_{std::move(file)}, link_{ask(file_)} {
     std::ignore =
-        link_.send(TakeoverMessage::hello, base::archived(TakeoverHello{}), {}, in(kPatience));
+        link_.send(TakeoverMessage::hello, base::to_archive(TakeoverHello{}), {}, in(kPatience));
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read<TakeoverOffer>(message);
     if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_possible)) {
         throw HandoverError{"the running twscope names no server, or one that cannot be"};
     }
-    if (offer_.network != own_network()) {
+    if (offer_.network != own_network_namespace()) {
         throw HandoverError{"the running twscope is in another network namespace"};
     }
     std::set<std::string_view> names;
-    std::size_t used = 1; // the first one is the takeover socket
+    std::size_t used = 1; // the first descriptor is the takeover socket
     for (const TakeoverServer& server : offer_.servers) {
         names.insert(server.name);
         const std::size_t count = server.listening_sockets;
@@ -416,22 +417,24 @@ TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
     return std::move(*message);
 }
 
-const TakeoverServer* HandoverTaker::find(std::string_view name) const {
+const TakeoverServer* HandoverTaker::find_server(std::string_view name) const {
     const auto found = std::ranges::find(offer_.servers, name, &TakeoverServer::name);
     return found == offer_.servers.end() ? nullptr : &*found;
 }
 
-void HandoverTaker::check(const std::vector<ServedServer>& wanted) const {
-    const auto is_there = [this](const ServedServer& each) { return find(each.name) != nullptr; };
+void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) const {
+    const auto is_there = [this](const ConfiguredServer& each) {
+        return find_server(each.name) != nullptr;
+    };
     if (std::ranges::none_of(wanted, is_there)) {
         throw HandoverError{fmt::format("the running twscope has none of these servers, but {}; "
                                         "restart it instead",
                                         shown(offer_.servers.front()))};
     }
-    for (const ServedServer& each : wanted) {
-        const TakeoverServer* const same = find(each.name);
+    for (const ConfiguredServer& each : wanted) {
+        const TakeoverServer* const same = find_server(each.name);
         for (const TakeoverServer& other : offer_.servers) {
-            // Both would be bound if threads share the address.
+            // The kernel would allow both sockets, because listening sockets share their addresses.
             if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();
@@ -445,9 +448,10 @@ void HandoverTaker::check(const std::vector<ServedServer>& wanted) const {
     }
 }
 
-HandoverTaker::Begun HandoverTaker::begin(const ServedServer& served, ServerIndex number) {
-    Begun begun{.where = served.where};
-    const TakeoverServer* const there = listening_.empty() ? nullptr : find(served.name);
+HandoverTaker::ServerStart HandoverTaker::prepare_server(const ConfiguredServer& served,
+                                                         ServerIndex number) {
+    ServerStart begun{.where = served.where};
+    const TakeoverServer* const there = listening_.empty() ? nullptr : find_server(served.name);
     if (there == nullptr) {
         return begun;
     }
@@ -467,13 +471,13 @@ HandoverTaker::Begun HandoverTaker::begin(const ServedServer& served, ServerInde
     }
     begun.listening =
         std::move(listening_[static_cast<std::size_t>(there - offer_.servers.data())]);
-    taken_.push_back({.from = there, .number = number, .host_name = host_name(served.where)});
+    taken_.push_back({.from = there, .number = number, .host_name = host_and_port(served.where)});
     return begun;
 }
 
-TakeoverState HandoverTaker::take(relay::Relay& relay) {
+TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
     TakeoverSelection selection;
-    for (const Taken& each : taken_) {
+    for (const TakenServer& each : taken_) {
         check_same(relay, each);
         auto servers = each.from->former;
         servers.push_back(each.from->server);
@@ -481,7 +485,7 @@ TakeoverState HandoverTaker::take(relay::Relay& relay) {
         selection.servers.push_back(each.from->number);
     }
     listening_.clear(); // closes the sockets of servers that are not continued
-    if (!link_.send(TakeoverMessage::ready, base::archived(selection), {}, in(kPatience))) {
+    if (!link_.send(TakeoverMessage::ready, base::to_archive(selection), {}, in(kPatience))) {
         throw HandoverError{kEndedIt};
     }
     auto message = receive(TakeoverMessage::state);
@@ -491,10 +495,10 @@ TakeoverState HandoverTaker::take(relay::Relay& relay) {
         throw HandoverError{"the running twscope handed over other servers"};
     }
     for (relay::ServerState& server : state.relay.servers) {
-        server.server = number_here(server.server);
+        server.server = own_number_of(server.server);
     }
     for (relay::SessionState& session : state.relay.sessions) {
-        session.server = number_here(session.server);
+        session.server = own_number_of(session.server);
     }
     relay.take_over(state.relay, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
@@ -504,9 +508,9 @@ TakeoverState HandoverTaker::take(relay::Relay& relay) {
     return state;
 }
 
-ServerIndex HandoverTaker::number_here(ServerIndex there) const {
+ServerIndex HandoverTaker::own_number_of(ServerIndex there) const {
     const auto found = std::ranges::find_if(
-        taken_, [there](const Taken& each) { return each.from->number == there; });
+        taken_, [there](const TakenServer& each) { return each.from->number == there; });
     if (found == taken_.end()) {
         throw HandoverError{"the running twscope handed over a session of another server"};
     }
@@ -519,13 +523,13 @@ void HandoverTaker::confirm_forwarding() const {
     }
 }
 
-std::optional<HandoverTaker::Left> HandoverTaker::left() {
+std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
     auto message = link_.receive(base::Clock::now());
     if (!message || message->kind != TakeoverMessage::left) {
         return std::nullopt;
     }
     try {
-        Left left{.said = read<TakeoverLeft>(*message)};
+        EndReport left{.said = read<TakeoverEndReport>(*message)};
         if (message->descriptors.size() == 1) {
             left.checkpoint = std::move(message->descriptors.front());
         }
@@ -535,9 +539,9 @@ std::optional<HandoverTaker::Left> HandoverTaker::left() {
     }
 }
 
-void HandoverTaker::report(const relay::Relay& relay, unsigned threads) const {
-    // new servers have sockets in all threads
-    std::size_t sets = taken_.size() < relay.next_server() ? threads : 0;
+void HandoverTaker::log_changes(const relay::Relay& relay, unsigned threads) const {
+    // new servers have listening sockets in all threads
+    std::size_t sets = taken_.size() < relay.next_server_index() ? threads : 0;
     for (const auto& [there, number, host] : taken_) {
         const base::Endpoint now = relay.server_endpoint(number);
         if (now != there->server) {
@@ -547,7 +551,7 @@ void HandoverTaker::report(const relay::Relay& relay, unsigned threads) const {
         sets = std::max(sets, there->listening_sockets / there->listen.size());
     }
     for (const TakeoverServer& there : offer_.servers) {
-        if (std::ranges::find(taken_, &there, &Taken::from) == taken_.end()) {
+        if (std::ranges::find(taken_, &there, &TakenServer::from) == taken_.end()) {
             spdlog::warn("the server {} is no longer configured: its sessions end", there.name);
         }
     }
@@ -558,7 +562,7 @@ void HandoverTaker::report(const relay::Relay& relay, unsigned threads) const {
     }
 }
 
-std::uint64_t own_network() {
+std::uint64_t own_network_namespace() {
     struct stat found {};
 
     return ::stat("/proc/self/ns/net", &found) == 0 ? found.st_ino : 0;

@@ -20,33 +20,33 @@
 
 namespace tw::process {
 
-/// The running relay's side of a takeover. Until the new relay says that it forwards, a silent,
-/// failing or misbehaving peer costs nothing: this relay resumes forwarding after a fraction of a
-/// second at most. Runs on the io_context's thread.
+/// Hands the running relay's servers and sessions over to a new relay process. If the new relay
+/// fails, is silent or misbehaves before it reports that it forwards, this relay resumes forwarding
+/// after a fraction of a second at most. Runs on the io_context's thread.
 class HandoverGiver {
   public:
     /// A server that the relay currently forwards to.
-    struct Served {
+    struct OfferedServer {
         relay::ServerIndex number;
-        std::string name;      ///< as TakeoverServer::name
-        std::string host_name; ///< as TakeoverServer::host_name
+        std::string name;      ///< see TakeoverServer::name
+        std::string host_name; ///< see TakeoverServer::host_name
     };
 
-    /// The run as it is now.
-    struct Now {
-        std::vector<Served> servers;
+    /// The current state of the run.
+    struct RunState {
+        std::vector<OfferedServer> servers;
         std::uint32_t observer = 0; ///< the number of the last observer
-        /// The observer's process; 0: none. The observer parses untrusted traffic, so it must not
-        /// be able to take over.
+        /// The observer's process; 0: no observer runs. The observer must not be able to take over,
+        /// because it parses untrusted traffic.
         pid_t observer_process = 0;
-        std::uint32_t numbered_sessions = 0; ///< as SharedBlock::numbered_sessions
+        std::uint32_t numbered_sessions = 0; ///< see SharedBlock::numbered_sessions
     };
 
     struct Parts {
         boost::asio::io_context* io;
         relay::Relay* relay;
-        std::function<Now()> now;
-        /// Called once the new relay forwards; this relay should then end.
+        std::function<RunState()> now;
+        /// Called when the new relay forwards. This relay must then end.
         std::function<void()> given;
     };
 
@@ -55,44 +55,49 @@ class HandoverGiver {
     /// Starts to accept takeover requests.
     void start();
 
-    /// Rejects further takeovers and aborts the current one.
+    /// Rejects further takeover requests and aborts a takeover in progress.
     void stop();
 
-    /// Whether forwarding is paused for a new relay that does not forward yet.
-    [[nodiscard]] bool holds() const { return stage_ == Stage::given; }
+    /// Returns whether forwarding is paused for a new relay that does not forward yet.
+    [[nodiscard]] bool is_waiting_for_new_relay() const { return stage_ == Stage::given; }
 
-    /// Whether a new relay has received everything and forwards or is about to.
-    [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
+    /// Returns whether a new relay has received all data, and forwards or is about to forward.
+    [[nodiscard]] bool has_handed_over() const {
+        return stage_ == Stage::given || stage_ == Stage::gone;
+    }
 
-    /// The servers that the new relay does not continue; valid once it has received the others.
-    [[nodiscard]] const std::vector<relay::ServerIndex>& let_go() const { return let_go_; }
+    /// Returns the servers that the new relay does not continue. Precondition: the new relay has
+    /// received the data of the other servers.
+    [[nodiscard]] const std::vector<relay::ServerIndex>& servers_not_continued() const {
+        return let_go_;
+    }
 
-    /// Reports that this relay has ended. Call it once, after `given`. `checkpoint`: a file of
-    /// pipeline::SessionCheckpoints; −1: none.
-    void leave(const TakeoverLeft& left, int checkpoint = -1);
+    /// Tells the new relay that this relay has ended. Must be called once, after `given` was
+    /// called. `checkpoint`: a file with pipeline::SessionCheckpoints; −1: no file.
+    void report_end(const TakeoverEndReport& left, int checkpoint = -1);
 
   private:
     enum class Stage : std::uint8_t {
         idle,
         greeting,  ///< a peer has connected and must identify itself
-        preparing, ///< the new relay opens what it needs
-        given,     ///< the new relay has everything; if it ends now, this relay resumes
+        preparing, ///< the new relay prepares to take over
+        given,     ///< the new relay has received all data; if it ends now, this relay resumes
         gone,      ///< the new relay forwards
     };
 
-    void await_asker();
-    void on_asker();
+    void await_connection();
+    void on_connection();
     void await_message();
     void on_message();
-    void handle(const TakeoverLink::Message& message);
-    void greet(std::span<const std::byte> greeting);
-    void offer();
+    void handle_message(const TakeoverLink::Message& message);
+    void handle_greeting(std::span<const std::byte> greeting);
+    void send_offer();
     void hand_over(const std::vector<relay::ServerIndex>& wanted);
-    [[nodiscard]] std::string objection_to(const std::vector<relay::ServerIndex>& wanted) const;
-    [[nodiscard]] bool give(const std::vector<relay::ServerIndex>& wanted,
-                            TakeoverLink::Time held_at);
+    [[nodiscard]] std::string reason_against(const std::vector<relay::ServerIndex>& wanted) const;
+    [[nodiscard]] bool send_state(const std::vector<relay::ServerIndex>& wanted,
+                                  TakeoverLink::Time held_at);
     void finish();
-    void refuse(std::string_view why);
+    void reject_takeover(std::string_view why);
     void abort_handover(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
     void on_deadline();
@@ -104,19 +109,20 @@ class HandoverGiver {
     boost::asio::steady_timer deadline_;
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;
-    std::vector<Served> offered_;
+    std::vector<OfferedServer> offered_;
     std::vector<relay::ServerIndex> let_go_;
-    std::size_t ended_sessions_ = 0; ///< sessions of the servers in let_go_
+    std::size_t ended_sessions_ = 0; ///< number of sessions of the servers in let_go_
 };
 
-/// No relay can be taken over, or not now; what() is one line for the user.
+/// Thrown if no relay runs that can be taken over now. what() is one line for the user.
 class NoTakeoverPeer : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// The new relay's side of a takeover, step by step. If it is destroyed before take() returns, the
-/// running relay continues unchanged. Servers are matched by name.
+/// Takes over servers and sessions from a running relay process, step by step, for a new relay. If
+/// the object is destroyed before take_sessions() returns, the running relay continues unchanged. A
+/// server of both relays is recognised by its name.
 class HandoverTaker {
   public:
     /// Connects to the running relay and receives its offer.
@@ -125,79 +131,82 @@ class HandoverTaker {
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 
-    /// The running relay's server with this name; null if there is none.
-    [[nodiscard]] const TakeoverServer* find(std::string_view name) const;
+    /// Returns the running relay's server with this name; null if it has no such server.
+    [[nodiscard]] const TakeoverServer* find_server(std::string_view name) const;
 
-    /// Checks whether a run with these servers can take over. Servers may be missing or new.
-    /// Errors: relay::HandoverError if no server is common, or two would listen on the same
-    /// address.
-    void check(const std::vector<ServedServer>& wanted) const;
+    /// Checks whether a run with these servers can take over. Servers may be new, and servers of
+    /// the running relay may be missing. Errors: relay::HandoverError if the relays have no server
+    /// in common, or two servers would listen on the same address.
+    void check_servers(const std::vector<ConfiguredServer>& wanted) const;
 
-    /// How a server starts in the new relay.
-    struct Begun {
+    /// The data with which a server starts in the new relay.
+    struct ServerStart {
         relay::ServerOptions where;
-        /// Sockets of the running relay; empty: open new ones.
+        /// The running relay's listening sockets; empty: the new relay opens new sockets.
         std::vector<base::UniqueFd> listening{};
     };
 
-    /// Returns how a server starts. If the running relay has a server of this name, it continues as
-    /// the new relay's server `number`. `served.where.listen` must be what the running relay
-    /// listens on; port 0 matches any. After take(), every server is a new one.
-    /// Errors: relay::HandoverError if the running relay listens elsewhere for this server.
-    [[nodiscard]] Begun begin(const ServedServer& served, relay::ServerIndex number);
+    /// Returns the data with which a server starts. If the running relay has a server of this name,
+    /// its sessions continue at the new relay's server `number`. `served.where.listen` must be the
+    /// running relay's listening addresses for the server; port 0 stands for any port. After
+    /// take_sessions(), all servers are new servers. Errors: relay::HandoverError if the running
+    /// relay has other listening addresses for this server.
+    [[nodiscard]] ServerStart prepare_server(const ConfiguredServer& served,
+                                             relay::ServerIndex number);
 
-    struct Taken {
+    struct TakenServer {
         const TakeoverServer* from;
-        relay::ServerIndex number; ///< its number in the new relay
-        /// As TakeoverServer::host_name; a server of the same name may have a new one.
+        relay::ServerIndex number; ///< the server's number in the new relay
+        /// See TakeoverServer::host_name. May differ from the running relay's.
         std::string host_name;
     };
 
-    [[nodiscard]] const std::vector<Taken>& taken() const { return taken_; }
+    [[nodiscard]] const std::vector<TakenServer>& taken_servers() const { return taken_; }
 
-    /// Takes over all sessions of these servers, after all slow preparations. `relay` must not be
-    /// started yet. No relay forwards from here until it starts. Returns what was handed over.
-    /// Errors: relay::HandoverError.
-    [[nodiscard]] TakeoverState take(relay::Relay& relay);
+    /// Takes over all sessions of the servers for which begin() was called. All slow preparations
+    /// must be finished, because no relay forwards from this call on until `relay` is started.
+    /// `relay`: not started yet. Returns the state that was handed over. Errors:
+    /// relay::HandoverError.
+    [[nodiscard]] TakeoverState take_sessions(relay::Relay& relay);
 
-    /// Tells the old relay that this one forwards. Errors: relay::HandoverError.
+    /// Tells the old relay that this relay forwards. Errors: relay::HandoverError.
     void confirm_forwarding() const;
 
-    /// The socket that accepts the next takeover. Call once, after take().
+    /// Returns the socket for the next takeover. Must be called once, after take_sessions().
     [[nodiscard]] TakeoverSocket take_takeover_socket() {
         return {file_, std::move(takeover_socket_)};
     }
 
-    /// Readable when the old relay has reported its end, or has ended.
+    /// Returns a descriptor that is readable when the old relay has reported its end, or has ended.
     [[nodiscard]] int descriptor() const { return link_.descriptor(); }
 
     /// The old relay's last message and its descriptor.
-    struct Left {
-        TakeoverLeft said;
-        base::UniqueFd checkpoint{}; ///< a file of pipeline::SessionCheckpoints, if valid
+    struct EndReport {
+        TakeoverEndReport said;
+        /// A file with pipeline::SessionCheckpoints; invalid if the old relay sent no file.
+        base::UniqueFd checkpoint{};
     };
 
-    /// Returns the last message; nullopt if the old relay ended without one.
-    [[nodiscard]] std::optional<Left> left();
+    /// Returns the old relay's last message; nullopt if the old relay ended without it.
+    [[nodiscard]] std::optional<EndReport> receive_end_report();
 
-    /// Logs differences after a takeover: servers that moved or were not continued, and threads
-    /// without sockets.
-    void report(const relay::Relay& relay, unsigned threads) const;
+    /// Logs changes by a takeover: moved servers, ended servers, and threads without sockets.
+    void log_changes(const relay::Relay& relay, unsigned threads) const;
 
   private:
     [[nodiscard]] TakeoverLink::Message receive(TakeoverMessage wanted);
-    [[nodiscard]] relay::ServerIndex number_here(relay::ServerIndex there) const;
+    [[nodiscard]] relay::ServerIndex own_number_of(relay::ServerIndex there) const;
 
     std::filesystem::path file_;
     TakeoverLink link_;
     TakeoverOffer offer_;
     base::UniqueFd takeover_socket_;
-    /// The sockets of each server, until take().
+    /// The listening sockets of each server in offer_, until take_sessions().
     std::vector<std::vector<base::UniqueFd>> listening_;
-    std::vector<Taken> taken_;
+    std::vector<TakenServer> taken_;
 };
 
-/// The network namespace of this process; 0 if unknown.
-[[nodiscard]] std::uint64_t own_network();
+/// Returns the number of this process's network namespace; 0 if unknown.
+[[nodiscard]] std::uint64_t own_network_namespace();
 
 } // namespace tw::process

@@ -15,7 +15,7 @@ namespace tw::process {
 
 namespace {
 
-record::ImpairedDirection record_of(const relay::LineImpairment& line) {
+record::ImpairedDirection record_of(const relay::DirectionImpairment& line) {
     constexpr double kThousand = 1000;
     record::ImpairedDirection direction{.delay_us = line.delay.count(),
                                         .jitter_us = line.jitter.count(),
@@ -31,7 +31,7 @@ record::ImpairedDirection record_of(const relay::LineImpairment& line) {
 
 } // namespace
 
-ImpairmentControl::ImpairmentControl(channel::RelayWindow& relay, sink::Output* records,
+ImpairmentControl::ImpairmentControl(channel::RelayAccess& relay, sink::Output* records,
                                      const sink::JsonOptions& options)
     : relay_{&relay}, records_{records}, options_{options} {
     if (const relay::Impairment impairment = relay.impairment(); impairment.active()) {
@@ -39,7 +39,7 @@ ImpairmentControl::ImpairmentControl(channel::RelayWindow& relay, sink::Output* 
     }
 }
 
-tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view text) {
+tl::expected<std::string, std::string> ImpairmentControl::set_impairment(std::string_view text) {
     const std::scoped_lock lock{mutex_};
     if (finished_) {
         return tl::unexpected{std::string{"the run is over"}};
@@ -117,7 +117,8 @@ impaired_totals(const relay::Counters& counters) {
     return datagrams != 0 ? std::optional{totals} : std::nullopt;
 }
 
-void RelayLiveness::update(Time now, const relay::Observation& observation, unsigned threads) {
+void RelayLiveness::update(Time now, const relay::ObserverSharedMemory& observation,
+                           unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) {
         const std::uint64_t iterations = observation.counters[i].loop_iterations.value();
         if (i >= num_threads_ || iterations != threads_[i].loop_iterations) {
@@ -136,9 +137,9 @@ bool RelayLiveness::is_alive(Time now) const noexcept {
 
 namespace {
 
-/// How long /readyz waits for the server's answer.
+/// The longest time for which /readyz waits for a server's answer.
 constexpr std::chrono::milliseconds kProbeTimeout{1000};
-/// A probe's result is reused for this long, so that many HTTP requests do not cause many probes.
+/// How long the result of a probe is reused, so that many HTTP requests do not cause many probes.
 constexpr std::chrono::milliseconds kProbeReuseTime{250};
 
 std::int64_t in_ms(base::Timestamp time) {
@@ -148,7 +149,7 @@ std::int64_t in_ms(base::Timestamp time) {
 
 web::RelayState relay_state(const relay::Counters& counters) {
     web::RelayState state{.directions = {},
-                          .sessions_open = channel::open_sessions(counters),
+                          .sessions_open = channel::num_open_sessions(counters),
                           .sessions_opened = counters.sessions_opened,
                           .sessions_closed = counters.sessions_closed,
                           .admission = counters.admission,
@@ -208,7 +209,7 @@ void LivePage::log_address(const web::HttpAddress& where) const {
     }
     const PageAddress page = page_address(where, host_, reads_freely_);
     spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
-                 token_.shown_text(log_is_private_),
+                 token_.text_for_log(log_is_private_),
                  page.reads_freely ? "without the token it is read-only"
                                    : "without the token it shows nothing");
     if (page.is_open) {
@@ -247,12 +248,12 @@ web::PageSources LivePage::sources() {
         .live = [this] { return relay_health(); },
         .ready = [this](std::function<void(web::Health)> done) { check_ready(std::move(done)); },
         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
-            return parts_.impairment->set(text).map([](const std::string&) {});
+            return parts_.impairment->set_impairment(text).map([](const std::string&) {});
         },
         .write_flight = std::move(flight),
         .recordings = recording_sources(),
         .explain = [this](std::uint32_t session,
-                          std::int64_t tick) { return explain(session, tick); },
+                          std::int64_t tick) { return explain_finding(session, tick); },
         .api = {.map = [this](std::uint32_t session) { return map_of_session(session); },
                 .keys_json = [mod = parts_.mod] { return pipeline::filter_keys_json(*mod); },
                 .make_filter =
@@ -276,29 +277,31 @@ web::RecordingSources LivePage::recording_sources() {
         };
     }
     if (!folders_.empty()) {
-        sources.list = [this] { return folders_.list(); };
-        sources.open = [this](std::string_view name) { return folders_.open(name); };
+        sources.list = [this] { return folders_.list_recordings(); };
+        sources.open = [this](std::string_view name) { return folders_.open_recording(name); };
     }
     return sources;
 }
 
-std::shared_ptr<const map::Physics> LivePage::map_of_session(std::uint32_t session) const {
-    const auto maps = parts_.board->read().maps;
+std::shared_ptr<const map::PhysicsLayers> LivePage::map_of_session(std::uint32_t session) const {
+    const auto maps = parts_.board->read_merged_view().maps;
     const auto found = maps.find(session);
     return found == maps.end() || !found->second ? nullptr
                                                  : parts_.maps->loaded_physics(*found->second);
 }
 
 bool LivePage::write_flight(std::uint32_t session) const {
-    if (session != 0 && !parts_.board->read().maps.contains(session)) {
+    if (session != 0 && !parts_.board->read_merged_view().maps.contains(session)) {
         return false;
     }
     parts_.write_flight(session);
     return true;
 }
 
-std::optional<std::string> LivePage::explain(std::uint32_t session, std::int64_t tick) const {
-    const std::vector<web::FindingContext> contexts = parts_.board->read().finding_contexts;
+std::optional<std::string> LivePage::explain_finding(std::uint32_t session,
+                                                     std::int64_t tick) const {
+    const std::vector<web::FindingContext> contexts =
+        parts_.board->read_merged_view().finding_contexts;
     const auto found =
         std::find_if(contexts.rbegin(), contexts.rend(), [&](const web::FindingContext& context) {
             return context.session == session && context.tick == tick;
@@ -311,20 +314,20 @@ std::optional<std::string> LivePage::explain(std::uint32_t session, std::int64_t
 web::RunState LivePage::state() const {
     web::RunState state{.version = TWSCOPE_VERSION,
                         .now_ms = in_ms(base::now_utc()),
-                        .started_ms = in_ms(parts_.relay->started()),
+                        .started_ms = in_ms(parts_.relay->start_time()),
                         .listen = {},
-                        .server = parts_.relay->server(),
+                        .server = parts_.relay->server_address(),
                         .impairment = parts_.impairment->settings(),
                         .observer = parts_.observer,
                         .inspecting = parts_.inspecting,
                         .relay = relay_state(parts_.relay->counters()),
                         .recording = {},
-                        .view = parts_.board->read()};
+                        .view = parts_.board->read_merged_view()};
     add_servers(state);
     web::subtract_closed_sessions(state);
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
-        parts_.recordings->stop_failed();
+        parts_.recordings->stop_after_write_error();
         state.recording.page = parts_.recordings->state();
     }
     state.recording.bus = parts_.outputs->bus_totals();
@@ -338,14 +341,14 @@ web::RunState LivePage::state() const {
 }
 
 void LivePage::add_servers(web::RunState& state) const {
-    const channel::RelayWindow& relay = *parts_.relay;
+    const channel::RelayAccess& relay = *parts_.relay;
     const std::scoped_lock lock{mutex_};
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
         if (relay.is_removed(i)) {
             continue;
         }
-        if (state.listen.empty()) { // this is the first server that was not removed
-            state.server = relay.server(i);
+        if (state.listen.empty()) { // this is the first server that is not removed
+            state.server = relay.server_address(i);
         }
         std::vector<std::string> listen;
         for (const auto& endpoint : relay.listen_endpoints(i)) {
@@ -358,7 +361,7 @@ void LivePage::add_servers(web::RunState& state) const {
         }
         if (const std::string_view name = relay.server_name(i); !name.empty()) {
             state.servers.push_back({.name = std::string{name},
-                                     .address = relay.server(i),
+                                     .address = relay.server_address(i),
                                      .listen = std::move(listen),
                                      .silent = silence != silence_.end(),
                                      .relay = relay_state(relay.counters(i))});
@@ -387,15 +390,15 @@ void LivePage::check_ready(std::function<void(web::Health)> done) {
             return;
         }
         if (std::chrono::steady_clock::now() - probed_at_ < kProbeReuseTime) {
-            return answer_waiters();
+            return call_health_waiters();
         }
         probe_servers();
     });
 }
 
-/// Probes the servers through the relay: one answer proves that it forwards.
+/// Sends servers info requests through the relay. A single answer proves that it forwards.
 void LivePage::probe_servers() {
-    const channel::RelayWindow& relay = *parts_.relay;
+    const channel::RelayAccess& relay = *parts_.relay;
     const std::uint64_t before = relay.counters().directions[0].datagrams;
     std::vector<ServerProbe*> asked;
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
@@ -429,10 +432,10 @@ void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
                                     : "the relay forwards no datagrams"};
     }
     probed_at_ = std::chrono::steady_clock::now();
-    answer_waiters();
+    call_health_waiters();
 }
 
-void LivePage::answer_waiters() {
+void LivePage::call_health_waiters() {
     std::vector<std::function<void(web::Health)>> all;
     {
         const std::scoped_lock lock{waiting_->mutex};
@@ -445,7 +448,7 @@ void LivePage::answer_waiters() {
 
 void LatePage::request_sockets() {
     sockets_.clear();
-    std::ignore = link_->send(channel::ControlMessage::page); // on failure the relay is gone
+    std::ignore = link_->send(channel::ControlMessage::page); // it fails only if the relay is gone
 }
 
 void LatePage::on_answer(channel::ProcessLink::Message& message) {

@@ -33,34 +33,33 @@
 
 namespace tw::process {
 
-/// Changes the impairment of the running relay and records each change. Thread-safe.
+/// Changes the impairment of the running relay, and writes a record for each change. Thread-safe.
 class ImpairmentControl {
   public:
-    /// `records`: null if nothing is recorded. Records the impairment that is active at the start.
-    ImpairmentControl(channel::RelayWindow& relay, sink::Output* records,
+    /// Records the current impairment if one is active. `records`: null if none are written.
+    ImpairmentControl(channel::RelayAccess& relay, sink::Output* records,
                       const sink::JsonOptions& options);
 
-    /// Sets the impairment given by text for relay::parse_impairment; the seed is kept. Returns the
-    /// settings now in force.
-    /// Errors: one line with the reason: the text is invalid, the relay cannot be reached, or the
-    /// run is over.
-    [[nodiscard]] tl::expected<std::string, std::string> set(std::string_view text);
+    /// Sets the impairment. `text`: for relay::parse_impairment(). The seed does not change.
+    /// Returns the new settings as text. Errors: one line for the user, if the text is invalid, the
+    /// relay cannot be reached, or finish() was called.
+    [[nodiscard]] tl::expected<std::string, std::string> set_impairment(std::string_view text);
 
-    /// The current settings in the form that relay::parse_impairment reads.
+    /// Returns the current settings as text for relay::parse_impairment().
     [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
 
-    /// To be called when records go to a new segment; `number` counts from 1. Writes the active
-    /// impairment into it again, so that each segment can be read alone.
+    /// Must be called when the output begins a new segment. Writes the active impairment into the
+    /// segment, so that each segment can be read alone. `number`: the segment's number, from 1.
     void on_segment(std::uint32_t number);
 
-    /// Must be called before the record output ends. Later changes are rejected.
+    /// Rejects later changes. Must be called before the record output ends.
     void finish();
 
   private:
     void write(const relay::Impairment& impairment);
     void write_record(const relay::Impairment& impairment, bool again);
 
-    channel::RelayWindow* relay_;
+    channel::RelayAccess* relay_;
     sink::Output* records_;
     sink::JsonOptions options_;
     std::uint32_t segment_ = 1;
@@ -68,7 +67,7 @@ class ImpairmentControl {
     bool finished_ = false;
 };
 
-/// The relay's totals of impaired datagrams; nullopt if no datagram was impaired.
+/// Returns the relay's counters of impaired datagrams; nullopt if no datagram was impaired.
 [[nodiscard]] std::optional<std::array<record::ImpairmentStats, 2>>
 impaired_totals(const relay::Counters& counters);
 
@@ -77,14 +76,14 @@ class RelayLiveness {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A thread hangs if its loop counter does not change for this long. A thread that works
-    /// changes it at least once a second.
+    /// A thread hangs if its loop counter does not change for this long. A working thread changes
+    /// its counter at least once a second.
     static constexpr std::chrono::seconds kHangTime{5};
 
-    /// Reads the counters. Call it at most once a second.
-    void update(Time now, const relay::Observation& observation, unsigned threads);
+    /// Reads the counters. Must be called at most once a second.
+    void update(Time now, const relay::ObserverSharedMemory& observation, unsigned threads);
 
-    /// Whether all threads made progress recently. False before the first update().
+    /// Returns whether no thread hangs. Returns false before the first update().
     [[nodiscard]] bool is_alive(Time now) const noexcept;
 
   private:
@@ -97,40 +96,41 @@ class RelayLiveness {
     unsigned num_threads_ = 0;
 };
 
-/// The settings of a run's live page.
+/// The settings of a live page.
 struct PageOptions {
     std::vector<web::ListeningSocket> listening{};
     web::AdminOptions admin{};
     PageToken token{};
-    bool log_is_private = false; ///< only people read the log, so it may contain the token
+    /// True if only people read the log, so that it may contain the token.
+    bool log_is_private = false;
     /// Folders whose recordings can be downloaded from the page.
     std::vector<std::filesystem::path> recording_folders{};
-    /// Explains the findings about a session's snapshot of this tick, from record lines.
+    /// Explains the findings about a session's snapshot of this tick. `lines`: record lines.
     std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
         explain_finding{};
 };
 
-/// The live page of a run; collects the data that the page displays.
+/// The live page of a run. Collects the data that the page shows.
 class LivePage {
   public:
-    /// All pointers must outlive the LivePage, which must be destroyed on the io_context's thread.
-    /// `file` and `queue` may be null.
+    /// Objects that the page uses. They must outlive the LivePage, which must be destroyed on the
+    /// io_context's thread. `file` and `queue` may be null.
     struct Parts {
         boost::asio::io_context* io;
-        const channel::RelayWindow* relay;
+        const channel::RelayAccess* relay;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
         web::PageFeed* feed;
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
-        std::uint32_t observer; ///< this observer's number within the run
+        std::uint32_t observer; ///< the number of this observer process within the run
         const sink::OutputFile* file;
         const sink::QueuedOutput* queue;
         const pipeline::RecordOutputs* outputs;
-        /// null: recording from the page is not available
+        /// null if viewers cannot start recordings from the page
         pipeline::PageRecordings* recordings = nullptr;
-        /// Writes the flight recorder's data of a session, or of all with 0; empty function without
-        /// a flight recorder.
+        /// Writes the flight recorder's data of a session to a file; of all sessions if `session`
+        /// is 0. Empty without a flight recorder.
         std::function<void(std::uint32_t session)> write_flight{};
         bool inspecting = true;
     };
@@ -142,14 +142,13 @@ class LivePage {
 
     void start();
 
-    /// Checks the relay's threads. Call it once a second.
+    /// Checks whether the relay's threads hang. Must be called once a second.
     void check_relay();
 
-    /// Replaces the page's token.
+    /// Replaces the token that allows changes through the page.
     void set_token(const PageToken& token);
 
-    /// Sets whether the page shows a server as silent; nullopt: the server answers. Callable from
-    /// any thread.
+    /// Shows a server's silence; nullopt: the server answers. Callable from any thread.
     void set_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
 
   private:
@@ -159,19 +158,20 @@ class LivePage {
     void check_ready(std::function<void(web::Health)> done);
     void probe_servers();
     void finish_probe(bool answered, std::uint64_t datagrams_before);
-    void answer_waiters();
+    void call_health_waiters();
     void add_servers(web::RunState& state) const;
-    [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
-                                                     std::int64_t tick) const;
-    /// Makes the flight recorder write a session's data, or that of all with 0. Returns false if no
-    /// such session is open.
+    [[nodiscard]] std::optional<std::string> explain_finding(std::uint32_t session,
+                                                             std::int64_t tick) const;
+    /// Makes the flight recorder write the data of a session, or of all sessions if `session` is 0.
+    /// Returns false if no such session is open.
     [[nodiscard]] bool write_flight(std::uint32_t session) const;
     [[nodiscard]] web::PageSources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
-    [[nodiscard]] std::shared_ptr<const map::Physics> map_of_session(std::uint32_t session) const;
+    [[nodiscard]] std::shared_ptr<const map::PhysicsLayers>
+    map_of_session(std::uint32_t session) const;
 
-    /// The callbacks that wait for the health check. Not stored in handlers posted to the
-    /// io_context, because the callbacks must be destroyed before the web server.
+    /// Callbacks that wait for the result of a health check. They are not stored in handlers of the
+    /// io_context, because they must be destroyed before the web server.
     struct HealthWaiters {
         std::mutex mutex;
         std::vector<std::function<void(web::Health)>> done;
@@ -183,43 +183,43 @@ class LivePage {
     std::function<std::string(std::string_view, std::int64_t, std::int64_t)> explain_finding_;
     bool reads_freely_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
-    std::string host_;                   ///< host name of the page; empty if unknown
+    std::string host_;                   ///< host name in the page's URL; empty if unknown
     mutable std::mutex mutex_;           ///< guards silence_ and liveness_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayLiveness liveness_;
     std::shared_ptr<HealthWaiters> waiting_ = std::make_shared<HealthWaiters>();
-    /// One probe for each server. Used only on the io_context's thread; empty for a tap. Probes of
-    /// removed servers are kept.
+    /// One probe per server, also if removed. Empty for a tap. Used on the io_context's thread.
     std::map<relay::ServerIndex, ServerProbe> probes_;
-    web::Health probe_result_; ///< the last probe's result; used on the io_context's thread
+    /// The result of the last probe; used only on the io_context's thread.
+    web::Health probe_result_;
     std::chrono::steady_clock::time_point probed_at_;
     web::AdminServer admin_;
 };
 
 /// The settings of a live page that is opened during the run, because another process, such as the
-/// previous observer, still uses its port or socket.
+/// previous observer, uses its port or socket at the start.
 struct LatePageOptions {
     std::vector<web::HttpAddress> where{};
-    /// Returns the page's options for these listening sockets. May throw.
+    /// Returns the settings of a page with these listening sockets. May throw.
     std::function<PageOptions(std::vector<web::ListeningSocket> listening)> page{};
 };
 
-/// Asks the relay's process for the page's listening sockets until they are available. The observer
-/// is already confined and cannot open them itself.
+/// Requests the live page's listening sockets from the relay's process until they are available.
+/// The observer process is confined and cannot open them itself.
 class LatePage {
   public:
-    /// The pause before the next request.
+    /// The time between a failed request and the next request.
     static constexpr std::chrono::milliseconds kRetryInterval{500};
 
-    /// `open`: opens the page; called when the sockets have arrived. If it throws, the sockets are
-    /// requested again. `io` and `link` must outlive the object.
+    /// `open`: opens the page. It is called when the sockets have arrived; if it throws, the
+    /// sockets are requested again. `io` and `link` must outlive the object.
     LatePage(boost::asio::io_context& io, const channel::ProcessLink& link, LatePageOptions options,
              std::function<void(PageOptions page)> open)
         : link_{&link}, options_{std::move(options)}, open_{std::move(open)}, timer_{io} {}
 
     void request_sockets();
 
-    /// Handles the relay process's answer (ControlMessage::page).
+    /// Handles the answer of the relay's process (ControlMessage::page).
     void on_answer(channel::ProcessLink::Message& message);
 
     void stop();
@@ -232,7 +232,7 @@ class LatePage {
     std::function<void(PageOptions)> open_;
     boost::asio::steady_timer timer_;
     std::vector<web::ListeningSocket> sockets_;
-    std::string reported_error_; ///< the last logged reason why the page is not open
+    std::string reported_error_; ///< the reason why the page is not open, as it was last logged
     bool stopped_ = false;
 };
 

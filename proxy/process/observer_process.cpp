@@ -23,8 +23,8 @@ namespace tw::process {
 
 namespace {
 
-/// Descriptors for the child are first copied to numbers from here on, so that dup2() to the final
-/// numbers overwrites none of them.
+/// Descriptors for the child are first copied to numbers from this number on, so that dup2() to
+/// their final numbers overwrites none of them.
 constexpr int kFirstFreeDescriptor = 10;
 
 base::UniqueFd with_high_number(int descriptor) {
@@ -35,8 +35,8 @@ base::UniqueFd with_high_number(int descriptor) {
     return moved;
 }
 
-/// The initial state of a child: the standard streams, two more descriptors, and no blocked or
-/// ignored signals.
+/// Prepares the start of a child process, which gets the standard streams, two further descriptors,
+/// and no blocked or ignored signals.
 class ChildSetup {
   public:
     ChildSetup(int link, int memory) {
@@ -84,8 +84,8 @@ class ChildSetup {
     posix_spawnattr_t attributes_{};
 };
 
-/// Makes the system kill the observer rather than the relay when memory runs out. Without
-/// permission this has no effect.
+/// Makes the system kill the observer rather than the relay when memory runs out. Has no effect
+/// without the permission to do so.
 void prefer_for_oom_killer(pid_t observer) {
     constexpr int kMore = 500;
     constexpr int kMost = 1000;
@@ -152,22 +152,23 @@ std::optional<ProcessExit> ObserverProcess::wait(std::chrono::milliseconds timeo
 
 namespace {
 
-/// How long an observer may take to start. Opening everything takes milliseconds, or some seconds
-/// with a folder of maps on a slow disk.
+/// The longest time for the start of an observer. A start takes milliseconds, or some seconds with
+/// a folder of maps on a slow disk.
 constexpr std::chrono::seconds kMaxStartTime{30};
-/// An observer that ran this long is restarted at once; otherwise the pause doubles.
+/// An observer that ran this long is restarted at once. Otherwise the pause before a restart
+/// doubles.
 constexpr std::chrono::seconds kStableTime{1};
 constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
-/// An observer without progress for this many seconds hangs.
+/// An observer hangs if it has made no progress for this many checks, which are a second apart.
 constexpr int kHangingChecks = 10;
-/// At the end, an observer without progress for this long is killed.
+/// At the end of the run, the observer is killed if it makes no progress for this long.
 constexpr std::chrono::milliseconds kStallTime{1200};
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::seconds kMaxFinishTime{10};
 constexpr int kMaxMessagesAtOnce = 16;
 
-/// Returns a pending signal that would end the run; nullopt if there is none.
+/// Returns a pending signal that will end the run; nullopt if no such signal is pending.
 std::optional<int> pending_end_signal() {
     sigset_t pending;
     sigemptyset(&pending);
@@ -187,7 +188,7 @@ ObserverKeeper::ObserverKeeper(Parts parts)
       messages_{*parts_.io}, restart_timer_{*parts_.io}, consumed_(parts_.rings.size()) {}
 
 void ObserverKeeper::spawn() {
-    auto [own, other] = channel::ProcessLink::pair();
+    auto [own, other] = channel::ProcessLink::create_pair();
     ++number_;
     started_ = Clock::now();
     idle_checks_ = 0;
@@ -225,8 +226,8 @@ std::optional<ProcessExit> ObserverKeeper::start() {
     return process_->wait(kMaxFinishTime);
 }
 
-/// Starts waiting for messages and for the end of the observer's process. If waiting fails, kills
-/// the process and starts another one.
+/// Starts waiting for messages and for the end of the observer's process. If that fails, kills the
+/// process and starts another process.
 void ObserverKeeper::attach() {
     try {
         watch_process();
@@ -298,7 +299,7 @@ void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) co
         }
         break;
     default:
-        break; // messages that only the relay sends
+        break; // only the relay sends such messages
     }
 }
 
@@ -344,32 +345,32 @@ void ObserverKeeper::restart() {
 }
 
 /// Returns whether the observer has read from any ring since the last call.
-bool ObserverKeeper::has_read() {
+bool ObserverKeeper::has_progress() {
     bool moved = false;
     for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
-        const std::uint64_t consumed = parts_.rings[i].consumed();
+        const std::uint64_t consumed = parts_.rings[i].bytes_consumed();
         moved = moved || consumed != consumed_[i];
         consumed_[i] = consumed;
     }
     return moved;
 }
 
-std::size_t ObserverKeeper::unread() const {
+std::size_t ObserverKeeper::unread_bytes() const {
     std::size_t bytes = 0;
     for (const relay::Ring& ring : parts_.rings) {
-        bytes += ring.used();
+        bytes += ring.bytes_used();
     }
     return bytes;
 }
 
-void ObserverKeeper::check() {
+void ObserverKeeper::kill_if_hanging() {
     if (!process_ || finishing_) {
         return;
     }
     const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
     const bool beats = heartbeats != heartbeats_;
     heartbeats_ = heartbeats;
-    const bool gets_on = has_read() || unread() == 0;
+    const bool gets_on = has_progress() || unread_bytes() == 0;
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
     const bool starting = parts_.shared->block().observation.observer == 0;
     if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
@@ -386,7 +387,7 @@ ProcessExit ObserverKeeper::finish() {
     ended_.close(ignored);
     messages_.close(ignored);
     if (!process_) {
-        if (const std::size_t bytes = unread(); bytes != 0) {
+        if (const std::size_t bytes = unread_bytes(); bytes != 0) {
             spdlog::error("the last {} bytes of traffic were not analysed: no observer was running",
                           bytes);
         }
@@ -397,14 +398,13 @@ ProcessExit ObserverKeeper::finish() {
     auto moved = begin;
     std::uint64_t written = 0;
     while (true) {
-        sent =
-            sent || send(channel::ControlMessage::finish); // repeated, since the buffer may be full
+        sent = sent || send(channel::ControlMessage::finish); // repeated if the buffer is full
         if (const auto ending = process_->wait(kPollInterval)) {
             return *ending;
         }
         const auto now = Clock::now();
         const std::uint64_t so_far = parts_.shared->block().progress.load();
-        if (has_read() || so_far != written) {
+        if (has_progress() || so_far != written) {
             moved = now;
             written = so_far;
         }
@@ -414,7 +414,7 @@ ProcessExit ObserverKeeper::finish() {
     }
     spdlog::error("the observer did not end in time and was killed: {} bytes of copies were not "
                   "inspected, and records not yet written are lost",
-                  unread());
+                  unread_bytes());
     process_->kill();
     return process_->wait(kMaxFinishTime).value_or(ProcessExit{.signal = SIGKILL});
 }
@@ -423,7 +423,7 @@ bool send_token(const channel::ProcessLink& link, const PageToken& token) {
     return link.send(channel::ControlMessage::token, token.value + '\n' + token.file);
 }
 
-PageToken token_from(std::string_view text) {
+PageToken token_from_message(std::string_view text) {
     const auto end = text.find('\n');
     return {.value = std::string{text.substr(0, end)},
             .file = end == std::string_view::npos ? "" : std::string{text.substr(end + 1)}};
@@ -456,7 +456,7 @@ std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {
                 startup.log_level = message->text;
                 break;
             case channel::ControlMessage::token:
-                startup.token = token_from(message->text);
+                startup.token = token_from_message(message->text);
                 break;
             case channel::ControlMessage::begin:
                 return startup;

@@ -29,14 +29,14 @@ std::string file_size_text(std::uint64_t bytes) {
     return fmt::format("{:.1f} {}", size, kUnits.at(unit));
 }
 
-/// The item sizes that the observers of this run learned. They are in shared memory, so that they
-/// survive an observer.
+/// Returns the item sizes that this run's observers learned. They are in shared memory, so that a
+/// later observer of the run can use them.
 inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
     using inspect::LearnedSizes;
     static_assert(sizeof(LearnedSizes) <= sizeof(block.learned) && alignof(LearnedSizes) <= 64 &&
                   std::is_trivially_destructible_v<LearnedSizes>);
-    // Zeroed memory is a valid empty table, and all observers of a run use the same layout because
-    // they are the same program.
+    // Zeroed memory is a valid empty table. All observers are the same program with the same
+    // layout.
     return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned.data()));
 }
 
@@ -65,12 +65,12 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
         outputs.worlds = &worlds_.emplace(options_.config, outputs);
     }
     for (unsigned i = 0; i < outputs.workers && options_.inspect; ++i) {
-        const pipeline::RingInput own{shared_.ring(i), number_, &shared_.block().facts};
+        const pipeline::RingInput own{shared_.ring_memory(i), number_, &shared_.block().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
             options_.config, outputs, maps_, own, shared_.block().numbered_sessions, i));
     }
     if (!waits_) {
-        impairment_.emplace(relay_, lines_.lines(), options_.config.json);
+        impairment_.emplace(relay_, lines_.line_output(), options_.config.json);
     }
     if (options_.page) {
         open_page(*std::move(options_.page));
@@ -86,7 +86,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
         records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
     }
     lines_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
-    outputs.records = lines_.lines();
+    outputs.records = lines_.line_output();
     if (options_.capture != nullptr) {
         capture_.emplace(*options_.capture, workers, &shared_.block().progress);
         outputs.capture = &capture_->queue();
@@ -119,9 +119,9 @@ void ObserverRun::open_page(PageOptions options) {
                           .file = options_.file,
                           .queue = queue(),
                           .outputs = &lines_,
-                          .recordings = written_.page(),
+                          .recordings = written_.page_recordings(),
                           .inspecting = options_.inspect};
-    if (written_.flight() != nullptr) {
+    if (written_.flight_queue() != nullptr) {
         parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
     }
     options.token = token_.value_or(std::move(options.token));
@@ -154,9 +154,9 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
             file->remove_unfinished_unit();
         }
     }
-    impairment_.emplace(relay_, lines_.lines(), options_.config.json);
+    impairment_.emplace(relay_, lines_.line_output(), options_.config.json);
     for (const auto& worker : workers_) {
-        worker->restore(checkpoints_);
+        worker->set_previous_checkpoints(checkpoints_);
         worker->start();
     }
     open_page_late();
@@ -191,10 +191,10 @@ void ObserverRun::await_message() {
                 return;
             }
             while (auto message = link_.receive()) {
-                handle(*message);
+                handle_message(*message);
             }
             if (link_.closed()) {
-                if (!waits_) { // otherwise the takeover was rejected
+                if (!waits_) { // if it still waits, the takeover was rejected
                     spdlog::warn("forwarding has stopped; finishing the recording");
                 }
                 stop();
@@ -205,26 +205,26 @@ void ObserverRun::await_message() {
         });
 }
 
-void ObserverRun::handle(channel::ProcessLink::Message& message) {
+void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     switch (message.kind) {
     case channel::ControlMessage::file:
-        reopen(message);
+        reopen_output(message);
         break;
     case channel::ControlMessage::impair:
         if (!impairment_) {
             spdlog::warn("simulation not changed; try again in a second");
-        } else if (const auto done = impairment_->set(message.text); !done) {
+        } else if (const auto done = impairment_->set_impairment(message.text); !done) {
             spdlog::warn("simulation not changed: {}", done.error());
         }
         break;
     case channel::ControlMessage::server:
-        relay_.set_server(message.text);
+        relay_.set_server_address(message.text);
         break;
     case channel::ControlMessage::log_level:
         spdlog::set_level(spdlog::level::from_str(message.text));
         break;
     case channel::ControlMessage::token:
-        token_ = token_from(message.text);
+        token_ = token_from_message(message.text);
         if (page_) {
             page_->set_token(*token_);
         }
@@ -252,7 +252,7 @@ void ObserverRun::handle(channel::ProcessLink::Message& message) {
         start_inspecting(message.descriptor);
         break;
     default:
-        break; // startup messages, and those that only the observer sends
+        break; // startup messages, and messages that only the observer sends
     }
 }
 
@@ -263,7 +263,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show_status();
     check_disk();
-    lines_.check();
+    lines_.log_changes();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
     }
@@ -276,7 +276,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-/// Returns the name and size of the file that is recorded; empty if there is none.
+/// Returns the name and size of the records' file; empty if no such file exists.
 std::string ObserverRun::recording_text() const {
     const sink::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
@@ -292,8 +292,8 @@ std::string ObserverRun::recording_text() const {
                        record::terminal_text(file->path()));
 }
 
-/// Prints new findings and the status. On a terminal the status replaces its last line every
-/// second; elsewhere it is printed after ten seconds and then every minute.
+/// Prints new findings and the status. On a terminal, the status replaces the previous status every
+/// second. Otherwise it is printed after ten seconds and then every minute.
 void ObserverRun::show_status() {
     if (!console_) {
         return;
@@ -301,19 +301,19 @@ void ObserverRun::show_status() {
     constexpr double kFirstStatus = 9.5; // ten seconds; the timer may be early
     constexpr double kStatusPause = 59.5;
     std::FILE* const out = options_.console->file();
-    const bool redraws = options_.console->redraws();
+    const bool can_redraw = options_.console->can_redraw();
     const auto now = base::now_utc();
-    fmt::print(out, "{}", redraws ? sink::kEraseLine : "");
-    for (const std::string& line : console_->lines(now)) {
+    fmt::print(out, "{}", can_redraw ? sink::kEraseLine : "");
+    for (const std::string& line : console_->take_lines(now)) {
         fmt::print(out, "{}\n", line);
     }
-    if (redraws) {
+    if (can_redraw) {
         fmt::print(out, "{}",
-                   sink::cut_to_columns(console_->status(now, shown_.lap(), recording_text()),
-                                        sink::columns_of(options_.console->descriptor())));
+                   sink::cut_to_columns(console_->take_status(now, shown_.lap(), recording_text()),
+                                        sink::terminal_columns(options_.console->descriptor())));
     } else if (shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
         status_shown_ = true;
-        fmt::print(out, "{}\n", console_->status(now, shown_.lap(), recording_text()));
+        fmt::print(out, "{}\n", console_->take_status(now, shown_.lap(), recording_text()));
     }
     std::fflush(out);
 }
@@ -323,8 +323,8 @@ void ObserverRun::show_end() {
         return;
     }
     std::FILE* const out = options_.console->file();
-    fmt::print(out, "{}", options_.console->redraws() ? sink::kEraseLine : "");
-    for (const std::string& line : console_->lines(base::now_utc(), true)) {
+    fmt::print(out, "{}", options_.console->can_redraw() ? sink::kEraseLine : "");
+    for (const std::string& line : console_->take_lines(base::now_utc(), true)) {
         fmt::print(out, "{}\n", line);
     }
     for (const std::string& line : console_->finding_table(options_.explain)) {
@@ -339,15 +339,15 @@ std::array<ObserverRun::NamedOutput, 3> ObserverRun::named_outputs() const {
             NamedOutput{channel::kSummary, options_.summary}};
 }
 
-void ObserverRun::reopen(channel::ProcessLink::Message& message) const {
+void ObserverRun::reopen_output(channel::ProcessLink::Message& message) const {
     for (const auto& [name, file] : named_outputs()) {
         if (file == nullptr || name != message.text) {
             continue;
         }
-        if (file->segmented()) {
-            file->request_cut();
+        if (file->has_segments()) {
+            file->request_segment();
         } else if (message.descriptor.valid()) {
-            file->switch_to(message.descriptor.release());
+            file->switch_to_file(message.descriptor.release());
         }
     }
 }
@@ -355,22 +355,22 @@ void ObserverRun::reopen(channel::ProcessLink::Message& message) const {
 void ObserverRun::check_disk() {
     for (auto* const output : {&records_, &capture_}) {
         if (*output) {
-            (*output)->check();
+            (*output)->log_changes();
         }
     }
     for (const auto& [name, file] : named_outputs()) {
-        if (file != nullptr && file->moved() && !file->segmented()) {
+        if (file != nullptr && file->is_file_moved() && !file->has_segments()) {
             link_.send(channel::ControlMessage::reopen, name);
         }
     }
 }
 
 void ObserverRun::write_flight(std::uint32_t session) {
-    if (written_.flight() == nullptr) {
+    if (written_.flight_queue() == nullptr) {
         spdlog::warn("there is no flight recorder");
     }
     for (const auto& worker : workers_) {
-        worker->request_flight(session);
+        worker->request_flight_recording(session);
     }
 }
 
@@ -385,7 +385,7 @@ void ObserverRun::stop() {
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
-    sink::JsonLines last{options_.config.json, *lines_.lines()};
+    sink::JsonLines last{options_.config.json, *lines_.line_output()};
     const record::SummaryRecord summary{
         .head = {.time = base::now_utc()},
         .stats = &result.seen.totals,
@@ -416,7 +416,7 @@ ObserverResult ObserverRun::finish() {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",
                      options_.console->dropped_bytes());
     }
-    if (lines_.lines() != nullptr) {
+    if (lines_.line_output() != nullptr) {
         if (!waits_) {
             write_summary(result);
         }
@@ -438,7 +438,7 @@ ObserverResult ObserverRun::finish() {
         }
         result.lost_records += lost;
     }
-    result.lost_records += written_.finish(result.seen.demo_losses);
+    result.lost_records += written_.finish_demos(result.seen.demo_losses);
     written_.finish_flight(result.seen.flight);
     result.inspected = !waits_;
     if (!result.inspected) {
@@ -455,8 +455,8 @@ ObserverResult ObserverRun::finish() {
     return result;
 }
 
-void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindow& relay,
-                          sink::Console* console, LivePage* page) {
+void SilenceReporters::check(boost::asio::io_context& io, const channel::RelayAccess& relay,
+                             sink::Console* console, LivePage* page) {
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
@@ -465,22 +465,23 @@ void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindo
                 page->set_silence(i, silence);
             }
         };
-        const auto send_request = [&] { // sent through the relay, whose totals then show the answer
+        const auto send_request = [&] { // sent through the relay, which counts the answer
             const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
         };
         if (!relay.is_removed(i)) {
             // A tap sends no requests.
-            reports_[i].check(now, relay.counters(i), relay.server_text(i), console, show,
-                              relay.is_tap() ? ServerReport::SendRequest{}
-                                             : ServerReport::SendRequest{send_request});
+            reports_[i].check(now, relay.counters(i), relay.server_name_and_address(i), console,
+                              show,
+                              relay.is_tap() ? SilenceReporter::SendRequest{}
+                                             : SilenceReporter::SendRequest{send_request});
         } else if (reports_.erase(i) != 0) {
             show(std::nullopt);
         }
     }
 }
 
-void ServerReports::stop() {
+void SilenceReporters::stop() {
     for (auto& [unused, probe] : probes_) {
         probe.stop();
     }

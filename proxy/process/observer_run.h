@@ -35,37 +35,41 @@
 
 namespace tw::process {
 
-/// One ServerReport for each server.
-class ServerReports {
+/// Reports for all servers when they stop answering and when they answer again. It has a
+/// SilenceReporter for each server.
+class SilenceReporters {
   public:
-    /// Call it once a second; `console` and `page` may be null.
-    void check(boost::asio::io_context& io, const channel::RelayWindow& relay,
+    /// Must be called once a second. `console` and `page` may be null.
+    void check(boost::asio::io_context& io, const channel::RelayAccess& relay,
                sink::Console* console, LivePage* page);
 
-    /// Stops all probes.
+    /// Stops all probes of servers.
     void stop();
 
   private:
-    std::map<relay::ServerIndex, ServerReport> reports_;
+    std::map<relay::ServerIndex, SilenceReporter> reports_;
     std::map<relay::ServerIndex, ServerProbe> probes_;
 };
 
-/// The settings of an observer run. What it points to must outlive the run.
+/// The settings of an observer run. The objects to which it points must outlive the run.
 struct ObserverOptions {
-    pipeline::Config config{}; ///< `inspect.learned` and `inspect.memory` are set by the run
+    pipeline::Config config{}; ///< ObserverRun sets `inspect.learned` and `inspect.memory`
     std::vector<std::filesystem::path> map_folders{};
-    /// empty: maps that the server sends are kept in memory only
+    /// The folder for maps that servers send; empty: such maps are stored in memory only.
     std::filesystem::path map_cache{};
-    bool inspect = true;                   ///< false: live page and summary only
-    bool resync = false;                   ///< request a full snapshot if none can be decoded
-    sink::OutputFile* file = nullptr;      ///< output of records; null: none
-    pipeline::BusTarget bus{};             ///< a second output of records
-    sink::OutputFile* capture = nullptr;   ///< capture file; null: none
-    sink::FileOutput* summary = nullptr;   ///< output of the summary only; null: none
-    sink::PromptStream* console = nullptr; ///< status and findings for people; null: none
-    sink::FindingLines::ExplainCommand explain{}; ///< null if records cannot be read back
+    /// false: traffic is not inspected; only the live page and the summary exist.
+    bool inspect = true;
+    /// true: requests a full snapshot of a session whose snapshots cannot be decoded.
+    bool resync = false;
+    sink::OutputFile* file = nullptr;    ///< output of records; null: no such output
+    pipeline::BusTarget bus{};           ///< bus that gets the records, too
+    sink::OutputFile* capture = nullptr; ///< capture file; null: no such file
+    sink::FileOutput* summary = nullptr; ///< output of the summary; null: no such output
+    /// Stream for status and findings as text for people; null: no such stream.
+    sink::BoundedWaitStream* console = nullptr;
+    sink::FindingLines::ExplainCommand explain{}; ///< empty if records cannot be read from a file
     std::optional<PageOptions> page{};
-    /// The page that a waiting observer opens when it starts to inspect; nullopt: none.
+    /// The live page that a waiting observer opens when it starts to inspect; nullopt: no page.
     std::optional<LatePageOptions> late_page{};
 
     [[nodiscard]] bool makes_worlds() const { return inspect && config.makes_worlds(); }
@@ -73,44 +77,45 @@ struct ObserverOptions {
 
 /// The observer's connection to the relay's process.
 struct ObserverChannel {
-    std::uint32_t number = 1; ///< this observer's number within the run, from 1
-    bool waits = false; ///< whether to wait for ControlMessage::start_inspecting before inspecting
-    channel::ProcessLink link; ///< the start message was already received
-    base::UniqueFd memory;     ///< shared memory; see SharedRun
+    std::uint32_t number = 1; ///< the number of this observer process within the run, from 1
+    /// true: the observer must not inspect before ControlMessage::start_inspecting.
+    bool waits = false;
+    channel::ProcessLink link; ///< connection on which the start message was already received
+    base::UniqueFd memory;     ///< descriptor of the shared memory; see SharedRunMemory
 };
 
 struct ObserverResult {
-    /// Whether the observer has inspected traffic. False if it still waited for
-    /// ControlMessage::start_inspecting when the run ended.
+    /// True if the observer has inspected traffic. False if the run ended before
+    /// ControlMessage::start_inspecting.
     bool inspected = true;
-    /// Results of all workers; the checkpoints are already handed over.
+    /// The combined results of all workers, without session checkpoints.
     pipeline::WorkerResult seen{};
-    std::uint64_t lost_records = 0; ///< records that could not be written
+    std::uint64_t lost_records = 0; ///< number of records that could not be written
     std::chrono::nanoseconds duration{};
 };
 
-/// The observer's process of a live run: workers that read the relay's rings, the outputs, and the
-/// live page. It ends when the relay's process requests it or has ended.
+/// The main object of an observer process: the workers that inspect the rings' traffic, the outputs
+/// and the live page. Ends when the relay's process requests that or has ended.
 class ObserverRun {
   public:
     /// Opens the outputs and the live page.
     /// Errors: std::system_error; std::runtime_error if `observer_channel` is invalid.
     ObserverRun(ObserverOptions options, ObserverChannel observer_channel);
 
-    /// Inspects until the relay has ended, then finishes the outputs. Call it once.
+    /// Inspects until the relay has ended, then finishes the outputs. Must be called once.
     [[nodiscard]] ObserverResult run();
 
   private:
     struct NamedOutput {
-        std::string_view name;  ///< see channel::kRecords
-        sink::OutputFile* file; ///< null: none
+        std::string_view name;  ///< one of channel::kRecords, kCapture and kSummary
+        sink::OutputFile* file; ///< null: the run has no such output
     };
 
     void open_page(PageOptions options);
     void open_page_late();
     void start_inspecting(const base::UniqueFd& checkpoint);
     void await_message();
-    void handle(channel::ProcessLink::Message& message);
+    void handle_message(channel::ProcessLink::Message& message);
     [[nodiscard]] pipeline::Outputs open_outputs();
     void every_second(const boost::system::error_code& error);
     void show_status();
@@ -122,7 +127,7 @@ class ObserverRun {
     [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
     void check_disk();
-    void reopen(channel::ProcessLink::Message& message) const;
+    void reopen_output(channel::ProcessLink::Message& message) const;
     void write_flight(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
@@ -132,36 +137,40 @@ class ObserverRun {
     std::uint32_t number_;
     bool waits_;
     channel::ProcessLink link_;
-    channel::SharedRun shared_;
-    channel::RelayWindow relay_;
-    pipeline::SessionCheckpoints checkpoints_; ///< read by the workers
+    channel::SharedRunMemory shared_;
+    channel::RelayAccess relay_;
+    /// Checkpoints of the previous observer, which the workers read.
+    pipeline::SessionCheckpoints checkpoints_;
     base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::optional<pipeline::LiveOutput> records_;
     pipeline::RecordOutputs lines_; ///< all record outputs: file and bus
     std::optional<pipeline::LiveOutput> capture_;
-    pipeline::WrittenFiles written_;
+    pipeline::FileQueues written_;
     std::optional<sink::Console> console_;
-    std::optional<pipeline::WorldRun> worlds_; ///< gets the snapshots of all workers
+    /// Merges the snapshots that the workers decode; nullopt if no worlds are written.
+    std::optional<pipeline::WorldThread> worlds_;
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
     std::optional<web::StatusBoard> board_;
     std::optional<web::PageFeed> feed_;
     boost::asio::io_context io_{1};
     std::optional<LivePage> page_;
-    /// The latest token, if it differs from the page's initial one.
+    /// The page's latest token; nullopt if the token has not changed since the start.
     std::optional<PageToken> token_;
-    boost::asio::posix::stream_descriptor messages_{io_}; ///< waits for messages on link_
+    /// Becomes readable when a message arrives on link_.
+    boost::asio::posix::stream_descriptor messages_{io_};
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;
-    base::Stopwatch shown_;     ///< time since the last status line
-    bool status_shown_ = false; ///< the first status was shown, where there is no terminal
-    /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
-    /// an error; it must then not wait again.
+    base::Stopwatch shown_; ///< the time since the last status line
+    /// True if the first status was shown on a console that is not a terminal.
+    bool status_shown_ = false;
+    /// True if the run is ending. A timer's handler must then not set the timer again: it can run
+    /// without an error although the timer was cancelled.
     bool stopping_ = false;
-    ServerReports server_reports_;
+    SilenceReporters server_reports_;
 };
 
 } // namespace tw::process

@@ -25,8 +25,8 @@ namespace tw::process {
 
 namespace {
 
-static_assert(std::is_trivially_copyable_v<wire::ProofState>);
-static_assert(sizeof(wire::ProofState) <= sizeof(relay::ProofMemory));
+static_assert(std::is_trivially_copyable_v<wire::ClientProofState>);
+static_assert(sizeof(wire::ClientProofState) <= sizeof(relay::ProofMemory));
 
 relay::Standing standing_of(wire::Trust trust) {
     switch (trust) {
@@ -46,15 +46,15 @@ relay::Standing standing_of(wire::Trust trust) {
     return relay::Standing::stray;
 }
 
-relay::Request request_of(wire::Request request) {
+relay::Request request_of(wire::ConnlessRequest request) {
     switch (request) {
-    case wire::Request::none:
+    case wire::ConnlessRequest::none:
         return relay::Request::none;
-    case wire::Request::info:
+    case wire::ConnlessRequest::info:
         return relay::Request::common;
-    case wire::Request::master:
+    case wire::ConnlessRequest::master:
         return relay::Request::reserved;
-    case wire::Request::other:
+    case wire::ConnlessRequest::other:
         return relay::Request::other;
     }
     return relay::Request::other;
@@ -73,7 +73,7 @@ relay::Question read_question(std::span<const std::byte> datagram) {
 
 std::optional<relay::AnswerPart> read_answer(std::span<const std::byte> datagram,
                                              const relay::Question& question) {
-    const auto part = wire::read_info_part(datagram, request_of(question));
+    const auto part = wire::classify_info_part(datagram, request_of(question));
     return part ? std::optional{relay::AnswerPart{.is_first = *part == wire::InfoPart::first}}
                 : std::nullopt;
 }
@@ -87,9 +87,9 @@ std::size_t write_answer(std::span<const std::byte> part, const relay::Question&
 
 relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
                              std::span<const std::byte> datagram) {
-    wire::ProofState state;
+    wire::ClientProofState state;
     std::memcpy(&state, memory.bytes.data(), sizeof state);
-    const wire::Judgement judgement = wire::judge(
+    const wire::DatagramJudgement judgement = wire::judge_datagram(
         state, direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c,
         datagram);
     std::memcpy(memory.bytes.data(), &state, sizeof state);
@@ -99,12 +99,12 @@ relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direct
             .is_play = judgement.is_play};
 }
 
-relay::AnswerFunctions repeating_info() {
+relay::AnswerFunctions info_answer_functions() {
     return {
         .read_question = read_question, .read_answer = read_answer, .write_answer = write_answer};
 }
 
-std::optional<std::string> AdmissionReport::check(const relay::Counters& counters) {
+std::optional<std::string> AdmissionReport::next_line(const relay::Counters& counters) {
     std::string text;
     const auto add = [&](std::uint64_t number, std::string_view why) {
         if (number != 0) {
@@ -133,10 +133,10 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
 
 namespace {
 
-/// How long the end of this run waits for the previous relay to finish.
+/// How long this run, when it ends, waits for the end of the relay from which it took over.
 constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
 
-/// Completes the relay's options: the first server is the relay's own.
+/// Makes the first of `options.servers` the server in `options.relay`.
 void complete(RelayRunOptions& options) {
     relay::Options& relay = options.relay;
     if (options.servers.empty()) {
@@ -158,16 +158,16 @@ RelayRun::RelayRun(RelayRunOptions options)
     std::vector<relay::Ring*> rings;
     rings_.reserve(options_.relay.threads);
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
-        rings.push_back(&rings_.emplace_back(shared_.ring(i)));
+        rings.push_back(&rings_.emplace_back(shared_.ring_memory(i)));
     }
     complete(options_);
     options_.relay.prove = options_.admission ? prove_address : nullptr;
-    options_.relay.repeating =
-        options_.admission && options_.info_cache ? repeating_info() : relay::AnswerFunctions{};
+    options_.relay.repeating = options_.admission && options_.info_cache ? info_answer_functions()
+                                                                         : relay::AnswerFunctions{};
     if (options_.taker != nullptr) {
-        options_.taker->check(options_.servers);
+        options_.taker->check_servers(options_.servers);
     }
-    auto [first, listening] = begin_server(options_.servers.front(), 0);
+    auto [first, listening] = prepare_server(options_.servers.front(), 0);
     options_.relay.listen = first.listen;
     options_.relay.server_host = first.host;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
@@ -175,8 +175,8 @@ RelayRun::RelayRun(RelayRunOptions options)
         ServedServers::Parts{
             .relay = &*relay_,
             .block = &shared_.block(),
-            .begin = [this](const ServedServer& served,
-                            relay::ServerIndex number) { return begin_server(served, number); }},
+            .begin = [this](const ConfiguredServer& served,
+                            relay::ServerIndex number) { return prepare_server(served, number); }},
         options_.servers);
     shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
@@ -187,11 +187,11 @@ RelayRun::RelayRun(RelayRunOptions options)
             .impair =
                 [this](const relay::Impairment& impairment) { change_impairment(impairment); },
             .on_second = [this] { on_second(); },
-            .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
+            .serve = [this](const std::vector<ConfiguredServer>& wanted) { set_servers(wanted); },
             .resync =
                 [this](const std::string& wish) {
-                    if (const auto session = resync_limiter_.accept(wish)) {
-                        relay_->resync(*session);
+                    if (const auto session = resync_limiter_.accept_request(wish)) {
+                        relay_->request_full_snapshot(*session);
                     }
                 },
             .follows = options_.taker == nullptr
@@ -199,21 +199,21 @@ RelayRun::RelayRun(RelayRunOptions options)
                            : std::optional{options_.taker->offer().observer}});
 }
 
-std::optional<ProcessExit> RelayRun::open() {
-    return supervisor_->open();
+std::optional<ProcessExit> RelayRun::start_observer() {
+    return supervisor_->start_observer();
 }
 
-/// Returns the sockets and state that a server starts with; those of the previous relay if it has
-/// the server.
-HandoverTaker::Begun RelayRun::begin_server(const ServedServer& served,
-                                            relay::ServerIndex number) const {
+/// Returns the data with which a server starts. If the previous relay has the server, the server
+/// starts with that relay's listening sockets.
+HandoverTaker::ServerStart RelayRun::prepare_server(const ConfiguredServer& served,
+                                                    relay::ServerIndex number) const {
     if (options_.taker != nullptr) {
-        return options_.taker->begin(served, number);
+        return options_.taker->prepare_server(served, number);
     }
-    HandoverTaker::Begun begun{.where = served.where};
-    if (!host_name(served.where).empty()) { // then the first address that answers is used
+    HandoverTaker::ServerStart begun{.where = served.where};
+    if (!host_and_port(served.where).empty()) { // the first address that answers is used
         begun.where.host =
-            resolve_answering(served.where.host, served.where.port, AnswersWanted::one)
+            resolve_answering_addresses(served.where.host, served.where.port, AnswersWanted::one)
                 .front()
                 .address()
                 .to_string();
@@ -223,30 +223,30 @@ HandoverTaker::Begun RelayRun::begin_server(const ServedServer& served,
 
 void RelayRun::begin_forwarding() {
     relay_->start();
-    servers_->begin_following();
+    servers_->start_resolving();
     started_ = std::chrono::steady_clock::now();
 }
 
 void RelayRun::take_over() {
     HandoverTaker& taker = *options_.taker;
-    const TakeoverState state = taker.take(*relay_);
+    const TakeoverState state = taker.take_sessions(*relay_);
     begin_forwarding();
     const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{state.held_at};
     if (options_.started) {
-        // Called before the other relay ends, so that a service manager does not take that end for
+        // Called before the other relay ends, so that a service manager does not treat its end as
         // the end of the service.
         options_.started();
     }
     taker.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
-    std::ignore = admission_report_.check(counters); // the other relay has logged these
+    std::ignore = admission_report_.next_line(counters); // the other relay has logged these counts
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = state.numbered_sessions;
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
                  record::counted(state.relay.sessions.size(), "session[s]"),
                  std::chrono::duration<double, std::milli>{held}.count());
-    taker.report(*relay_, options_.relay.threads);
+    taker.log_changes(*relay_, options_.relay.threads);
 }
 
 LiveRunResult RelayRun::run() {
@@ -283,18 +283,18 @@ void RelayRun::open_takeover_socket() {
                        .relay = &*relay_,
                        .now =
                            [this] {
-                               const ObserverKeeper* const keeper = supervisor_->keeper();
-                               return HandoverGiver::Now{
+                               const ObserverKeeper* const keeper = supervisor_->observer_keeper();
+                               return HandoverGiver::RunState{
                                    .servers = servers_->handover_list(),
-                                   .observer = keeper != nullptr ? keeper->number() : 0,
-                                   .observer_process = keeper != nullptr ? keeper->process() : 0,
+                                   .observer = keeper != nullptr ? keeper->observer_number() : 0,
+                                   .observer_process = keeper != nullptr ? keeper->process_id() : 0,
                                    .numbered_sessions = shared_.block().numbered_sessions.load()};
                            },
                        .given = [this] { supervisor_->stop("another twscope has taken over"); }},
                    std::move(*takeover_socket));
 }
 
-/// Waits for the other relay to end. This relay's observer starts to inspect only then, because
+/// Waits for the end of the other relay. Only then this relay's observer starts to inspect, because
 /// both observers write to the same files.
 void RelayRun::await_previous_relay() {
     previous_relay_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
@@ -312,7 +312,7 @@ void RelayRun::start_observing() {
     }
     previous_relay_.reset();
     base::UniqueFd checkpoint;
-    if (auto left = options_.taker->left()) {
+    if (auto left = options_.taker->receive_end_report()) {
         auto& numbered = shared_.block().numbered_sessions;
         numbered = std::max(numbered.load(), left->said.numbered_sessions);
         checkpoint = std::move(left->checkpoint);
@@ -323,15 +323,15 @@ void RelayRun::start_observing() {
     }
 }
 
-/// Changes the set of servers; during a takeover, after its end.
-void RelayRun::serve(const std::vector<ServedServer>& wanted) {
+/// Changes the servers to which the relay forwards; during a takeover, after its end.
+void RelayRun::set_servers(const std::vector<ConfiguredServer>& wanted) {
     postponed_ = wanted;
     apply_postponed_servers();
 }
 
 void RelayRun::apply_postponed_servers() {
-    if (postponed_ && !(giver_ && giver_->holds())) {
-        servers_->serve(*std::exchange(postponed_, std::nullopt));
+    if (postponed_ && !(giver_ && giver_->is_waiting_for_new_relay())) {
+        servers_->set_servers(*std::exchange(postponed_, std::nullopt));
     }
 }
 
@@ -339,16 +339,17 @@ void RelayRun::on_second() {
     resync_limiter_.refill();
     apply_postponed_servers();
     report_failed_sessions();
-    servers_->on_second(supervisor_->keeper() == nullptr, [this](relay::ServerIndex index,
-                                                                 const base::Endpoint& to) {
-        supervisor_->send(channel::ControlMessage::server,
-                          channel::server_move_text(index, base::to_string(to)));
-    });
+    servers_->on_second(supervisor_->observer_keeper() == nullptr,
+                        [this](relay::ServerIndex index, const base::Endpoint& to) {
+                            supervisor_->send(
+                                channel::ControlMessage::server,
+                                channel::server_address_text(index, base::to_string(to)));
+                        });
 }
 
 void RelayRun::report_failed_sessions() {
     const relay::Counters counters = relay_->counters();
-    if (const auto turned_away = admission_report_.check(counters)) {
+    if (const auto turned_away = admission_report_.next_line(counters)) {
         spdlog::warn("{}", *turned_away);
     }
     const std::uint64_t failed = counters.sessions_failed;
@@ -365,12 +366,12 @@ void RelayRun::change_impairment(const relay::Impairment& impairment) {
 }
 
 LiveRunResult RelayRun::finish() {
-    const bool gave = giver_ && giver_->gave();
+    const bool gave = giver_ && giver_->has_handed_over();
     if (giver_) {
         giver_->stop();
     }
     if (gave) {
-        relay_->stop_for_handover(giver_->let_go());
+        relay_->stop_for_handover(giver_->servers_not_continued());
     } else {
         relay_->stop();
     }
@@ -380,7 +381,7 @@ LiveRunResult RelayRun::finish() {
         std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));
         start_observing();
     }
-    const ObserverKeeper* const keeper = supervisor_->keeper();
+    const ObserverKeeper* const keeper = supervisor_->observer_keeper();
     base::UniqueFd checkpoint;
     if (gave && keeper != nullptr && keeper->link() != nullptr) {
         checkpoint = pipeline::create_checkpoint_file();
@@ -397,7 +398,8 @@ LiveRunResult RelayRun::finish() {
     }
     const LiveRunResult result = supervisor_->finish();
     if (gave) {
-        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions}, checkpoint.get());
+        giver_->report_end({.numbered_sessions = shared_.block().numbered_sessions},
+                           checkpoint.get());
     }
     return result;
 }

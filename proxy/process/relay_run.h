@@ -22,19 +22,19 @@
 
 namespace tw::process {
 
-/// The relay's function that checks address proofs, by wire::judge: how far a client's handshake
-/// has got.
+/// The relay::Prove function of twscope: tells from a datagram how far a client's handshake has
+/// got. Uses wire::judge().
 [[nodiscard]] relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
                                            std::span<const std::byte> datagram);
 
-/// The functions by which the relay reads and repeats a server's information.
-[[nodiscard]] relay::AnswerFunctions repeating_info();
+/// Returns the functions with which the relay itself answers requests for server info.
+[[nodiscard]] relay::AnswerFunctions info_answer_functions();
 
-/// Describes rejected and repeated datagrams for the log.
+/// Makes the log lines about rejected datagrams and about requests that the relay answered itself.
 class AdmissionReport {
   public:
-    /// Call it once a second. Returns the line to log; nullopt if the counts are unchanged.
-    [[nodiscard]] std::optional<std::string> check(const relay::Counters& counters);
+    /// Call it once a second. Returns the line to log; nullopt if the counters have not changed.
+    [[nodiscard]] std::optional<std::string> next_line(const relay::Counters& counters);
 
   private:
     relay::AdmissionTotals<std::uint64_t> reported_{};
@@ -44,56 +44,57 @@ class AdmissionReport {
 
 /// The settings of a relay run.
 struct RelayRunOptions {
-    relay::Options relay; ///< the run sets `prove`, and the server if `servers` is not empty
-    /// Servers with distinct names. Empty: one unnamed server, as in `relay`.
-    std::vector<ServedServer> servers{};
-    bool admission = true;      ///< false: no limits except the number of sessions
-    bool info_cache = true;     ///< whether server info is repeated while there are many requests
-    bool inspected = true;      ///< false: no rings and no observer
-    std::size_t ring_bytes = 0; ///< size of each thread's ring
+    /// RelayRun sets `prove`, and the first server's members if `servers` is not empty.
+    relay::Options relay;
+    /// Servers with different names. Empty: the run has the server in `relay`, without a name.
+    std::vector<ConfiguredServer> servers{};
+    bool admission = true; ///< false: new clients are not limited, except by the number of sessions
+    /// true: while many requests for server info come, the relay answers them itself.
+    bool info_cache = true;
+    bool inspected = true;      ///< false: the run has no rings and no observer
+    std::size_t ring_bytes = 0; ///< size of each thread's ring in bytes
     SupervisorOptions supervision{};
-    /// The socket that accepts takeovers; empty: none.
+    /// The path of the socket that accepts takeover requests; empty: no socket.
     std::filesystem::path takeover_file{};
-    /// The relay to take over from; null: none. Must outlive the run.
+    /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     HandoverTaker* taker = nullptr;
-    /// Called once the relay forwards.
+    /// Called when the relay has started to forward.
     std::function<void()> started{};
 };
 
-/// The relay's process of a live run, which forwards and is supervised (see Supervisor).
+/// The main object of a relay process: forwards traffic, and is controlled by a Supervisor.
 class RelayRun {
   public:
-    /// Opens all sockets, or uses those of the relay that it takes over from. Datagrams wait until
-    /// run().
-    /// Errors: relay::StartError, relay::HandoverError, std::system_error.
+    /// Opens all sockets, or takes them from the relay from which it takes over. Datagrams wait in
+    /// the sockets until run(). Errors: relay::StartError, relay::HandoverError, std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
-    /// The mode in use, never `automatic`.
+    /// Returns the kind of client address that servers see, never `automatic`.
     [[nodiscard]] relay::ClientAddress client_address() const { return relay_->client_address(); }
 
-    /// Starts the observer. Returns how it ended if it could not start; it has reported why.
-    [[nodiscard]] std::optional<ProcessExit> open();
+    /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
+    /// it has reported the reason.
+    [[nodiscard]] std::optional<ProcessExit> start_observer();
 
-    /// Logs from where to where each server's datagrams are forwarded. `note`: a text to append.
-    void report(const std::string& note) const { servers_->report(note); }
+    /// Logs each server's listening addresses and own address. `note`: a text to append.
+    void log_routes(const std::string& note) const { servers_->log_routes(note); }
 
-    /// With a taker: takes over and starts forwarding. On failure the other relay continues.
-    /// Errors: relay::HandoverError.
+    /// Takes over from the other relay and starts forwarding. If that fails, the other relay
+    /// continues. Precondition: the options have a `taker`. Errors: relay::HandoverError.
     void take_over();
 
-    /// Forwards until a signal or the time limit; then waits until the observer has finished.
-    /// Signals are blocked from the constructor on, until run() or the end of the process. Call it
-    /// once.
+    /// Forwards until a signal or the time limit, then waits until the observer has finished. Until
+    /// then, signals are blocked from the constructor on. Must be called once.
     [[nodiscard]] LiveRunResult run();
 
   private:
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
-    void serve(const std::vector<ServedServer>& wanted);
+    void set_servers(const std::vector<ConfiguredServer>& wanted);
     void apply_postponed_servers();
     void report_failed_sessions();
-    [[nodiscard]] HandoverTaker::Begun begin_server(const ServedServer& served,
-                                                    relay::ServerIndex number) const;
+    [[nodiscard]] HandoverTaker::ServerStart prepare_server(const ConfiguredServer& served,
+                                                            relay::ServerIndex number) const;
     void open_takeover_socket();
     void await_previous_relay();
     void start_observing();
@@ -101,16 +102,17 @@ class RelayRun {
     [[nodiscard]] LiveRunResult finish();
 
     RelayRunOptions options_;
-    channel::SharedRun shared_;
+    channel::SharedRunMemory shared_;
     std::vector<relay::Ring> rings_;
     std::optional<relay::Relay> relay_;
     std::optional<ServedServers> servers_;
-    std::optional<Supervisor> supervisor_; ///< declared before all objects that use its io_context
+    /// Must be declared before all members that use its io_context.
+    std::optional<Supervisor> supervisor_;
     std::optional<HandoverGiver> giver_;
 
-    /// The servers of a reload that arrived during a takeover; applied after it.
-    std::optional<std::vector<ServedServer>> postponed_;
-    /// The connection to the previous relay, until that relay has ended.
+    /// The servers of a configuration that was reloaded during a takeover. Applied afterwards.
+    std::optional<std::vector<ConfiguredServer>> postponed_;
+    /// The connection to the relay from which this run took over, until that relay has ended.
     std::optional<boost::asio::posix::stream_descriptor> previous_relay_;
     std::chrono::steady_clock::time_point started_;
     std::uint64_t failed_sessions_reported_ = 0;

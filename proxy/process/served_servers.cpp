@@ -18,19 +18,19 @@ namespace tw::process {
 
 namespace {
 
-bool contains(const std::vector<ServedServer>& servers, const ServedServer& wanted) {
+bool contains(const std::vector<ConfiguredServer>& servers, const ConfiguredServer& wanted) {
     return std::ranges::find(servers, wanted) != servers.end();
 }
 
-void report_not_added(const ServedServer& server, std::string_view why) {
+void report_not_added(const ConfiguredServer& server, std::string_view why) {
     spdlog::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name,
                   why);
 }
 
-/// Returns whether the kernel's tables show a socket that listens on `server`, an address in
-/// 127.0.0.0/8; true if the tables cannot be read.
+/// Returns whether, according to the kernel's tables, a UDP socket listens on `server`. Returns
+/// true if the tables cannot be read. Precondition: the address is in 127.0.0.0/8.
 bool may_listen(const base::Endpoint& server) {
-    std::uint32_t address = 0; // the tables print addresses in this machine's byte order
+    std::uint32_t address = 0; // the tables contain addresses in this machine's byte order
     std::memcpy(&address, server.address.data(), sizeof address);
     std::string sockets;
     for (const char* table : {"/proc/net/udp", "/proc/net/udp6"}) {
@@ -47,18 +47,18 @@ bool may_listen(const base::Endpoint& server) {
 
 } // namespace
 
-ServedServers::ServedServers(Parts parts, std::vector<ServedServer> servers)
+ServedServers::ServedServers(Parts parts, std::vector<ConfiguredServer> servers)
     : parts_{std::move(parts)}, first_{std::move(servers)} {
     set_name(0, first_.front().name);
-    share_addresses(0);
+    write_addresses(0);
     for (std::size_t i = 1; i < first_.size(); ++i) {
-        std::ignore = add(first_[i]);
+        std::ignore = add_server(first_[i]);
     }
 }
 
-void ServedServers::report(const std::string& note) const {
+void ServedServers::log_routes(const std::string& note) const {
     std::vector<std::string> lines;
-    for (relay::ServerIndex i = 0; i < parts_.relay->next_server(); ++i) {
+    for (relay::ServerIndex i = 0; i < parts_.relay->next_server_index(); ++i) {
         std::ranges::move(routes(i), std::back_inserter(lines));
     }
     if (!note.empty() && lines.size() == 1) {
@@ -69,7 +69,7 @@ void ServedServers::report(const std::string& note) const {
     for (const std::string& line : lines) {
         spdlog::info("{}", line);
     }
-    for (relay::ServerIndex i = 0; i < parts_.relay->next_server(); ++i) {
+    for (relay::ServerIndex i = 0; i < parts_.relay->next_server_index(); ++i) {
         const base::Endpoint server = parts_.relay->server_endpoint(i);
         if (!server.v6 && base::is_loopback(server) && !may_listen(server)) {
             spdlog::warn(
@@ -79,14 +79,14 @@ void ServedServers::report(const std::string& note) const {
     }
 }
 
-void ServedServers::report(relay::ServerIndex index) const {
+void ServedServers::log_routes(relay::ServerIndex index) const {
     for (const std::string& line : routes(index)) {
         spdlog::info("{}", line);
     }
 }
 
 std::vector<std::string> ServedServers::routes(relay::ServerIndex index) const {
-    const std::string_view name = parts_.block->facts.servers.at(index).shown_name();
+    const std::string_view name = parts_.block->facts.servers.at(index).name_view();
     std::vector<std::string> routes;
     for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
         routes.push_back(fmt::format("listening on {}{}, forwarding to {}{}",
@@ -98,7 +98,7 @@ std::vector<std::string> ServedServers::routes(relay::ServerIndex index) const {
     return routes;
 }
 
-void ServedServers::begin_following() {
+void ServedServers::start_resolving() {
     for (std::size_t i = 0; i < first_.size(); ++i) {
         servers_.emplace_back(*parts_.relay, static_cast<relay::ServerIndex>(i),
                               std::move(first_[i]));
@@ -106,30 +106,31 @@ void ServedServers::begin_following() {
     first_.clear();
 }
 
-/// Sets the name before the first session, so that the observer knows it.
+/// Writes a server's name into the shared block. Must be called before the server's first session,
+/// because the observer then reads the name.
 void ServedServers::set_name(relay::ServerIndex index, const std::string& name) const {
     channel::ServerFacts& server = parts_.block->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
                 server.name.begin());
-    server.removed = true; // set to false when the server is added
+    server.removed = true; // set to false when the server has been added
 }
 
-relay::ServerIndex ServedServers::add(const ServedServer& added) {
-    const relay::ServerIndex next = parts_.relay->next_server();
+relay::ServerIndex ServedServers::add_server(const ConfiguredServer& added) {
+    const relay::ServerIndex next = parts_.relay->next_server_index();
     if (next < relay::kMaxServers) {
         set_name(next, added.name);
     }
     auto [where, listening] = parts_.begin(added, next);
     const relay::ServerIndex index = parts_.relay->add_server(where, std::move(listening));
-    share_addresses(index);
+    write_addresses(index);
     return index;
 }
 
-void ServedServers::share_addresses(relay::ServerIndex index) const {
+void ServedServers::write_addresses(relay::ServerIndex index) const {
     channel::RelayFacts& facts = parts_.block->facts;
     channel::ServerFacts& server = facts.servers.at(index);
-    // counted here, because a misbehaving observer could change the shared value
+    // not counted in shared memory, because a misbehaving observer could change that value
     std::uint32_t num_listen = 0;
     for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
         server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
@@ -140,18 +141,18 @@ void ServedServers::share_addresses(relay::ServerIndex index) const {
     facts.num_servers = std::uint32_t{index} + 1;
 }
 
-void ServedServers::serve(const std::vector<ServedServer>& wanted) {
+void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
     try {
-        remove_others(wanted);
+        remove_unwanted(wanted);
     } catch (const std::exception& error) {
         spdlog::error("the servers are unchanged: {}", error.what());
         return;
     }
     pending_.keep_only(wanted);
-    for (const ServedServer& each : wanted) {
+    for (const ConfiguredServer& each : wanted) {
         const bool is_there = std::ranges::any_of(
             servers_, [&](const auto& server) { return server.served() == each; });
-        if (!is_there && host_name(each.where).empty()) {
+        if (!is_there && host_and_port(each.where).empty()) {
             add_later(each, each.where);
         } else if (!is_there) {
             pending_.add(each);
@@ -159,7 +160,7 @@ void ServedServers::serve(const std::vector<ServedServer>& wanted) {
     }
 }
 
-void ServedServers::remove_others(const std::vector<ServedServer>& wanted) {
+void ServedServers::remove_unwanted(const std::vector<ConfiguredServer>& wanted) {
     for (auto server = servers_.begin(); server != servers_.end();) {
         if (contains(wanted, server->served())) {
             ++server;
@@ -172,12 +173,12 @@ void ServedServers::remove_others(const std::vector<ServedServer>& wanted) {
     }
 }
 
-/// Adds a server while the relay forwards. `where`: its resolved address.
-void ServedServers::add_later(const ServedServer& server, const relay::ServerOptions& where) {
+/// Adds a server while the relay forwards. `where`: the server with its resolved address.
+void ServedServers::add_later(const ConfiguredServer& server, const relay::ServerOptions& where) {
     try {
-        const relay::ServerIndex index = add({.name = server.name, .where = where});
+        const relay::ServerIndex index = add_server({.name = server.name, .where = where});
         servers_.emplace_back(*parts_.relay, index, server);
-        report(index);
+        log_routes(index);
     } catch (const std::exception& error) {
         report_not_added(server, error.what());
     }
@@ -198,25 +199,25 @@ void ServedServers::add_resolved() {
 
 void ServedServers::on_second(bool report_silence, const Moved& moved) {
     add_resolved();
-    for (FollowedServer& server : servers_) {
+    for (ServerAddressUpdater& server : servers_) {
         const relay::Counters counters =
             relay::totals_of(parts_.block->observation, server.index());
-        if (const auto to = server.follow(counters)) {
+        if (const auto to = server.update_address(counters)) {
             parts_.block->facts.servers.at(server.index()).server = *to;
             moved(server.index(), *to);
         }
         if (report_silence) {
-            server.report(counters);
+            server.log_silence(counters);
         }
     }
 }
 
-std::vector<HandoverGiver::Served> ServedServers::handover_list() const {
-    std::vector<HandoverGiver::Served> served;
-    for (const FollowedServer& server : servers_) {
+std::vector<HandoverGiver::OfferedServer> ServedServers::handover_list() const {
+    std::vector<HandoverGiver::OfferedServer> served;
+    for (const ServerAddressUpdater& server : servers_) {
         served.push_back({.number = server.index(),
                           .name = server.served().name,
-                          .host_name = host_name(server.served().where)});
+                          .host_name = host_and_port(server.served().where)});
     }
     return served;
 }

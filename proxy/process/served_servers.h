@@ -10,59 +10,61 @@
 
 namespace tw::process {
 
-/// Printed after a listen address that other machines cannot reach.
+/// A text for the log after a listening address that other machines cannot reach.
 inline constexpr const char* kThisMachineOnly = " (this machine only)";
 
-/// The servers that a run forwards to: adds, moves and removes them. Also writes their names and
-/// addresses into the shared block, where the observer reads them.
+/// The servers to which a run forwards. Adds servers, changes their addresses and removes them.
+/// Writes their names and addresses into the shared block, where the observer reads them.
 class ServedServers {
   public:
     struct Parts {
         relay::Relay* relay;
         channel::SharedBlock* block;
-        /// Returns the sockets and state that a server starts with.
-        std::function<HandoverTaker::Begun(const ServedServer& served, relay::ServerIndex number)>
+        /// Returns the data with which a server starts. `number`: the server's number in the relay.
+        std::function<HandoverTaker::ServerStart(const ConfiguredServer& served,
+                                                 relay::ServerIndex number)>
             begin;
     };
 
-    /// `servers`: the first one is the relay's own server. Errors: those of Relay::add_server and
-    /// of `begin`.
-    ServedServers(Parts parts, std::vector<ServedServer> servers);
+    /// `servers`: the first server is the server with which the relay was constructed. Errors: the
+    /// errors of Relay::add_server and of `begin`.
+    ServedServers(Parts parts, std::vector<ConfiguredServer> servers);
 
-    /// Logs from where to where datagrams are forwarded, and which servers on this machine do not
-    /// listen yet. `note`: appended if there is only one such line.
-    void report(const std::string& note) const;
+    /// Logs the listening addresses and the server's address for each server, and which servers on
+    /// this machine do not listen yet. `note`: a text to append if one line is logged.
+    void log_routes(const std::string& note) const;
 
-    /// Starts following host names, once the relay forwards.
-    void begin_following();
+    /// Starts to resolve host names regularly. Must be called when the relay forwards.
+    void start_resolving();
 
-    /// Adds and removes servers so that exactly `wanted` are served. Servers that stay are not
-    /// interrupted. Logs the changes that fail.
-    void serve(const std::vector<ServedServer>& wanted);
+    /// Adds and removes servers so that the relay forwards to exactly the servers in `wanted`. Does
+    /// not interrupt servers that stay. Logs changes that fail.
+    void set_servers(const std::vector<ConfiguredServer>& wanted);
 
-    /// Called when a server has moved to another address.
+    /// A function that is called when a server's address has changed.
     using Moved = std::function<void(relay::ServerIndex index, const base::Endpoint& to)>;
 
-    /// Call it once a second. `report_silence`: whether to log servers that do not answer; only
-    /// without an observer, which would log them, too.
+    /// Must be called once a second. `report_silence`: log servers that do not answer. With an
+    /// observer it must be false, because the observer logs them.
     void on_second(bool report_silence, const Moved& moved);
 
-    /// The servers in the form that a takeover needs.
-    [[nodiscard]] std::vector<HandoverGiver::Served> handover_list() const;
+    /// Returns the servers in the form that HandoverGiver needs.
+    [[nodiscard]] std::vector<HandoverGiver::OfferedServer> handover_list() const;
 
   private:
-    void report(relay::ServerIndex index) const;
+    void log_routes(relay::ServerIndex index) const;
     [[nodiscard]] std::vector<std::string> routes(relay::ServerIndex index) const;
-    void remove_others(const std::vector<ServedServer>& wanted);
+    void remove_unwanted(const std::vector<ConfiguredServer>& wanted);
     void add_resolved();
-    void add_later(const ServedServer& server, const relay::ServerOptions& where);
-    [[nodiscard]] relay::ServerIndex add(const ServedServer& added);
+    void add_later(const ConfiguredServer& server, const relay::ServerOptions& where);
+    [[nodiscard]] relay::ServerIndex add_server(const ConfiguredServer& added);
     void set_name(relay::ServerIndex index, const std::string& name) const;
-    void share_addresses(relay::ServerIndex index) const;
+    void write_addresses(relay::ServerIndex index) const;
 
     Parts parts_;
-    std::vector<ServedServer> first_; ///< the initial servers, until begin_following()
-    std::vector<FollowedServer> servers_;
+    std::vector<ConfiguredServer>
+        first_; ///< the servers at the start; empty after start_resolving()
+    std::vector<ServerAddressUpdater> servers_;
     PendingServers pending_{PendingServers::system_lookup};
 };
 

@@ -23,14 +23,14 @@ namespace {
 namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 
-/// The interval of repeating the request, since datagrams can be lost.
+/// The interval at which the request is repeated, because datagrams can be lost.
 constexpr std::chrono::milliseconds kRepeatInterval{250};
 
-/// The offset of the token in a request: after four bytes ff and four bytes of magic. In 0.6 the
-/// token is decimal.
+/// The offset of the token in a request: after four bytes ff and four bytes of magic. In an answer
+/// of 0.6, the token is written as a decimal number.
 constexpr std::size_t kMagicEnd = 8;
 
-/// Returns an information request of 0.6: ff ff ff ff "gie3" and the token.
+/// Returns an info request of 0.6: ff ff ff ff "gie3" and the token.
 std::vector<std::byte> info_request(std::uint8_t token) {
     const std::array<std::byte, 9> payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                            std::byte{0xff}, std::byte{'g'},  std::byte{'i'},
@@ -38,11 +38,11 @@ std::vector<std::byte> info_request(std::uint8_t token) {
     return wire::encode_connless(payload);
 }
 
-/// The client token for servers of 0.7; it need not be secret.
+/// The client token for servers of 0.7. It need not be secret.
 constexpr wire::Token kClientToken{'t', 'w', 's', 'c'};
 
-/// Returns a token request of 0.7. The server answers only requests of this length, so that its
-/// answer is never longer.
+/// Returns a token request of 0.7. Servers answer only requests of this length, so that the answer
+/// is never longer than the request.
 std::vector<std::byte> token_request() {
     constexpr std::size_t kPadded = 520;
     auto request = wire::encode_control({.kind = wire::ControlKind::token,
@@ -52,7 +52,7 @@ std::vector<std::byte> token_request() {
     return request;
 }
 
-/// The information request for a 0.7 server, with the server's token.
+/// Returns an info request of 0.7. `server`: the token that the server requires.
 std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_t token) {
     std::vector<std::byte> request{std::byte{0x21}};
     const auto append = [&](std::span<const std::byte> bytes) {
@@ -66,11 +66,11 @@ std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_
     return request;
 }
 
-/// What a datagram from a server contains.
+/// The content of a datagram from a server.
 enum class Answer : std::uint8_t { none, token, info };
 
-/// Returns whether a datagram is a server's information in any form with this token, or a 0.7
-/// server's token.
+/// Returns whether a datagram contains a server's info with the token `token`, or the token of a
+/// 0.7 server. Stores the token of a 0.7 server in `server`.
 Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
@@ -128,7 +128,7 @@ void ServerProbe::request(std::function<void(bool)> done) {
     }
     boost::system::error_code error;
     if (!socket_.is_open()) {
-        // Connected, so that only the server's answers are received.
+        // The socket is connected, so that only datagrams from the server are received.
         socket_.connect(where_, error);
         if (error) {
             socket_.close(error);
@@ -149,7 +149,7 @@ void ServerProbe::send() {
     }
     boost::system::error_code ignored; // an error has the same effect as a lost datagram
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
-    // Only repeated requests are sent in the 0.7 form as well, since most servers answer the first.
+    // Only repeated requests are also sent in the form of 0.7: most servers answer the first.
     if (repeated_) {
         socket_.send(asio::buffer(token_request()), 0, ignored);
     }
@@ -171,8 +171,7 @@ void ServerProbe::receive() {
                               if (!error && handle_answer(std::span{buffer_}.first(size))) {
                                   return finish(true);
                               }
-                              // "connection refused" is ignored, because the server may just be
-                              // starting
+                              // "connection refused" is ignored: the server may be starting
                               receive();
                           });
 }
@@ -189,7 +188,7 @@ bool ServerProbe::handle_answer(std::span<const std::byte> datagram) {
 
 void ServerProbe::finish(bool answered) {
     timer_.cancel();
-    // The socket is kept, so that the relay assigns later requests to the same session.
+    // The socket stays open, so that the relay assigns later requests to the same session.
     boost::system::error_code ignored;
     socket_.cancel(ignored);
     for (const auto& done : std::exchange(waiting_, {})) {
@@ -208,14 +207,14 @@ namespace {
 
 using Udp = boost::asio::ip::udp;
 
-/// The most addresses of a name that are asked.
+/// The most addresses of a name to which a request is sent.
 constexpr std::size_t kMaxAddresses = 16;
 
 } // namespace
 
-std::vector<Udp::endpoint> find_answering(const std::vector<Udp::endpoint>& addresses,
-                                          AnswersWanted wanted,
-                                          std::chrono::milliseconds deadline) {
+std::vector<Udp::endpoint> find_answering_addresses(const std::vector<Udp::endpoint>& addresses,
+                                                    AnswersWanted wanted,
+                                                    std::chrono::milliseconds deadline) {
     if (addresses.size() < 2) {
         return addresses;
     }
@@ -242,12 +241,12 @@ std::vector<Udp::endpoint> find_answering(const std::vector<Udp::endpoint>& addr
     return found.empty() ? addresses : found;
 }
 
-std::vector<Udp::endpoint> resolve_answering(const std::string& host, std::uint16_t port,
-                                             AnswersWanted wanted) {
-    return find_answering(relay::resolve_all(host, port), wanted);
+std::vector<Udp::endpoint> resolve_answering_addresses(const std::string& host, std::uint16_t port,
+                                                       AnswersWanted wanted) {
+    return find_answering_addresses(relay::resolve_addresses(host, port), wanted);
 }
 
-ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
+SilenceDetector::Change SilenceDetector::on_second(Time now, const Totals& totals) {
     const Totals before = std::exchange(last_, totals);
     if (totals.from_server != before.from_server) {
         if (std::exchange(silent_, false)) {
@@ -275,14 +274,14 @@ ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
 
 namespace {
 
-std::string seconds_text(ServerWatch::Time from, ServerWatch::Time to) {
+std::string seconds_text(SilenceDetector::Time from, SilenceDetector::Time to) {
     return record::counted(
         static_cast<std::uint64_t>(std::chrono::round<std::chrono::seconds>(to - from).count()),
         "second[s]");
 }
 
-/// Converts a steady time to Unix time for the page.
-std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
+/// Converts a time of the steady clock to Unix time in milliseconds.
+std::int64_t utc_ms(SilenceDetector::Time time, SilenceDetector::Time now) {
     const auto utc = std::chrono::system_clock::now() -
                      std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
     return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
@@ -290,9 +289,10 @@ std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
 
 } // namespace
 
-ServerWatch::Change ServerReport::update(ServerWatch::Time now, const relay::Counters& counters,
-                                         const SendRequest& send_request) {
-    using Change = ServerWatch::Change;
+SilenceDetector::Change SilenceReporter::update(SilenceDetector::Time now,
+                                                const relay::Counters& counters,
+                                                const SendRequest& send_request) {
+    using Change = SilenceDetector::Change;
     const Change change =
         watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
                                .from_server = counters.directions[1].datagrams,
@@ -312,25 +312,25 @@ ServerWatch::Change ServerReport::update(ServerWatch::Time now, const relay::Cou
     return --seconds_left_ == 0 ? Change::began : Change::none;
 }
 
-void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
-                         const std::string& server, sink::Console* console, const Show& show,
-                         const SendRequest& send_request) {
-    const ServerWatch::Change change = update(now, counters, send_request);
-    const bool silent = watch_.silent() && seconds_left_ == 0;
-    const ServerWatch::Silence& silence = watch_.silence();
-    if (change == ServerWatch::Change::began) {
+void SilenceReporter::check(SilenceDetector::Time now, const relay::Counters& counters,
+                            const std::string& server, sink::Console* console, const Show& show,
+                            const SendRequest& send_request) {
+    const SilenceDetector::Change change = update(now, counters, send_request);
+    const bool silent = watch_.is_silent() && seconds_left_ == 0;
+    const SilenceDetector::Silence& silence = watch_.silence();
+    if (change == SilenceDetector::Change::began) {
         since_ms_ = utc_ms(silence.since, now);
     }
-    if (show && (silent || change != ServerWatch::Change::none)) {
+    if (show && (silent || change != SilenceDetector::Change::none)) {
         show(silent ? std::optional{web::SilenceState{.since_ms = since_ms_,
                                                       .unanswered = silence.unanswered,
                                                       .refused = silence.refused}}
                     : std::nullopt);
     }
-    if (change == ServerWatch::Change::none) {
+    if (change == SilenceDetector::Change::none) {
         return;
     }
-    const bool began = change == ServerWatch::Change::began;
+    const bool began = change == SilenceDetector::Change::began;
     const std::string line =
         began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
     spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);
@@ -339,8 +339,8 @@ void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
     }
 }
 
-std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
-                             ServerWatch::Time now) {
+std::string describe_silence(const std::string& server, const SilenceDetector::Silence& silence,
+                             SilenceDetector::Time now) {
     std::string line = fmt::format("the server {} does not answer: {} in {} without an answer",
                                    server, record::counted(silence.unanswered, "datagram[s]"),
                                    seconds_text(silence.since, now));
@@ -350,8 +350,8 @@ std::string describe_silence(const std::string& server, const ServerWatch::Silen
     return line;
 }
 
-std::string describe_answer(const std::string& server, const ServerWatch::Silence& silence,
-                            ServerWatch::Time now) {
+std::string describe_answer(const std::string& server, const SilenceDetector::Silence& silence,
+                            SilenceDetector::Time now) {
     return fmt::format("the server {} answers again, after {} and {}", server,
                        seconds_text(silence.since, now),
                        record::counted(silence.unanswered, "datagram[s]"));

@@ -20,34 +20,34 @@
 
 namespace tw::process {
 
-/// Returns the address at which this machine reaches a listening socket: loopback if it listens on
-/// the unspecified address.
+/// Returns an address to which this machine can send in order to reach a socket bound to
+/// `listening`. For the unspecified address, that is the loopback address.
 [[nodiscard]] boost::asio::ip::udp::endpoint
 reachable_address(const boost::asio::ip::udp::endpoint& listening);
 
-/// Requests a game server's information as server browsers do, in the 0.6 form, and if unanswered
-/// also in the 0.7 form. An answer that comes through a relay shows that the relay and the server
-/// work.
+/// Requests a game server's info as server browsers do, in the form of 0.6, and if no answer comes,
+/// also in the form of 0.7. An answer that comes through a relay shows that relay and server work.
 class ServerProbe {
   public:
-    /// The limit of callbacks that wait for one answer; further ones are dropped.
+    /// The most callbacks that wait for an answer. Further callbacks are dropped.
     static constexpr std::size_t kMaxWaitingCallbacks = 64;
 
     ServerProbe(boost::asio::io_context& io, boost::asio::ip::udp::endpoint where,
                 std::chrono::milliseconds deadline);
 
-    /// Sends a request. `done` is called on the io_context's thread with whether an answer came
-    /// within the deadline. Requests made meanwhile share that answer.
+    /// Sends a request. Later calls `done` on the io_context's thread. `answered`: an answer came
+    /// within the deadline. If a request is already in progress, waits for its answer instead of
+    /// sending another request.
     void request(std::function<void(bool answered)> done);
 
-    /// Drops all callbacks that wait for an answer, without calling them.
+    /// Drops all waiting callbacks without calling them.
     void stop();
 
   private:
     void send();
     void receive();
     void finish(bool answered);
-    /// Handles a received datagram. Returns whether it is the requested information.
+    /// Handles a received datagram. Returns whether it contains the requested info.
     bool handle_answer(std::span<const std::byte> datagram);
 
     boost::asio::ip::udp::endpoint where_;
@@ -56,52 +56,56 @@ class ServerProbe {
     boost::asio::steady_timer timer_;
     std::vector<std::function<void(bool)>> waiting_;
     std::vector<std::byte> buffer_;
-    std::uint8_t token_ = 0; ///< token of the current request; the server's answer contains it
-    bool repeated_ = false;  ///< the first request was repeated
+    /// The current request's token, which the server's answer must contain.
+    std::uint8_t token_ = 0;
+    bool repeated_ = false; ///< true if the current request was sent more than once
     base::Clock::time_point deadline_at_;
 };
 
-/// How many addresses find_answering() waits for.
+/// Whether find_answering_addresses() waits for one answer or for the answers of all addresses.
 enum class AnswersWanted : std::uint8_t { one, all };
 
-/// The time for an answer; the request is repeated four times within it.
+/// The longest time for which an answer is awaited. The request is sent four times in this time.
 inline constexpr std::chrono::milliseconds kAnswerDeadline{1000};
 
-/// Returns the addresses that answer an information request, in the given order, or all of them if
-/// none answers. A single address is not asked. Blocks until the deadline at most.
+/// Returns those of the addresses that answer an info request, in the given order; all if none
+/// answers. A single address gets no request. Blocks until the deadline at most.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
-find_answering(const std::vector<boost::asio::ip::udp::endpoint>& addresses, AnswersWanted wanted,
-               std::chrono::milliseconds deadline = kAnswerDeadline);
+find_answering_addresses(const std::vector<boost::asio::ip::udp::endpoint>& addresses,
+                         AnswersWanted wanted,
+                         std::chrono::milliseconds deadline = kAnswerDeadline);
 
-/// Returns the addresses of a host name that answer. A name may lead to addresses of both families
-/// or several machines, while the server listens on one. Blocks. Errors: relay::StartError.
+/// Resolves a host name and returns those addresses that answer (see find_answering_addresses()). A
+/// name may have IPv4 and IPv6 addresses, of several machines, but the server listens on one of
+/// them. Blocks. Errors: relay::StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
-resolve_answering(const std::string& host, std::uint16_t port, AnswersWanted wanted);
+resolve_answering_addresses(const std::string& host, std::uint16_t port, AnswersWanted wanted);
 
-/// Detects from the relay's totals, once a second, that a server stopped answering. Any datagram
-/// from the server, in any session, counts as an answer.
-class ServerWatch {
+/// Detects from the relay's counters that a server stops answering. Any datagram from the server,
+/// in any session, counts as an answer.
+class SilenceDetector {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A server is silent after this many unanswered datagrams and kSilenceTime.
+    /// A server is silent if it has not answered this many datagrams for kSilenceTime.
     static constexpr std::uint64_t kUnanswered = 3;
     static constexpr std::chrono::seconds kSilenceTime{3};
-    /// If datagrams to the server are further apart, they need not expect an answer.
+    /// If the time between two datagrams to the server is longer, a silence does not begin, because
+    /// such datagrams may need no answer.
     static constexpr std::chrono::seconds kMaxSendPause{5};
 
-    /// Totals since the relay's start.
+    /// Counters since the start of the relay.
     struct Totals {
-        std::uint64_t to_server = 0;   ///< datagrams that expect an answer
-        std::uint64_t from_server = 0; ///< all datagrams
+        std::uint64_t to_server = 0;   ///< number of datagrams to the server that expect an answer
+        std::uint64_t from_server = 0; ///< number of all datagrams from the server
         std::uint64_t refused = 0;     ///< number of ICMP "port unreachable" messages
     };
 
-    /// A period in which the server answers nothing.
+    /// A period in which the server does not answer.
     struct Silence {
-        Time since{}; ///< when the first unanswered datagram was sent, within a second
-        std::uint64_t unanswered = 0; ///< datagrams to the server
-        /// Datagrams to the server that were answered by an ICMP "port unreachable".
+        Time since{}; ///< when the first unanswered datagram was sent, to the second
+        std::uint64_t unanswered = 0; ///< number of datagrams to the server in this period
+        /// The number of ICMP "port unreachable" messages in this period.
         std::uint64_t refused = 0;
     };
 
@@ -111,58 +115,61 @@ class ServerWatch {
         ended,
     };
 
-    /// Returns whether a silence began or ended. After `ended`, silence() describes the ended
-    /// silence until the next call.
+    /// Must be called once a second. Returns whether a silence began or ended. After `ended`,
+    /// silence() describes the ended silence until the next call of on_second().
     [[nodiscard]] Change on_second(Time now, const Totals& totals);
 
-    [[nodiscard]] bool silent() const { return silent_; }
+    [[nodiscard]] bool is_silent() const { return silent_; }
 
     [[nodiscard]] const Silence& silence() const { return silence_; }
 
   private:
     Totals last_;
-    Time last_sent_{}; ///< when clients sent the last datagram
+    Time last_sent_{}; ///< when the clients' last datagram was sent
     Silence silence_;
     bool silent_ = false;
 };
 
-/// Reports that a server stopped answering and that it answers again, once each: in the log, on the
-/// console and on the live page.
-class ServerReport {
+/// Reports in the log, on the console and on the live page when a server stops or resumes
+/// answering.
+class SilenceReporter {
   public:
-    /// Shows a server's silence on the page; nullopt: the server answers.
+    /// A function that shows a server's silence on the live page; nullopt: the server answers.
     using Show = std::function<void(const std::optional<web::SilenceState>& silence)>;
 
-    /// Sends the server an information request; an answer shows up in the totals.
+    /// A function that sends the server an info request through the relay, so that the relay's
+    /// counters count an answer.
     using SendRequest = std::function<void()>;
 
-    /// Call it once a second with the server's totals; `console` may be null. With `send_request`,
-    /// a silence is reported only if that request stays unanswered as well, because the server may
-    /// not answer the clients' datagrams.
-    void check(ServerWatch::Time now, const relay::Counters& counters, const std::string& server,
-               sink::Console* console, const Show& show, const SendRequest& send_request);
+    /// Must be called once a second. `counters`: the server's counters. `console` may be null.
+    /// `send_request`: if not empty, a silence is reported only if the server does not answer this
+    /// request either, because the clients' datagrams may need no answer.
+    void check(SilenceDetector::Time now, const relay::Counters& counters,
+               const std::string& server, sink::Console* console, const Show& show,
+               const SendRequest& send_request);
 
   private:
-    /// The time for the answer to `send_request`, in calls of check().
+    /// How long the answer to `send_request` is awaited, in calls of check().
     static constexpr int kAnswerSeconds = 1;
 
-    [[nodiscard]] ServerWatch::Change update(ServerWatch::Time now, const relay::Counters& counters,
-                                             const SendRequest& send_request);
+    [[nodiscard]] SilenceDetector::Change update(SilenceDetector::Time now,
+                                                 const relay::Counters& counters,
+                                                 const SendRequest& send_request);
 
-    ServerWatch watch_;
+    SilenceDetector watch_;
 
-    /// Calls of check() until a silence is reported; 0: there is no silence to report.
+    /// The number of calls of check() until a silence is reported; 0: no silence is pending.
     int seconds_left_ = 0;
     std::int64_t since_ms_ = 0; ///< Unix time when the silence began
 };
 
-/// "the server 127.0.0.1:8303 does not answer: …"
+/// Returns a text such as "the server 127.0.0.1:8303 does not answer: …".
 [[nodiscard]] std::string describe_silence(const std::string& server,
-                                           const ServerWatch::Silence& silence,
-                                           ServerWatch::Time now);
-/// "the server 127.0.0.1:8303 answers again, after …"
+                                           const SilenceDetector::Silence& silence,
+                                           SilenceDetector::Time now);
+/// Returns a text such as "the server 127.0.0.1:8303 answers again, after …".
 [[nodiscard]] std::string describe_answer(const std::string& server,
-                                          const ServerWatch::Silence& silence,
-                                          ServerWatch::Time now);
+                                          const SilenceDetector::Silence& silence,
+                                          SilenceDetector::Time now);
 
 } // namespace tw::process

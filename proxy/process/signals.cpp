@@ -48,10 +48,10 @@ SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_lis
 
 void SignalReceiver::listen(std::function<void(int signal)> take) {
     take_ = std::move(take);
-    wait();
+    await_signal();
 }
 
-void SignalReceiver::wait() {
+void SignalReceiver::await_signal() {
     descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                            [this](const boost::system::error_code& error) {
                                if (error) {
@@ -62,13 +62,13 @@ void SignalReceiver::wait() {
                                    static_cast<ssize_t>(sizeof signal)) {
                                    take_(static_cast<int>(signal.ssi_signo));
                                }
-                               wait();
+                               await_signal();
                            });
 }
 
-bool notify_service(std::string_view state) {
+bool send_service_state(std::string_view state) {
     const char* const given =
-        std::getenv("NOTIFY_SOCKET"); // NOLINT(concurrency-mt-unsafe): no one sets it
+        std::getenv("NOTIFY_SOCKET"); // NOLINT(concurrency-mt-unsafe): the program does not set it
     const std::string_view path = given == nullptr ? "" : given;
     sockaddr_un name{};
     if (path.empty() || path.size() >= sizeof name.sun_path) {
@@ -86,8 +86,8 @@ bool notify_service(std::string_view state) {
                     length) == static_cast<ssize_t>(state.size());
 }
 
-void notify_ready() {
-    notify_service(fmt::format("READY=1\nMAINPID={}", ::getpid()));
+void notify_service_ready() {
+    send_service_state(fmt::format("READY=1\nMAINPID={}", ::getpid()));
 }
 
 } // namespace tw::process

@@ -10,9 +10,9 @@
 
 namespace tw::process {
 
-/// Blocks the signals that end or reload a run, while the run is constructed. A signal that arrives
-/// meanwhile is thus delivered to the run's SignalReceiver. The destructor unblocks the signals,
-/// unless keep_blocked() was called.
+/// Blocks the signals that end or reload a run while the run is constructed. A signal that arrives
+/// in this time is later delivered to the run's SignalReceiver. The destructor unblocks the
+/// signals, unless keep_blocked() was called.
 class BlockedSignals {
   public:
     BlockedSignals();
@@ -20,7 +20,7 @@ class BlockedSignals {
     BlockedSignals(const BlockedSignals&) = delete;
     BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-    /// To be called once a run handles the signals: the destructor then does not unblock them.
+    /// Makes the destructor leave the signals blocked, because a SignalReceiver receives them.
     void keep_blocked() { keep_blocked_ = true; }
 
   private:
@@ -28,33 +28,34 @@ class BlockedSignals {
     bool keep_blocked_ = false;
 };
 
-/// Receives signals on an io_context's thread. They stay blocked in this thread and in those it
-/// starts, even after destruction, so that a late signal does not change the exit code of an ending
-/// process.
+/// Receives signals on an io_context's thread. The signals stay blocked in the constructing thread
+/// and in threads that it starts, even after destruction, so that a late signal does not change the
+/// exit code of an ending process.
 ///
-/// Uses a signalfd, because boost::asio::signal_set does not report a failed registration with the
-/// io_context, and would then never receive a signal.
+/// Uses a signalfd, because boost::asio::signal_set does not report if it cannot be registered with
+/// the io_context, and would then never receive a signal.
 class SignalReceiver {
   public:
-    /// Registers the signals. Errors: throws std::system_error, or that of Boost.
+    /// Blocks the signals and starts to collect them. Errors: throws std::system_error or
+    /// boost::system::system_error.
     SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals);
 
-    /// Calls `take` for each signal, from now on.
+    /// Calls `take` for each signal that was received since the constructor, and for later signals.
     void listen(std::function<void(int signal)> take);
 
   private:
-    void wait();
+    void await_signal();
 
     boost::asio::posix::stream_descriptor descriptor_;
     std::function<void(int signal)> take_;
 };
 
-/// Tells the service manager, if there is one ($NOTIFY_SOCKET), that this process is the service's
-/// main process and ready. Source: sd_notify(3).
-void notify_ready();
+/// Tells the service manager that this process is the service's main process and is ready. Does
+/// nothing without $NOTIFY_SOCKET. Source: sd_notify(3).
+void notify_service_ready();
 
-/// Sends the service manager a state, as in sd_notify(3). Returns false if there is no manager or
-/// the send fails.
-bool notify_service(std::string_view state);
+/// Sends a state to the service manager, as sd_notify(3) does. Returns false if no service manager
+/// runs or sending fails.
+bool send_service_state(std::string_view state);
 
 } // namespace tw::process

@@ -23,10 +23,11 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-/// The size limit of a file.
+/// The most bytes of a file.
 constexpr std::size_t kMaxBytes = 512;
 
-/// Returns nullopt and sets errno if the file cannot be read; ENODATA if its content is invalid.
+/// Returns the content of a file. Returns nullopt and sets errno if the file cannot be read;
+/// ENODATA if its content is invalid.
 std::optional<std::string> read_file(const std::filesystem::path& file,
                                      bool (*is_valid)(std::string_view)) {
     const base::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -46,7 +47,8 @@ std::optional<std::string> read_file(const std::filesystem::path& file,
     return content;
 }
 
-/// Writes the file atomically; if two processes create it at once, the first one wins.
+/// Creates a file atomically. If the file exists already, leaves it unchanged and returns true.
+/// Returns false and sets errno on failure.
 bool write_file(const std::filesystem::path& file, std::string_view content) {
     const std::string fresh = fmt::format("{}.{}", file.string(), ::getpid());
     const base::UniqueFd fd{
@@ -81,8 +83,8 @@ std::string random_bytes(std::size_t size) {
     return bytes;
 }
 
-KeptFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
-                             std::string fresh, bool (*is_valid)(std::string_view)) {
+StoredFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
+                               std::string fresh, bool (*is_valid)(std::string_view)) {
     const auto file = folder / name;
     if (auto content = read_file(file, is_valid)) {
         return {.content = *std::move(content), .problem = {}};
@@ -103,12 +105,12 @@ KeptFile read_or_create_file(const std::filesystem::path& folder, const std::str
                                                     : std::generic_category().message(error))};
 }
 
-KeptKey read_or_create_key(const std::filesystem::path& folder, const std::string& name) {
+StoredKey read_or_create_key(const std::filesystem::path& folder, const std::string& name) {
     constexpr std::size_t kBytes = std::tuple_size_v<base::SipKey>;
-    const KeptFile kept =
+    const StoredFile kept =
         read_or_create_file(folder, name, random_bytes(kBytes),
                             [](std::string_view content) { return content.size() >= kBytes; });
-    KeptKey key;
+    StoredKey key;
     std::memcpy(key.key.data(), kept.content.data(), kBytes);
     if (!kept.problem.empty()) {
         key.warning = kept.problem + "; clients will have other addresses at the server in the "
@@ -138,7 +140,7 @@ std::string to_hex_text(std::string_view bytes) {
     return text;
 }
 
-/// Whether the text needs no quotes in a shell.
+/// Returns whether the text needs no quotes in a shell.
 bool is_plain_shell_text(std::string_view path) {
     return std::ranges::all_of(path, [](unsigned char c) {
         return std::isalnum(c) != 0 ||
@@ -148,7 +150,7 @@ bool is_plain_shell_text(std::string_view path) {
 
 } // namespace
 
-std::string PageToken::shown_text(bool to_people_only) const {
+std::string PageToken::text_for_log(bool to_people_only) const {
     if (to_people_only || file.empty()) {
         return value;
     }
@@ -156,7 +158,7 @@ std::string PageToken::shown_text(bool to_people_only) const {
                                      : fmt::format("$(cat '{}')", file);
 }
 
-bool is_token(std::string_view text) noexcept {
+bool is_valid_token(std::string_view text) noexcept {
     return text.size() >= kMinTokenSize && text.size() <= kMaxTokenSize &&
            std::ranges::all_of(text, [](unsigned char c) {
                return std::isalnum(c) != 0 || std::string_view{"-._~+/="}.find(
@@ -171,7 +173,7 @@ tl::expected<PageToken, std::string> read_token(const std::filesystem::path& fil
         return tl::unexpected{fmt::format("{}: {}", file.string(), text.error().message())};
     }
     const std::string_view line = first_line(*text);
-    if (!is_token(line)) {
+    if (!is_valid_token(line)) {
         return tl::unexpected{
             fmt::format("{}: its first line is not a token: {} to {} letters, digits and -._~+/=",
                         file.string(), kMinTokenSize, kMaxTokenSize)};
@@ -180,9 +182,9 @@ tl::expected<PageToken, std::string> read_token(const std::filesystem::path& fil
 }
 
 PageToken read_or_create_token(const std::filesystem::path& folder) {
-    const KeptFile kept =
-        read_or_create_file(folder, kTokenFile, to_hex_text(random_bytes(kRandomBytes)) + '\n',
-                            [](std::string_view content) { return is_token(first_line(content)); });
+    const StoredFile kept = read_or_create_file(
+        folder, kTokenFile, to_hex_text(random_bytes(kRandomBytes)) + '\n',
+        [](std::string_view content) { return is_valid_token(first_line(content)); });
     return {.value = std::string{first_line(kept.content)},
             .file = kept.problem.empty() ? (folder / kTokenFile).string() : ""};
 }

@@ -28,7 +28,7 @@ Terminal::Terminal() {
         ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN && has_terminal();
 }
 
-bool Terminal::gone() const {
+bool Terminal::is_gone() const {
     return existed_ && !has_terminal();
 }
 
@@ -46,7 +46,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                 },
             .impair =
                 [this](const std::string& settings) {
-                    // The observer's request is checked here again, because the observer may
+                    // The relay's process checks the request, too, because the observer may
                     // misbehave.
                     const auto& facts = parts_.shared->block().facts;
                     const auto impairment =
@@ -60,7 +60,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                     const auto output =
                         std::ranges::find(options_.outputs, name, &ReopenedOutput::name);
                     if (output != options_.outputs.end()) {
-                        reopen(*output);
+                        reopen_output(*output);
                     }
                 },
             .open_page = [this] { open_page(); },
@@ -70,7 +70,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
 
-std::optional<ProcessExit> Supervisor::open() {
+std::optional<ProcessExit> Supervisor::start_observer() {
     return keeper_ ? keeper_->start() : std::nullopt;
 }
 
@@ -108,7 +108,7 @@ void Supervisor::on_signal(int signal) {
         send(signal == SIGUSR1 ? channel::ControlMessage::report : channel::ControlMessage::flight);
     } else if (signal != SIGHUP) {
         stop(signal == SIGINT ? "interrupted" : "terminated");
-    } else if (options_.terminal.gone()) {
+    } else if (options_.terminal.is_gone()) {
         stop("the terminal is gone");
     } else if (options_.reload) {
         reload();
@@ -118,8 +118,8 @@ void Supervisor::on_signal(int signal) {
 void Supervisor::reload() {
     const ReloadedSettings changes = options_.reload();
     for (ReopenedOutput& output : options_.outputs) {
-        output.error = 0; // a failure is logged again
-        reopen(output);
+        output.error = 0; // a new failure is logged
+        reopen_output(output);
     }
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
@@ -135,8 +135,8 @@ void Supervisor::reload() {
     if (changes.servers && parts_.serve) {
         parts_.serve(*changes.servers);
     }
-    // The observer records impairments, so it is asked to request this change. If it hangs, the
-    // change is made without it.
+    // The observer writes the records of impairments, so the observer is asked to request this
+    // change. If it hangs, the change is made without its request.
     if (changes.impairment && parts_.impair) {
         requested_impairment_ = {
             .before = impairment(), .wanted = *changes.impairment, .seconds = 0};
@@ -165,20 +165,20 @@ void Supervisor::every_second(const boost::system::error_code& error) {
         parts_.on_second();
     }
     if (keeper_) {
-        keeper_->check();
+        keeper_->kill_if_hanging();
     }
     if (requested_impairment_ && requested_impairment_->seconds++ > 0) {
         apply_requested_impairment();
     }
-    // After a long delay, missed seconds are skipped, so that the observer's checks are a second
-    // apart, too.
+    // After a delay, missed seconds are skipped, so that the observer is checked a second apart.
     const auto now = std::chrono::steady_clock::now();
     second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-/// Lets an output continue under its path. If there is no observer, the next one opens the path itself.
-void Supervisor::reopen(ReopenedOutput& output) {
+/// Opens a new file for an output and sends it to the observer. If no observer runs, the next
+/// observer opens the output's path at its start.
+void Supervisor::reopen_output(ReopenedOutput& output) {
     const base::UniqueFd file = output.open ? output.open() : base::UniqueFd{};
     const int error = !output.open || file.valid() ? 0 : errno;
     if (error == 0) {
@@ -213,7 +213,7 @@ LiveRunResult Supervisor::finish() {
     LiveRunResult result;
     if (keeper_) {
         result.observer = keeper_->finish();
-        result.observer_failures = keeper_->failures();
+        result.observer_failures = keeper_->num_failures();
     }
     return result;
 }

@@ -23,18 +23,19 @@
 
 namespace tw::process {
 
-/// The controlling terminal of this process. A SIGHUP means that the terminal is gone, or else that
-/// the configuration is to be reloaded.
+/// The controlling terminal of this process. SIGHUP means that the terminal is gone; if it is not,
+/// that the configuration must be reloaded.
 class Terminal {
   public:
-    /// Checks whether the process has a terminal. With `nohup`, it counts as having none.
+    /// Checks whether the process has a terminal. A process that ignores SIGHUP (`nohup`) counts as
+    /// a process without a terminal.
     Terminal();
 
-    /// Whether there was a terminal at the start.
-    [[nodiscard]] bool exists() const { return existed_; }
+    /// Returns whether the process had a terminal at the start.
+    [[nodiscard]] bool existed_at_start() const { return existed_; }
 
-    /// Whether the terminal of the start is gone.
-    [[nodiscard]] bool gone() const;
+    /// Returns whether the terminal that the process had at the start is gone.
+    [[nodiscard]] bool is_gone() const;
 
   private:
     bool existed_ = false;
@@ -45,90 +46,91 @@ struct TimeLimit {
     std::string reason; ///< the text to log when the limit ends the run
 };
 
-/// The settings that can change during a run.
+/// The settings that can change when the configuration is reloaded. nullopt: unchanged.
 struct ReloadedSettings {
     std::optional<relay::Impairment> impairment{};
-    /// The new log level, as spdlog names it; nullopt: unchanged.
+    /// The name of the new log level in spdlog.
     std::optional<std::string> log_level{};
     std::optional<PageToken> token{};
-    std::optional<std::vector<ServedServer>> servers{}; ///< the servers to serve from now on
+    /// All servers to which the run forwards from now on.
+    std::optional<std::vector<ConfiguredServer>> servers{};
 };
 
-/// An output of the observer that continues under its path after its file was moved away. The observer
-/// may not open the file, because it would need access to the whole folder.
+/// An output of the observer for which a new file is created at the same path when its file was
+/// moved away. The relay's process opens the file, because the observer may not access the folder.
 struct ReopenedOutput {
-    std::string_view name; ///< see channel::kRecords
+    std::string_view name; ///< one of channel::kRecords, kCapture and kSummary
     std::string path;
-    /// Opens the file. Returns an invalid descriptor and sets errno on failure. Empty for segments,
-    /// which the observer opens.
+    /// Opens the new file. Returns an invalid descriptor and sets errno on failure. An empty
+    /// function for an output in segments, whose files the observer opens.
     std::function<base::UniqueFd()> open{};
-    int error = 0; ///< the last failure
+    int error = 0; ///< errno of the last attempt to open the file; 0 on success
 };
 
-/// The settings common to all live runs, whatever their source of traffic.
+/// The settings that relay runs and tap runs have in common.
 struct SupervisorOptions {
-    /// See ObserverKeeper; empty: no observer.
+    /// See ObserverKeeper::Parts::command. Empty: the run has no observer.
     std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
     ObserverStartup startup{}; ///< the start message for each observer
     std::optional<TimeLimit> time_limit{};
-    /// Called on SIGHUP; empty: nothing can be reloaded.
+    /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot do that.
     std::function<ReloadedSettings()> reload{};
     std::vector<ReopenedOutput> outputs{};
-    /// Opens the sockets of the live page for an observer that is confined. An exception is
-    /// reported to the observer. Empty: no page.
+    /// Opens the live page's sockets for the observer, which is confined. An exception is reported
+    /// to the observer. Empty: the run has no live page.
     std::function<std::vector<web::ListeningSocket>()> open_page{};
     Terminal terminal{};
 };
 
 struct LiveRunResult {
-    std::optional<ProcessExit> observer{}; ///< how the last one ended; nullopt: there was none
-    std::uint32_t observer_failures = 0;   ///< number of observers that ended too early
+    /// How the last observer ended; nullopt: the run had no observer.
+    std::optional<ProcessExit> observer{};
+    std::uint32_t observer_failures = 0; ///< number of observers that ended before the run did
 };
 
-/// The common part of relay and tap runs: keeps an observer running, handles signals and the time
-/// limit.
+/// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit.
 ///
-/// SIGINT and SIGTERM end the run. SIGUSR1 writes the totals so far, SIGUSR2 the flight recorder's
-/// data. SIGHUP reloads the configuration and reopens files, or ends the run if its terminal is
-/// gone.
+/// SIGINT and SIGTERM end the run. SIGUSR1 makes the observer write the totals, SIGUSR2 the flight
+/// recorder's data. SIGHUP reloads the configuration and reopens files; without the terminal, ends
+/// the run.
 class Supervisor {
   public:
     struct Parts {
-        channel::SharedRun* shared;
+        channel::SharedRunMemory* shared;
         std::span<const relay::Ring> rings;
-        /// Sets the impairment; an empty function if this run cannot impair.
+        /// Sets the impairment. Empty if the run cannot have an impairment.
         std::function<void(const relay::Impairment& impairment)> impair{};
         std::function<void()> on_second{};
-        /// Sets the servers; an empty function if this run's servers are fixed.
-        std::function<void(const std::vector<ServedServer>& servers)> serve{};
-        /// Called when the observer requests a full snapshot of a session, given by its number.
+        /// Sets the servers to which the run forwards. Empty if the servers cannot change.
+        std::function<void(const std::vector<ConfiguredServer>& servers)> serve{};
+        /// Called when the observer requests a full snapshot. `session`: the session's number.
         std::function<void(const std::string& session)> resync{};
         std::optional<std::uint32_t> follows{};
     };
 
-    /// Signals are blocked from here on, until run() or the end of the process.
-    /// Errors: std::system_error.
+    /// Blocks signals until run() or the end of the process. Errors: std::system_error.
     Supervisor(SupervisorOptions options, Parts parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
-    /// Starts the observer. Returns how it ended if it could not start, after it reported why, or
-    /// if a signal ended the run.
-    [[nodiscard]] std::optional<ProcessExit> open();
+    /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended,
+    /// after it reported the reason or a signal ended the run.
+    [[nodiscard]] std::optional<ProcessExit> start_observer();
 
-    /// Runs until a signal, stop(), or `started` plus the time limit.
+    /// Runs until a signal, a call of stop(), or the time limit, which counts from `started`.
     void run(std::chrono::steady_clock::time_point started);
 
-    /// Must be called on the io_context's thread.
+    /// Ends run(). Must be called on the io_context's thread. `why`: a text to log.
     void stop(std::string_view why);
 
-    /// Null if this run has no observer.
-    [[nodiscard]] ObserverKeeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
+    /// Returns the object that keeps the observer running; null if the run has no observer.
+    [[nodiscard]] ObserverKeeper* observer_keeper() { return keeper_ ? &*keeper_ : nullptr; }
 
-    /// Sends a message to the observer; returns false if there is none.
+    /// Sends a message to the observer. Returns false if no observer runs.
     bool send(channel::ControlMessage kind, std::string_view text = {}, int descriptor = -1);
 
-    /// After the traffic has ended: waits until the observer has read the rest. Call it once.
+    /// Waits until the observer has read all traffic and ended. Must be called once, after the
+    /// traffic.
     [[nodiscard]] LiveRunResult finish();
 
   private:
@@ -136,16 +138,16 @@ class Supervisor {
     void on_signal(int signal);
     void reload();
     void every_second(const boost::system::error_code& error);
-    void reopen(ReopenedOutput& output);
+    void reopen_output(ReopenedOutput& output);
     void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
     void apply_requested_impairment();
 
-    /// A pending change of the impairment, as requested by the observer.
+    /// A change of the impairment that the observer was asked to request and has not requested yet.
     struct RequestedImpairment {
         relay::Impairment before;
         relay::Impairment wanted;
-        int seconds = 0; ///< seconds since the request
+        int seconds = 0; ///< seconds since the observer was asked
     };
 
     SupervisorOptions options_;
@@ -154,11 +156,10 @@ class Supervisor {
     std::optional<ObserverKeeper> keeper_;
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    /// Constructed last, because it blocks signals: if an earlier member fails, signals still end
-    /// the process.
+    /// Constructed last, because it blocks signals: until then, signals end the process.
     std::optional<SignalReceiver> signals_;
-    /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
-    /// an error; it must then not wait again.
+    /// True if the run is ending. A timer's handler must then not set the timer again: it can run
+    /// without an error although the timer was cancelled.
     bool stopping_ = false;
     std::optional<RequestedImpairment> requested_impairment_;
 };

@@ -19,9 +19,9 @@ namespace {
 
 constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
-/// The longest message to a running relay, which needs none with descriptors.
+/// The longest message from a new relay to a running relay. Such messages have no descriptors.
 constexpr std::size_t kLongestRequest = 1024;
-/// The flag in a packet's first byte, besides the message's kind: more packets follow.
+/// A flag in a packet's first byte, besides the kind: further packets of the message follow.
 constexpr std::uint8_t kMore = 0x80;
 
 void wait_for(int socket, short events, TakeoverLink::Time deadline) {
@@ -34,7 +34,7 @@ base::UniqueFd unix_socket() {
     return base::UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-/// A socket address for a path. A path that is too long is replaced by one through the folder's
+/// A socket address for a path. A path that is too long is replaced by a path through the folder's
 /// descriptor, which must stay open.
 struct FileAddress {
     sockaddr_un name{};
@@ -59,7 +59,7 @@ bool bind_to(int socket, const FileAddress& address) {
            ::bind(socket, address.get(), sizeof address.name) == 0;
 }
 
-/// The credentials of the peer's process.
+/// Returns the credentials of the peer's process.
 std::optional<ucred> peer_of(int socket) {
     ucred peer{};
     socklen_t length = sizeof peer;
@@ -67,7 +67,7 @@ std::optional<ucred> peer_of(int socket) {
                                                                               : std::nullopt;
 }
 
-/// Room for the descriptors of a message.
+/// A buffer for the control message that contains a packet's descriptors.
 union Control {
     std::array<char, CMSG_SPACE(TakeoverLink::kMaxDescriptors * sizeof(int))> bytes;
     cmsghdr header;
@@ -93,7 +93,7 @@ std::vector<base::UniqueFd> descriptors_in(msghdr& header) {
 
 bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> bytes,
                                std::span<const int> descriptors, Time deadline) const {
-    // The system only reads what it sends.
+    // sendmsg() does not write to these bytes.
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
     std::array<iovec, 2> parts{{{&head, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
     Control control{};
@@ -110,7 +110,7 @@ bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> byt
         std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
     }
     while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0) {
-        // ETOOMANYREFS: the receiver must first take some descriptors.
+        // ETOOMANYREFS: the receiver must first receive descriptors that were sent before.
         const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
         if ((!full && errno != EINTR) || base::Clock::now() >= deadline) {
             return false;
@@ -136,8 +136,8 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
     return sent;
 }
 
-/// Receives a packet into `arriving_`, if there is one.
-TakeoverLink::Arrived TakeoverLink::receive_packet() {
+/// Receives a packet into `arriving_` if a packet has arrived.
+TakeoverLink::ReceiveResult TakeoverLink::receive_packet() {
     std::uint8_t head = 0;
     std::vector<std::byte>& body = arriving_.body;
     const std::size_t before = body.size();
@@ -149,7 +149,7 @@ TakeoverLink::Arrived TakeoverLink::receive_packet() {
     header.msg_iovlen = parts.size();
     header.msg_control = control.bytes.data();
     header.msg_controllen = control.bytes.size();
-    // The reset of a peer that closed early is reported once, before its earlier messages.
+    // If the peer closed its end early, the system reports that once, before the peer's messages.
     ssize_t received = 0;
     bool reset = false;
     do {
@@ -158,7 +158,7 @@ TakeoverLink::Arrived TakeoverLink::receive_packet() {
              (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
     body.resize(before + static_cast<std::size_t>(std::max<ssize_t>(received - 1, 0)));
     if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-        return Arrived::nothing;
+        return ReceiveResult::nothing;
     }
     auto descriptors = received < 0 ? std::vector<base::UniqueFd>{} : descriptors_in(header);
     const auto kind = static_cast<TakeoverMessage>(head & ~unsigned{kMore});
@@ -170,21 +170,21 @@ TakeoverLink::Arrived TakeoverLink::receive_packet() {
               length > longest_;
     if (closed_) {
         arriving_ = {};
-        return Arrived::nothing;
+        return ReceiveResult::nothing;
     }
-    return (head & kMore) != 0 ? Arrived::part : Arrived::message;
+    return (head & kMore) != 0 ? ReceiveResult::part : ReceiveResult::message;
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
     while (!closed_) {
-        const Arrived arrived = receive_packet();
-        if (arrived == Arrived::message) {
+        const ReceiveResult arrived = receive_packet();
+        if (arrived == ReceiveResult::message) {
             return std::exchange(arriving_, {});
         }
         if (closed_ || base::Clock::now() >= deadline) {
             break;
         }
-        if (arrived == Arrived::nothing) {
+        if (arrived == ReceiveResult::nothing) {
             wait_for(socket_.get(), POLLIN, deadline);
         }
     }
@@ -196,7 +196,7 @@ bool TakeoverLink::is_trusted() const noexcept {
     return peer && (peer->uid == ::geteuid() || peer->uid == 0);
 }
 
-bool TakeoverLink::is_of(pid_t process) const noexcept {
+bool TakeoverLink::is_peer(pid_t process) const noexcept {
     const auto peer = peer_of(socket_.get());
     return peer && peer->pid == process;
 }
@@ -211,7 +211,7 @@ std::optional<TakeoverSocket> TakeoverSocket::open(const std::filesystem::path& 
     base::UniqueFd socket = unix_socket();
     bool bound = socket.valid() && bind_to(socket.get(), address);
     if (!bound && errno == EADDRINUSE) {
-        if (ask(file)) {
+        if (connect(file)) {
             errno = EADDRINUSE;
             return std::nullopt;
         }
@@ -224,7 +224,7 @@ std::optional<TakeoverSocket> TakeoverSocket::open(const std::filesystem::path& 
     return TakeoverSocket{file, std::move(socket)};
 }
 
-std::optional<TakeoverLink> TakeoverSocket::ask(const std::filesystem::path& file) {
+std::optional<TakeoverLink> TakeoverSocket::connect(const std::filesystem::path& file) {
     const FileAddress address{file};
     base::UniqueFd socket = unix_socket();
     if (!socket.valid() || ::connect(socket.get(), address.get(), sizeof address.name) != 0) {

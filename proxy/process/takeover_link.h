@@ -22,29 +22,31 @@
 
 namespace tw::process {
 
-/// The messages between a running relay and the new one that takes over from it. The first three
-/// have the same number and layout in every version.
+/// The messages between a running relay (the old relay) and the relay that takes over from it (the
+/// new relay). The first three have the same number and layout in every version.
 enum class TakeoverMessage : std::uint8_t {
-    hello = 1, ///< new relay: TakeoverHello
-    refusal,   ///< old relay: a text with the reason
-    busy,      ///< old relay: another takeover is in progress
-    offer,     ///< old relay: TakeoverOffer, with its takeover socket and listening sockets
-    ready,     ///< new relay: TakeoverSelection; its slow preparations are done
-    state, ///< old relay, which has stopped forwarding: TakeoverState, with a socket per session
-    going, ///< new relay: it forwards
-    left,  ///< old relay: TakeoverLeft; its observer has finished
+    hello = 1, ///< from the new relay: TakeoverHello
+    refusal,   ///< from the old relay: why it rejects the takeover, as text
+    busy,      ///< from the old relay: another takeover is in progress
+    /// From the old relay: TakeoverOffer, with the takeover socket and the listening sockets.
+    offer,
+    ready, ///< from the new relay: TakeoverSelection; its slow preparations are finished
+    /// From the old relay, which has stopped forwarding: TakeoverState, with a socket per session.
+    state,
+    going, ///< from the new relay: it forwards
+    left,  ///< from the old relay: TakeoverEndReport; its observer has finished
 };
 
-/// One end of the connection between the two relays: ordered messages with descriptors. A message
-/// is sent in as many packets as it needs.
+/// One end of the connection between the old and the new relay. It carries messages with
+/// descriptors, in order. A long message is sent in several packets.
 class TakeoverLink {
   public:
     using Time = base::Clock::time_point;
 
     static constexpr std::size_t kMaxPacket = 65'536;
-    /// Descriptors per packet; Linux allows 253.
+    /// The most descriptors per packet. Linux allows 253.
     static constexpr std::size_t kMaxDescriptors = 128;
-    /// The longest message: a session takes a few hundred bytes, or 4 KiB until it is announced.
+    /// The longest message, in bytes. A session takes a few hundred bytes, unannounced up to 4 KiB.
     static constexpr std::size_t kMaxMessage = std::size_t{256} << 20U;
 
     struct Message {
@@ -53,11 +55,12 @@ class TakeoverLink {
         std::vector<base::UniqueFd> descriptors;
     };
 
-    /// `longest`: a longer message from the peer ends the connection; a descriptor counts as an int.
+    /// `longest`: the longest message that the peer may send, in bytes; a descriptor counts as an
+    /// int. A longer message ends the connection.
     explicit TakeoverLink(base::UniqueFd socket, std::size_t longest = kMaxMessage)
         : socket_{std::move(socket)}, longest_{longest} {}
 
-    /// Sends a message. Returns false if the peer is gone or does not read until the deadline.
+    /// Sends a message. Returns false if the peer is gone, or does not read until the deadline.
     [[nodiscard]] bool send(TakeoverMessage kind, std::span<const std::byte> body,
                             std::span<const int> descriptors, Time deadline) const;
 
@@ -66,50 +69,50 @@ class TakeoverLink {
     }
 
     /// Returns the next message; nullopt if it is not complete at the deadline, or the connection
-    /// has ended (see closed()). A packet that is truncated or belongs to another message than the
-    /// one before it, and a message that is too long, end the connection.
+    /// has ended (see closed()). The connection ends if a packet is truncated, if a message begins
+    /// before the previous message is complete, or if a message is too long.
     [[nodiscard]] std::optional<Message> receive(Time deadline);
 
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
-    /// Stops the peer from sending more. Messages sent before can still be received.
+    /// Prevents the peer from sending further messages. Earlier messages can still be received.
     void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
-    /// Whether the peer's process belongs to the same user or to root.
+    /// Returns whether the peer's process belongs to this process's user or to root.
     [[nodiscard]] bool is_trusted() const noexcept;
-    [[nodiscard]] bool is_of(pid_t process) const noexcept;
+    [[nodiscard]] bool is_peer(pid_t process) const noexcept;
 
   private:
-    enum class Arrived : std::uint8_t { nothing, part, message };
+    enum class ReceiveResult : std::uint8_t { nothing, part, message };
 
     [[nodiscard]] bool send_packet(std::uint8_t head, std::span<const std::byte> bytes,
                                    std::span<const int> descriptors, Time deadline) const;
-    [[nodiscard]] Arrived receive_packet();
+    [[nodiscard]] ReceiveResult receive_packet();
 
     base::UniqueFd socket_;
     std::size_t longest_;
-    Message arriving_; ///< the packets of a message that is not complete yet
+    Message arriving_; ///< the received part of a message that is not complete yet
     bool closed_ = false;
 };
 
-/// The socket in the state folder that accepts takeover requests.
+/// The listening socket in the state folder that accepts connections for takeovers.
 class TakeoverSocket {
   public:
-    /// The path of the socket. `listen`: the first listen address as configured; it distinguishes
-    /// relays that share a folder.
+    /// Returns the path of a relay's takeover socket. `listen`: the relay's first listening
+    /// address, as configured; it distinguishes relays that share a folder.
     [[nodiscard]] static std::filesystem::path path_of(const std::filesystem::path& folder,
                                                        const std::string& listen);
 
-    /// Creates the socket with mode 0600 and replaces a stale file. Returns nullopt and sets errno
-    /// on failure; EADDRINUSE: another relay uses it.
+    /// Creates the socket with mode 0600. Replaces the file of a relay that has ended. Returns
+    /// nullopt and sets errno on failure; EADDRINUSE: another relay uses the file.
     [[nodiscard]] static std::optional<TakeoverSocket> open(const std::filesystem::path& file);
 
-    /// Connects to the relay that listens there. Returns nullopt and sets errno if there is none.
-    [[nodiscard]] static std::optional<TakeoverLink> ask(const std::filesystem::path& file);
+    /// Connects to the relay that listens on this file. Returns nullopt and sets errno on failure.
+    [[nodiscard]] static std::optional<TakeoverLink> connect(const std::filesystem::path& file);
 
-    /// Continues with a socket that another relay has opened. `file`: the path of that socket.
+    /// Takes over a socket that another relay has opened. `file`: the path of the socket.
     TakeoverSocket(std::filesystem::path file, base::UniqueFd socket)
         : file_{std::move(file)}, socket_{std::move(socket)} {}
 
@@ -117,15 +120,15 @@ class TakeoverSocket {
     TakeoverSocket& operator=(TakeoverSocket&&) = delete;
     TakeoverSocket(const TakeoverSocket&) = delete;
     TakeoverSocket& operator=(const TakeoverSocket&) = delete;
-    /// Removes the file, unless another relay owns it by now.
+    /// Removes the file, unless the socket was handed over or the file is another relay's.
     ~TakeoverSocket();
 
-    /// Accepts a connection, for short messages from the peer; nullopt if none is pending.
+    /// Accepts a connection for short messages from the peer; nullopt if no peer is connecting.
     [[nodiscard]] std::optional<TakeoverLink> accept() const;
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
-    /// Leaves the file to another relay: the destructor will not remove it.
+    /// Makes the destructor leave the file in place, for another relay.
     void keep_file() noexcept { file_.clear(); }
 
   private:
@@ -133,9 +136,9 @@ class TakeoverSocket {
     base::UniqueFd socket_;
 };
 
-/// The first message of a new relay, with the version of its messages. The version must change with
-/// every change of the messages or of what they contain (relay::RelayState, relay::Counters,
-/// wire::ProofState).
+/// The first message of a new relay, which contains the version of the messages. The version must
+/// change with every change of the messages or of their parts (relay::RelayState, relay::Counters,
+/// wire::ClientProofState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
     static constexpr std::uint32_t kVersion = 6;
@@ -149,15 +152,14 @@ auto members(base::Of<TakeoverHello> auto& hello) {
 }
 
 struct TakeoverServer {
-    relay::ServerIndex number = 0; ///< its number in the running relay
-    std::string name{};            ///< its name in the configuration; empty for a single server
+    relay::ServerIndex number = 0; ///< the server's number in the old relay
+    std::string name{}; ///< the server's name in the configuration; empty for a single server
     std::vector<base::Endpoint> listen{};
     std::uint32_t listening_sockets = 0;
     base::Endpoint server{};
-    /// The server's host name and port, such as "game.test:8303"; empty if the server is configured
-    /// by address.
+    /// The configured "game.test:8303"; empty if an IP address is configured.
     std::string host_name{};
-    std::vector<base::Endpoint> former{}; ///< its earlier addresses
+    std::vector<base::Endpoint> former{}; ///< the server's earlier addresses
     relay::ClientAddress mode = relay::ClientAddress::shared;
 };
 
@@ -166,10 +168,10 @@ auto members(base::Of<TakeoverServer> auto& server) {
                     server.server, server.host_name, server.former, server.mode);
 }
 
-/// The description of a running relay, from which the new one sees whether it fits.
+/// Describes the old relay, so that the new relay can decide whether it can take over.
 struct TakeoverOffer {
-    std::uint64_t network = 0;  ///< the network namespace
-    std::uint32_t observer = 0; ///< the number of its last observer
+    std::uint64_t network = 0;  ///< the number of the old relay's network namespace; 0 if unknown
+    std::uint32_t observer = 0; ///< the number of the old relay's last observer
     std::vector<TakeoverServer> servers{};
 };
 
@@ -186,10 +188,11 @@ auto members(base::Of<TakeoverSelection> auto& selection) {
     return std::tie(selection.servers);
 }
 
-/// The state that the new relay continues.
+/// The state of the old relay, with which the new relay continues.
 struct TakeoverState {
-    std::int64_t held_at = 0;            ///< when forwarding stopped: nanoseconds of base::Clock
-    std::uint32_t numbered_sessions = 0; ///< as SharedBlock::numbered_sessions
+    /// When the old relay stopped forwarding, in nanoseconds of base::Clock.
+    std::int64_t held_at = 0;
+    std::uint32_t numbered_sessions = 0; ///< SharedBlock::numbered_sessions of the old relay
     relay::RelayState relay{};
 };
 
@@ -198,11 +201,11 @@ auto members(base::Of<TakeoverState> auto& state) {
 }
 
 /// The last message of the old relay.
-struct TakeoverLeft {
+struct TakeoverEndReport {
     std::uint32_t numbered_sessions = 0;
 };
 
-auto members(base::Of<TakeoverLeft> auto& left) {
+auto members(base::Of<TakeoverEndReport> auto& left) {
     return std::tie(left.numbered_sessions);
 }
 

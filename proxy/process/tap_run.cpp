@@ -22,7 +22,7 @@
 
 namespace tw::process {
 
-void DropWindow::on_drop_count(Timestamp now, std::uint64_t total) {
+void DropInterval::on_drop_count(Timestamp now, std::uint64_t total) {
     if (total > total_) {
         begin_ = open_ ? begin_ : last_reading_;
         open_ = true;
@@ -33,7 +33,7 @@ void DropWindow::on_drop_count(Timestamp now, std::uint64_t total) {
     last_reading_ = now;
 }
 
-std::optional<std::uint64_t> DropWindow::take_missing(Timestamp time) {
+std::optional<std::uint64_t> DropInterval::take_missing(Timestamp time) {
     if (!open_ || time <= begin_) {
         return std::nullopt;
     }
@@ -50,7 +50,7 @@ std::optional<std::uint64_t> DropWindow::take_missing(Timestamp time) {
 
 namespace {
 
-/// The interval of checking whether sessions that were set aside can be resumed.
+/// The interval, in nanoseconds, of checks whether sessions that are set aside can be resumed.
 constexpr base::Timestamp kSettleEvery = 100'000'000;
 
 base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
@@ -60,8 +60,9 @@ base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
 
 } // namespace
 
-TapFeed::TapFeed(relay::Ring& ring, relay::Observation& observation, capture::ServerGuess servers,
-                 capture::CaptureSessions::Limits limits, base::Timestamp now)
+TapFeed::TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
+                 capture::ServerGuess servers, capture::CaptureSessions::Limits limits,
+                 base::Timestamp now)
     : tap_{&ring, limits.max_sessions, observation.observer},
       counters_{observation.counters.data()}, servers_{std::move(servers)},
       sessions_{*this, servers_, limits}, drops_{now} {}
@@ -71,7 +72,7 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
     sessions_.on_datagram(datagram);
 }
 
-/// Reports dropped datagrams at the positions where they may be missing.
+/// Reports to the observer that datagrams may be missing at this position of the traffic.
 void TapFeed::report_drops(base::Timestamp time) {
     if (const auto missing = drops_.take_missing(time)) {
         tap_.add_unknown_losses(*missing, time);
@@ -87,13 +88,13 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     drops_.on_drop_count(now, kernel_dropped);
     if (idle) {
         sessions_.on_time(now);
-        if (drops_.is_open() && now - drops_.end() > DropWindow::kSettleTime) {
+        if (drops_.is_open() && now - drops_.end() > DropInterval::kSettleTime) {
             report_drops(now);
         }
     }
     if (now - settled_ >= kSettleEvery || now < settled_) {
         settled_ = now;
-        static_cast<void>(tap_.retry_pending(now)); // the rest is retried later
+        static_cast<void>(tap_.retry_pending(now)); // tried again later
     } else {
         tap_.commit();
     }
@@ -110,7 +111,7 @@ bool TapFeed::finish(base::Timestamp now) {
     }
     std::ranges::sort(keys);
     for (const std::uint64_t key : keys) {
-        close(key, now, relay::CloseReason::shutdown);
+        close_session(key, now, relay::CloseReason::shutdown);
     }
     return tap_.retry_pending(now);
 }
@@ -123,7 +124,7 @@ void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::Captu
     session.upstream = session.client; // no proxy is in between
     session.server = endpoint_of(server);
     counters_->sessions_opened.add(1);
-    tap_.open(session, time);
+    tap_.open_session(session, time);
 }
 
 void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
@@ -136,36 +137,36 @@ void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction 
     auto& counters = counters_->directions[to_server ? 0 : 1];
     counters.datagrams.add(1);
     counters.bytes.add(bytes.size());
-    const std::uint64_t lost = tap_.lost();
-    tap_.datagram(found->second, time, to_server ? relay::Direction::c2s : relay::Direction::s2c,
-                  bytes);
-    counters.copies_lost.add(tap_.lost() - lost);
+    const std::uint64_t lost = tap_.num_lost();
+    tap_.copy_datagram(found->second, time,
+                       to_server ? relay::Direction::c2s : relay::Direction::s2c, bytes);
+    counters.copies_lost.add(tap_.num_lost() - lost);
 }
 
 void TapFeed::on_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) {
-    close(key, time,
-          why == capture::SessionEnd::idle      ? relay::CloseReason::idle
-          : why == capture::SessionEnd::evicted ? relay::CloseReason::displaced
-                                                : relay::CloseReason::turned);
+    close_session(key, time,
+                  why == capture::SessionEnd::idle      ? relay::CloseReason::idle
+                  : why == capture::SessionEnd::evicted ? relay::CloseReason::displaced
+                                                        : relay::CloseReason::turned);
 }
 
-void TapFeed::close(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {
+void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {
     const auto found = open_.find(key);
     if (found == open_.end()) {
         return;
     }
-    tap_.close(found->second, time, reason);
+    tap_.close_session(found->second, time, reason);
     counters_->sessions_closed.add(1);
     open_.erase(found);
 }
 
 namespace {
 
-/// Frames read at a time between two readings of the drop counter.
+/// The most frames that are read between two readings of the drop counter.
 constexpr std::size_t kBatch = 64;
-/// The longest wait for a frame, after which idle sessions are closed and liveness is shown.
+/// The longest wait for a frame. Then idle sessions are closed and the liveness counter rises.
 constexpr std::chrono::milliseconds kMaxWait{500};
-/// At the end, frames that the kernel still collects arrive within this time.
+/// At the end of the run, frames that the kernel still collects arrive within this time.
 constexpr std::chrono::milliseconds kLastFrames{30};
 constexpr std::chrono::milliseconds kDrainTime{200};
 constexpr std::chrono::milliseconds kSettleTime{200};
@@ -182,7 +183,7 @@ base::UniqueFd make_wake_event() {
 
 TapRun::TapRun(TapRunOptions options)
     : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},
-      ring_{shared_.ring(0)}, wake_event_{make_wake_event()} {
+      ring_{shared_.ring_memory(0)}, wake_event_{make_wake_event()} {
     drop_privileges();
     channel::RelayFacts& facts = shared_.block().facts;
     facts.num_servers = 1; // all tapped servers share one entry
@@ -201,8 +202,8 @@ TapRun::~TapRun() {
     }
 }
 
-std::optional<ProcessExit> TapRun::open() {
-    auto ending = supervisor_->open();
+std::optional<ProcessExit> TapRun::start_observer() {
+    auto ending = supervisor_->start_observer();
     if (!ending) {
         spdlog::info("observing {}; nothing is forwarded or changed", options_.shown);
     }
@@ -222,7 +223,7 @@ LiveRunResult TapRun::run() {
     return supervisor_->finish();
 }
 
-/// Reads frames until the run ends. Runs on a confined thread, because it parses untrusted data.
+/// Reads frames until the run ends. Runs on a confined thread, because frames are untrusted.
 void TapRun::capture_frames() {
     relay::lower_thread_priority();
     const Confinement confinement = confine({});
@@ -236,7 +237,7 @@ void TapRun::capture_frames() {
                 std::ignore = ::poll(wait.data(), wait.size(), static_cast<int>(kMaxWait.count()));
             }
         }
-        drain();
+        read_last_frames();
     } catch (const capture::CaptureError& error) {
         failed_ = true;
         boost::asio::post(supervisor_->io(), [this, what = std::string{error.what()}] {
@@ -251,7 +252,7 @@ void TapRun::capture_frames() {
 }
 
 std::size_t TapRun::read_frames() {
-    const std::size_t frames = live_.read(
+    const std::size_t frames = live_.read_datagrams(
         [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
         kBatch);
     feed_->on_frames_read(base::now_utc(), live_.dropped(), frames == 0);
@@ -264,7 +265,7 @@ std::size_t TapRun::read_frames() {
     return frames;
 }
 
-void TapRun::drain() {
+void TapRun::read_last_frames() {
     const auto deadline = base::Clock::now() + kDrainTime;
     while (base::Clock::now() < deadline) {
         pollfd frames{.fd = live_.descriptor(), .events = POLLIN, .revents = 0};

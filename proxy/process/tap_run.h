@@ -21,32 +21,34 @@
 
 namespace tw::process {
 
-/// Finds where captured traffic may lack datagrams that the kernel dropped.
+/// Finds positions in captured traffic at which the kernel may have dropped datagrams.
 ///
-/// The kernel only counts the datagrams that it drops, and frames captured before a drop may still
-/// wait to be read. So a drop is known to lie between two frames: the first and the last one
-/// captured between two readings of the counter. Both positions are reported.
-class DropWindow {
+/// The kernel only counts the datagrams that it drops, and frames that were captured before a drop
+/// may still wait to be read. Therefore only an interval is known in which a drop happened: it
+/// begins and ends with the first and the last frame captured between two readings of the counter.
+/// Both positions are reported.
+class DropInterval {
   public:
     using Timestamp = base::Timestamp;
 
-    /// If no frame arrives for this long after an interval, all frames of the interval were read.
+    /// If no frame arrives for this long after an interval, in nanoseconds, all frames of the
+    /// interval have been read.
     static constexpr Timestamp kSettleTime = 1'000'000'000;
 
-    explicit DropWindow(Timestamp now) : last_reading_{now} {}
+    explicit DropInterval(Timestamp now) : last_reading_{now} {}
 
-    /// To be called with the kernel's total drop count and the time at which it was read.
+    /// Must be called when the kernel's drop counter was read. `now`: the time of that reading.
+    /// `total`: the counter's value.
     void on_drop_count(Timestamp now, std::uint64_t total);
 
-    /// To be called with the time of the next frame before that frame is processed, or with the
-    /// current time if no frame arrived for kSettleTime. Returns the number of datagrams to report
-    /// as missing at this position; 0 at the end of the interval, nullopt if nothing is to be
-    /// reported.
+    /// Must be called before a frame is processed, with the frame's time, and if no frame arrived
+    /// for kSettleTime, with the current time. Returns the number of datagrams to report as missing
+    /// at this position: 0 at the end of the interval; nullopt: nothing to report.
     [[nodiscard]] std::optional<std::uint64_t> take_missing(Timestamp time);
 
     [[nodiscard]] bool is_open() const noexcept { return open_; }
 
-    /// The end of the interval in which datagrams may be missing. Precondition: open().
+    /// Returns the end of the interval in which datagrams may be missing. Precondition: is_open().
     [[nodiscard]] Timestamp end() const noexcept { return end_; }
 
   private:
@@ -56,23 +58,24 @@ class DropWindow {
     std::uint64_t total_ = 0;
     std::uint64_t unreported_ = 0;
     bool open_ = false;
-    bool entered_ = false; ///< a frame of the interval was read
+    bool entered_ = false; ///< true if a frame of the interval has been read
 };
 
-/// Writes captured datagrams into an observer's ring, and counts them, as the relay does with its
-/// traffic. Used by one thread.
+/// Writes captured datagrams into the observer's ring and counts them, as a relay does with
+/// forwarded datagrams. Used by one thread.
 class TapFeed final : public capture::SessionReceiver {
   public:
-    /// `servers`: the servers whose traffic counts. `now`: the start time.
-    TapFeed(relay::Ring& ring, relay::Observation& observation, capture::ServerGuess servers,
-            capture::CaptureSessions::Limits limits, base::Timestamp now);
+    /// `servers`: tells which traffic belongs to game servers. `now`: the start time.
+    TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
+            capture::ServerGuess servers, capture::CaptureSessions::Limits limits,
+            base::Timestamp now);
 
-    /// To be called for each captured datagram.
+    /// Must be called for each captured datagram.
     void on_captured(const capture::CapturedDatagram& datagram);
-    /// Called after all available frames were read. `kernel_dropped`: frames dropped since the
-    /// beginning. `idle`: no frame was available.
+    /// Must be called after all available frames were read. `kernel_dropped`: number of frames that
+    /// the kernel dropped since the start. `idle`: no frame was available.
     void on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
-    /// Closes all sessions and reports their ends to the observer. Returns whether everything
+    /// Closes all sessions and reports their ends to the observer. Returns whether all events
     /// fitted into the ring.
     [[nodiscard]] bool finish(base::Timestamp now);
 
@@ -84,15 +87,16 @@ class TapFeed final : public capture::SessionReceiver {
     void on_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) override;
 
   private:
-    void close(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);
+    void close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);
     void report_drops(base::Timestamp time);
 
     relay::Tap tap_;
     relay::LiveCounters* counters_;
     capture::ServerGuess servers_;
     capture::CaptureSessions sessions_;
-    DropWindow drops_;
-    /// The open sessions by key. The map is node-based, because a TapSession must keep its address.
+    DropInterval drops_;
+    /// The open sessions by key. The map does not move its elements; a TapSession must not be
+    /// moved.
     std::unordered_map<std::uint64_t, relay::TapSession> open_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
@@ -105,44 +109,45 @@ struct TapRunOptions {
     capture::ServerGuess servers;
     std::string shown; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};
-    std::size_t ring_bytes = 0; ///< size of the ring
+    std::size_t ring_bytes = 0; ///< size of the ring in bytes
     SupervisorOptions supervision{};
 };
 
-/// A live run that captures traffic at a network interface instead of forwarding it, and is
-/// supervised (see Supervisor). It uses a ring and an observer process, as a relay does.
+/// The main object of a process that captures traffic at a network interface instead of forwarding
+/// it. It has an observer process with a ring, as a relay does, and is controlled by a Supervisor.
 class TapRun {
   public:
-    /// Opens the interface, then drops the capability to do so for this process and its observers.
-    /// Errors: capture::CaptureError, std::system_error.
+    /// Opens the network interface, then drops the capability to open network interfaces, for this
+    /// process and its observers. Errors: capture::CaptureError, std::system_error.
     explicit TapRun(TapRunOptions options);
     ~TapRun();
     TapRun(const TapRun&) = delete;
     TapRun& operator=(const TapRun&) = delete;
 
-    /// Starts the observer. Returns how it ended if it could not start; it has reported why.
-    [[nodiscard]] std::optional<ProcessExit> open();
+    /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
+    /// it has reported the reason.
+    [[nodiscard]] std::optional<ProcessExit> start_observer();
 
-    /// Captures until a signal or the time limit, then waits until the observer has finished. Call
-    /// it once.
+    /// Captures until a signal or the time limit, then waits until the observer has finished.
     [[nodiscard]] LiveRunResult run();
 
-    /// Whether the run ended because the interface disappeared.
+    /// Returns whether the run ended because the network interface disappeared.
     [[nodiscard]] bool failed() const { return failed_; }
 
   private:
     void capture_frames();
     std::size_t read_frames();
-    void drain();
+    void read_last_frames();
     void on_second();
 
     TapRunOptions options_;
     capture::LiveCapture live_;
-    channel::SharedRun shared_;
+    channel::SharedRunMemory shared_;
     relay::Ring ring_;
     std::optional<TapFeed> feed_;
     std::optional<Supervisor> supervisor_;
-    base::UniqueFd wake_event_; ///< another thread writes to it to end the capturing thread
+    /// Eventfd that another thread writes to in order to end the capturing thread.
+    base::UniqueFd wake_event_;
     std::atomic<bool> ending_{false};
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;

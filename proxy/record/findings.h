@@ -12,12 +12,12 @@
 namespace tw::record {
 
 enum class Severity : std::uint8_t {
-    info,    ///< no harm, for example a quirk of a peer, or a packet that was lost and resent
-    warning, ///< possible harm: data is missing or a limit is near
-    error,   ///< a peer receives data that it cannot use
+    info,    ///< harmless, for example a packet that was lost and resent
+    warning, ///< possibly harmful: data is missing or a limit is near
+    error,   ///< a client or server receives data that it cannot use
 };
 
-/// Every kind of finding. If a kind is removed, its number is never reused.
+/// All kinds of findings. If a kind is removed, its number is never reused.
 enum class FindingId : std::uint8_t {
     packet_too_short,
     packet_too_long,
@@ -113,19 +113,20 @@ struct FindingInfo {
     std::string_view cause;
 };
 
-/// All findings, in the order of FindingId.
+/// Returns the descriptions of all kinds of findings, in the order of FindingId.
 [[nodiscard]] std::span<const FindingInfo> finding_table();
+
 [[nodiscard]] const FindingInfo& finding_info(FindingId id);
 [[nodiscard]] std::optional<FindingId> find_finding(std::string_view name);
-/// Returns all findings in the order of tables for people: first the one that names the cause of
-/// others, then errors, warnings and information.
+/// Returns all kinds of findings, sorted for people: first snapshot.explained, which names the
+/// cause of other findings, then errors, warnings and information.
 [[nodiscard]] std::span<const FindingId> findings_by_importance();
 [[nodiscard]] std::string_view severity_name(Severity severity);
-/// Returns the finding's `name` as people are shown it: empty if the name only repeats the id.
+/// Returns a finding's `name` for texts that people read; empty if the name only repeats the id.
 [[nodiscard]] std::string_view shown_name(std::string_view id, std::string_view name);
 [[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
 
-/// Returns the kind of finding that reports this error or warning about a datagram.
+/// Returns the kind of finding that reports the given error or warning about a datagram.
 [[nodiscard]] FindingId finding_of(wire::WireErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DecodeErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DeltaWarning warning);

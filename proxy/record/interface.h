@@ -2,8 +2,7 @@
 
 namespace tw::record {
 
-/// The base of interfaces. An implementation is used and destroyed through a pointer or reference, and is
-/// neither copied nor moved.
+/// The base class of interfaces: has a virtual destructor and cannot be copied or moved.
 class Interface {
   public:
     Interface(const Interface&) = delete;

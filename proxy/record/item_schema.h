@@ -17,30 +17,30 @@
 
 namespace tw::record {
 
-/// Returns whether the item's id is a client id.
-[[nodiscard]] inline bool is_by_client(const snapshot::ObjectSpec& object, snapshot::ItemKey key) {
+/// Returns whether the id in an item's key is a client id.
+[[nodiscard]] inline bool has_client_id(const snapshot::ObjectSpec& object, snapshot::ItemKey key) {
     return (object.client && !object.client->field) || key.type == snapshot::kPlayerInfoType ||
            key.type == snapshot::kClientInfoType;
 }
 
-/// Returns whether a message field of this name holds a client id.
-[[nodiscard]] inline bool names_client(std::string_view field) {
+/// Returns whether a message field with the given name holds a client id.
+[[nodiscard]] inline bool is_client_id_field(std::string_view field) {
     constexpr std::array<std::string_view, 4> kFields{"client_id", "killer", "victim", "first"};
     return std::ranges::find(kFields, field) != kFields.end();
 }
 
-/// Which client ids in items are renumbered.
+/// Which client ids in items renumber_clients() replaces.
 enum class ClientIdScope : std::uint8_t {
-    /// Only client ids that a server may translate for the viewer. The ids of flag carriers and
-    /// spectated players are not among these.
+    /// Only client ids that servers translate for each client: all except those of flag carriers
+    /// and spectated players.
     of_view,
     all,
 };
 
-/// Returns the index of the int whose low byte holds the owner's client id, in an older kind of
-/// projectile. Another bit of the int means "no owner". Nullopt if the item is no such projectile.
-[[nodiscard]] inline std::optional<std::size_t> packed_owner(const snapshot::ObjectSpec& object,
-                                                             std::span<const std::int32_t> data) {
+/// Returns the index of the int whose low byte holds the owner's client id in a projectile of an
+/// older format; nullopt for any other item. Bit 8 of this int means "no owner".
+[[nodiscard]] inline std::optional<std::size_t>
+find_packed_owner(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data) {
     constexpr std::size_t kData = 3;
     constexpr std::uint8_t kHundredths = 100;
     const bool is_older =
@@ -51,8 +51,8 @@ enum class ClientIdScope : std::uint8_t {
                : std::nullopt;
 }
 
-/// Replaces the client id `id` in the int found by packed_owner() by `to(id)`, or by "no owner" if
-/// `to(id)` is nullopt.
+/// Returns the int found by find_packed_owner() with its client id `id` replaced by `to(id)`, or by
+/// "no owner" if `to(id)` is nullopt.
 template <typename To>
 [[nodiscard]] std::int32_t renumber_packed_owner(std::int32_t data, const To& to) {
     constexpr std::uint32_t kIdBits = 0xff;
@@ -66,21 +66,21 @@ template <typename To>
     return static_cast<std::int32_t>((bits & ~kIdBits) | owner);
 }
 
-/// Replaces each client id `id` of an item by `to(id)`. If `to(id)` is nullopt, the field becomes -1,
-/// which means no client, an unknown flag carrier, or a spectator's free view. Returns false if the item
-/// itself belongs to a client for whom `to` returns nullopt.
+/// Replaces each client id `id` of an item by `to(id)`. If `to(id)` is nullopt, the field becomes
+/// -1, which means no client, an unknown flag carrier, or a spectator's free view. Returns false if
+/// the item itself belongs to a client for whom `to` returns nullopt.
 template <typename To>
 [[nodiscard]] bool renumber_clients(const snapshot::ObjectSpec& object, snapshot::ItemKey& key,
                                     std::span<std::int32_t> data, ClientIdScope scope,
                                     const To& to) {
-    if (is_by_client(object, key)) {
+    if (has_client_id(object, key)) {
         const std::optional<std::uint16_t> id = to(std::int32_t{key.id});
         if (!id) {
             return false;
         }
         key.id = *id;
     }
-    if (const auto owner = packed_owner(object, data)) {
+    if (const auto owner = find_packed_owner(object, data)) {
         data[*owner] = renumber_packed_owner(data[*owner], to);
     }
     for (const snapshot::FieldSpec& field : object.fields) {
@@ -99,18 +99,18 @@ template <typename To>
     return true;
 }
 
-// The keys of an element of a record's `items`, and of its position under `at`. The texts of the keys
-// are made at compile time, because items are most of the output.
+// The keys of an element of a record's `items`, and of its position (key `at`). The texts of the
+// keys are computed at compile time, because most of the output consists of items.
 
-/// Returns a pointer to the value of an optional; null if it is empty.
+/// Returns a pointer to the value of an optional; null if the optional is empty.
 template <typename Value>
 constexpr const Value* pointer_to(const std::optional<Value>& value) {
     return value ? &*value : nullptr;
 }
 
 inline constexpr auto kFrontSchema =
-    schema(key("type", &FrontPlace::type, "The tile's name."),
-           key("index", &FrontPlace::index, "The tile's number in the layer."));
+    schema(key("type", &FrontTile::type, "The tile's name."),
+           key("index", &FrontTile::index, "The tile's number in the layer."));
 
 inline constexpr auto kNumberedTileSchema =
     schema(key("type", &NumberedTile::type, "The tile's name."),
@@ -118,49 +118,49 @@ inline constexpr auto kNumberedTileSchema =
            key("number", &NumberedTile::number, "Which teleporter, switch or tune zone."));
 
 inline constexpr auto kSpeedupSchema =
-    schema(key("force", &SpeedupPlace::force, "How strongly it pushes."),
-           key("max_speed", &SpeedupPlace::max_speed, "The speed it pushes up to."),
-           key("angle", &SpeedupPlace::angle, "Where it pushes, in degrees."));
+    schema(key("force", &SpeedupTile::force, "How strongly it pushes."),
+           key("max_speed", &SpeedupTile::max_speed, "The speed it pushes up to."),
+           key("angle", &SpeedupTile::angle, "Where it pushes, in degrees."));
 
 inline constexpr auto kSwitchSchema =
-    schema(merged([](const SwitchPlace& s) { return &s.tile; }, kNumberedTileSchema),
-           key("delay", &SwitchPlace::delay, "Seconds, of a timed switch."));
+    schema(merged([](const SwitchTile& s) { return &s.tile; }, kNumberedTileSchema),
+           key("delay", &SwitchTile::delay, "Seconds, of a timed switch."));
 
 inline constexpr auto kPlaceSchema = schema(
-    key("x", &WorldPlace::x, "In world units, 32 per tile."),
-    key("y", &WorldPlace::y, "In world units, downwards."),
+    key("x", &MapPosition::x, "In world units, 32 per tile."),
+    key("y", &MapPosition::y, "In world units, downwards."),
     key(
         "tile",
-        [](const WorldPlace& p) {
-            return Pair{p.tile_x, p.tile_y};
+        [](const MapPosition& p) {
+            return NumberPair{p.tile_x, p.tile_y};
         },
         "The tile, `[x, y]`; `tile.x` and `tile.y` in filters."),
-    key("game", &WorldPlace::game, "The name of the tile in the game layer; empty if unknown."),
-    key("index", &WorldPlace::index, "That tile's number."),
+    key("game", &MapPosition::game, "The name of the tile in the game layer; empty if unknown."),
+    key("index", &MapPosition::index, "That tile's number."),
     object(
-        "front", [](const WorldPlace& p) { return pointer_to(p.front); },
+        "front", [](const MapPosition& p) { return pointer_to(p.front); },
         "In the front layer, where it is not air there.", kFrontSchema),
     object(
-        "tele", [](const WorldPlace& p) { return pointer_to(p.tele); },
+        "tele", [](const MapPosition& p) { return pointer_to(p.tele); },
         "In the tele layer, where it is not air there.", kNumberedTileSchema),
     object(
-        "speedup", [](const WorldPlace& p) { return pointer_to(p.speedup); },
+        "speedup", [](const MapPosition& p) { return pointer_to(p.speedup); },
         "In the speedup layer, where it is not air there.", kSpeedupSchema),
     object(
-        "switch", [](const WorldPlace& p) { return pointer_to(p.switch_tile); },
+        "switch", [](const MapPosition& p) { return pointer_to(p.switch_tile); },
         "In the switch layer, where it is not air there.", kSwitchSchema),
     object(
-        "tune", [](const WorldPlace& p) { return pointer_to(p.tune); },
+        "tune", [](const MapPosition& p) { return pointer_to(p.tune); },
         "In the tune layer, where it is not air there.", kNumberedTileSchema));
 
-/// An item that is written as an element of `items`.
+/// An item that is written as an element of a record's `items`.
 struct ShownItem {
     const SnapshotRecord* record;
     snapshot::ItemView item;
     const snapshot::ObjectSpec* object; ///< null if the type is unknown
 };
 
-/// Returns the name of an item's type; empty if unknown.
+/// Returns the name of an item's type; empty if the type is unknown.
 constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectSpec* object) {
     if (object != nullptr) {
         return object->name;
@@ -168,7 +168,7 @@ constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectS
     return type == snapshot::kDescriptorType ? "descriptor" : "";
 }
 
-/// Returns the UUID of an item's type; nullopt for numbered types.
+/// Returns the UUID of an item's type; nullopt if the type has no UUID or the UUID is unknown.
 inline std::optional<snapshot::Uuid>
 type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeNames* types) {
     if (object != nullptr) {
@@ -178,13 +178,14 @@ type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeName
     return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
 }
 
-/// Returns the origin of the client id in an item of a world. The client id is the item's id or a field.
+/// Returns the origin of an item's client id; IdKind::server for an item without one, and outside a
+/// world. The client id is the item's id or a field.
 inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* object,
                       const snapshot::ItemView& item) {
     if (object == nullptr || record.sightings == nullptr || record.sightings->id_kinds.empty()) {
         return IdKind::server;
     }
-    const auto client = is_by_client(*object, item.key)
+    const auto client = has_client_id(*object, item.key)
                             ? std::optional{item.key.id}
                             : snapshot::client_of(*object, item.key, item.data);
     return client ? record.sightings->id_kind(*client) : IdKind::server;
@@ -204,10 +205,10 @@ inline constexpr auto kItemTypeId = key(
 inline constexpr auto kItemId = key(
     "id", [](const ShownItem& i) { return i.item.key.id; }, "As on the wire.");
 inline constexpr auto kItemFields = key(
-    "fields", [](const ShownItem&) { return WithItems{}; },
+    "fields", [](const ShownItem&) { return WrittenWithItems{}; },
     "Named, in order; an older server may send fewer. Text packed into ints is unpacked.");
 inline constexpr auto kItemNames = key(
-    "names", [](const ShownItem&) { return WithItems{}; },
+    "names", [](const ShownItem&) { return WrittenWithItems{}; },
     "Names of enum values and flag bits, under the same keys.");
 inline constexpr auto kItemPlayer = key(
     "player",
@@ -223,20 +224,20 @@ inline constexpr auto kItemPlayer = key(
     "contains it.");
 inline constexpr auto kItemIdKind = key(
     "id_kind",
-    [](const ShownItem& i) -> std::optional<Word<kIdKinds>> {
+    [](const ShownItem& i) -> std::optional<EnumWord<kIdKinds>> {
         const IdKind kind = id_kind(*i.record, i.object, i.item);
         return kind == IdKind::server ? std::nullopt
-                                      : std::optional{Word<kIdKinds>{id_kind_name(kind)}};
+                                      : std::optional{EnumWord<kIdKinds>{id_kind_name(kind)}};
     },
     "In a `world`, of what belongs to a client whose number at the server is not known: `views` if "
     "the number is the one that the clients' views have, `twscope` if it is made up.");
 inline constexpr auto kItemSeenBy = key(
-    "seen_by", [](const ShownItem&) { return WithItems{}; },
+    "seen_by", [](const ShownItem&) { return WrittenWithItems{}; },
     "In a `world`: the sessions that saw it.");
 inline constexpr auto kItemAt = key(
-    "at", [](const ShownItem&) { return WithItems{}; }, "Its position.");
+    "at", [](const ShownItem&) { return WrittenWithItems{}; }, "Its position.");
 inline constexpr auto kItemData = key(
-    "data", [](const ShownItem&) { return WithItems{}; },
+    "data", [](const ShownItem&) { return WrittenWithItems{}; },
     "The raw ints: with `--items raw`, and always where the type is unknown or longer than known.");
 
 inline constexpr auto kItemSchema =

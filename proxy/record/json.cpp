@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include <boost/json/src.hpp> // the definitions of Boost.JSON, once for the program
+#include <boost/json/src.hpp> // defines Boost.JSON; may be included only once
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -24,7 +24,8 @@ void append_string(std::string_view text, std::string& out) {
                          out);
 }
 
-// NOLINTBEGIN(misc-no-recursion): only this program makes the values, and it nests them a few levels deep
+// NOLINTBEGIN(misc-no-recursion): only this program makes the values, and it nests them a few
+// levels deep
 
 void append(const json::value& value, std::string& out);
 
@@ -95,11 +96,11 @@ json::object findings_json(const FindingCounts& counts) {
 
 namespace {
 
-/// Shortens numbers to a few digits and replaces escaped surrogates. simdjson rejects numbers that no
-/// type holds, and surrogates without a partner, although they are well-formed JSON. The result is
-/// well formed exactly if the text is.
-std::string with_plain_values(std::string_view text) {
-    constexpr std::size_t kDigits = 2; // few enough for an exponent
+/// Shortens numbers to a few digits and replaces escaped surrogates, because simdjson rejects
+/// numbers that are too large and surrogates without a partner, although these are well-formed
+/// JSON. The result is well formed exactly if `text` is well formed.
+std::string simplify_values(std::string_view text) {
+    constexpr std::size_t kDigits = 2; // an exponent of two digits is never too large
     constexpr std::size_t kShortEscape = 2;
     constexpr std::size_t kPointEscape = 6;
     std::string plain;
@@ -141,17 +142,17 @@ class Parser {
 
 bool is_json_object(std::string_view text) {
     constexpr std::size_t kKeptBytes = std::size_t{1} << 20U;
-    // Between tokens, simdjson accepts other whitespace, too. Three searches for one character are faster
-    // than one search for three.
+    // simdjson would accept tabs and line ends between tokens. Three searches for one character are
+    // faster than one search for three characters.
     const auto has = [text](char each) { return text.find(each) != std::string_view::npos; };
     if (!text.starts_with('{') || has('\t') || has('\r') || has('\n')) {
         return false;
     }
-    // The memory is kept for the next text, except after a long one.
+    // The next call reuses the parser's memory, unless this text is long.
     static thread_local Parser kept;
     std::optional<Parser> extra;
     Parser& parser = text.size() > kKeptBytes ? extra.emplace() : kept;
-    return parser.accepts(text) || parser.accepts(with_plain_values(text));
+    return parser.accepts(text) || parser.accepts(simplify_values(text));
 }
 
 bool has_control_bytes(std::string_view text) {

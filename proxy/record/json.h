@@ -7,20 +7,20 @@
 
 #include <boost/json.hpp>
 
-/// Writes JSON for the web page and for reports, where speed does not matter. For records, see
-/// sink/json_lines.h.
+/// Functions for the JSON of the web page and of reports. For the JSON of records, see
+/// sink/json_lines.h, which is faster.
 namespace tw::record {
 
-/// Returns the value as JSON on one line, which is always valid UTF-8. Numbers have at most three
-/// decimals and no exponent.
+/// Returns the value as one line of JSON in valid UTF-8. Numbers have at most three decimals and no
+/// exponent.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
 [[nodiscard]] boost::json::object spread_json(const Spread& spread);
-/// Returns the number of findings of each kind that occurred, under the name of the kind.
+/// Returns an object that maps the name of each kind of finding that occurred to its count.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
 
-/// Adds each spread of the totals to the object, under the spread's key. If the spread has a limit, adds
-/// this too, for example as "items_limit".
+/// Adds each spread of `totals` to the JSON object under the spread's key. If the spread has a
+/// limit, also adds the limit, for example as "items_limit".
 template <template <typename> class Totals>
 void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     const auto cells = cells_of<Totals>(totals);
@@ -33,17 +33,17 @@ void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     }
 }
 
-/// The greatest nesting of lists and objects, several times that of any record. A list or object with
-/// elements may be nested one level less.
+/// The maximum nesting depth of lists and objects; for those with elements, one less. The depth of
+/// records is several times smaller.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
-/// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, nested
-/// within kMaxJsonDepth. Spaces are allowed between its tokens and after the object; other whitespace
-/// is not. Fast enough to check every byte of a recording.
+/// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8,
+/// nested at most kMaxJsonDepth deep. The only whitespace that is allowed are spaces between tokens
+/// and after the object. Fast enough to check whole recordings.
 [[nodiscard]] bool is_json_object(std::string_view text);
 
-/// Returns whether the text contains control bytes (below 0x20). Records contain none, because they are
-/// escaped in strings.
+/// Returns whether the text contains control bytes (below 0x20). Records contain no control bytes,
+/// because they are escaped in JSON strings.
 [[nodiscard]] bool has_control_bytes(std::string_view text);
 
 } // namespace tw::record

@@ -19,24 +19,24 @@ NumberedTile numbered(map::Layer layer, std::uint8_t index, std::uint8_t number)
     return {.type = map::tile_name(layer, index), .index = index, .number = number};
 }
 
-WorldPlace describe(const map::Location& at, double x, double y) {
-    WorldPlace place{.x = static_cast<int>(std::lround(x)),
-                     .y = static_cast<int>(std::lround(y)),
-                     .tile_x = at.tile.x,
-                     .tile_y = at.tile.y,
-                     .index = at.game,
-                     .game = map::tile_name(map::Layer::game, at.game)};
+MapPosition describe(const map::Location& at, double x, double y) {
+    MapPosition place{.x = static_cast<int>(std::lround(x)),
+                      .y = static_cast<int>(std::lround(y)),
+                      .tile_x = at.tile.x,
+                      .tile_y = at.tile.y,
+                      .index = at.game,
+                      .game = map::tile_name(map::Layer::game, at.game)};
     if (at.front != 0) {
-        place.front = FrontPlace{map::tile_name(map::Layer::front, at.front), at.front};
+        place.front = FrontTile{map::tile_name(map::Layer::front, at.front), at.front};
     }
     if (at.tele.index != 0) {
         place.tele = numbered(map::Layer::tele, at.tele.index, at.tele.number);
     }
     if (at.speedup.index != 0) {
-        place.speedup = SpeedupPlace{at.speedup.force, at.speedup.max_speed, at.speedup.angle};
+        place.speedup = SpeedupTile{at.speedup.force, at.speedup.max_speed, at.speedup.angle};
     }
     if (at.switch_.index != 0) {
-        place.switch_tile = SwitchPlace{
+        place.switch_tile = SwitchTile{
             numbered(map::Layer::switch_, at.switch_.index, at.switch_.number), at.switch_.delay};
     }
     if (at.tune.index != 0) {
@@ -45,7 +45,7 @@ WorldPlace describe(const map::Location& at, double x, double y) {
     return place;
 }
 
-/// Returns the number of descriptor items. They come first, because their type is 0.
+/// Returns the number of descriptor items. They are the first items, because their type is 0.
 std::size_t count_descriptors(const snapshot::SnapshotView& items) {
     const auto keys = items.keys();
     const auto behind =
@@ -54,8 +54,8 @@ std::size_t count_descriptors(const snapshot::SnapshotView& items) {
 }
 
 /// Returns whether the first `count` items of two snapshots are equal.
-bool begin_alike(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
-                 std::size_t count) {
+bool starts_equal(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
+                  std::size_t count) {
     if (left.size() < count || right.size() < count) {
         return false;
     }
@@ -83,8 +83,8 @@ std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
                          static_cast<double>(data[position->y]) / per_unit};
 }
 
-std::optional<WorldPlace> TileMap::place(const snapshot::ObjectSpec& object,
-                                         std::span<const std::int32_t> data) const {
+std::optional<MapPosition> TileMap::tiles_at(const snapshot::ObjectSpec& object,
+                                             std::span<const std::int32_t> data) const {
     const auto position = world_position(object, data);
     if (!position) {
         return std::nullopt;
@@ -100,16 +100,17 @@ PositionFault TileMap::check_position(int x, int y) const {
     return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::no;
 }
 
-WorldPlace TileMap::misplaced_at(int x, int y) const {
+MapPosition TileMap::tiles_at_misplaced(int x, int y) const {
     const map::WorldPos centre{x, y};
     const auto wall =
         physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);
     return describe(wall ? physics_->at(*wall) : physics_->locate(centre), x, y);
 }
 
-void TypeNames::learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned) {
+void TypeNames::learn_types(const snapshot::SnapshotView& items,
+                            const snapshot::SnapshotView& learned) {
     const std::size_t count = count_descriptors(items);
-    if (begin_alike(items, learned, count)) {
+    if (starts_equal(items, learned, count)) {
         return;
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -158,7 +159,7 @@ std::string text_of(const FindingItem& item, std::string_view field) {
     return field.empty() ? text : text + ' ' + terminal_text(field);
 }
 
-/// Returns what a finding says about its item.
+/// Returns the part of a finding's text that describes the item.
 std::string item_text(const FindingRecord& record) {
     const FindingItem& item = *record.item;
     if (record.id == FindingId::snapshot_size_differs && record.value && record.limit) {

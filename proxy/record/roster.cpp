@@ -15,7 +15,7 @@ bool is_client(std::int32_t id) {
     return id >= 0 && static_cast<std::size_t>(id) < Roster::kMaxClients;
 }
 
-/// Clients replace control characters in names by spaces and skip leading white space.
+/// How clients sanitise names: control characters become spaces; leading white space is skipped.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
 } // namespace
@@ -27,7 +27,7 @@ void Roster::add_player(const Player& player) {
     const std::string text =
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
     Entry entry{.team = player.team};
-    // No name of vanilla or DDNet is longer.
+    // Vanilla and DDNet have no longer names.
     snapshot::encode_int_string(
         map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);
@@ -81,8 +81,9 @@ std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
     return {text.data(), snapshot::decode_int_string(name->ints, text)};
 }
 
-/// Returns the client id of the receiver's own tee: that of the player_info with `local` set.
-std::optional<std::uint16_t> own_client(const snapshot::SnapshotView& items) {
+/// Returns the client id of the client that receives the snapshot. In its player_info, `local` is
+/// set.
+std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items) {
     const auto keys = items.keys();
     const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);
     for (auto at = first; at != keys.end() && *at >> 16U == kPlayerInfoType; ++at) {
@@ -105,7 +106,7 @@ std::string place_of(const record::SnapshotRecord& record, std::uint16_t client)
     }
     const auto data = record.items[*character].data;
     if (record.tile_map != nullptr) {
-        if (const auto place = record.tile_map->place(*spec, data)) {
+        if (const auto place = record.tile_map->tiles_at(*spec, data)) {
             return fmt::format("({},{}) {}", place->tile_x, place->tile_y, place->game);
         }
     }
@@ -135,7 +136,8 @@ std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return std::nullopt;
     }
-    const auto client = record.roster != nullptr ? record.roster->own() : own_client(record.items);
+    const auto client =
+        record.roster != nullptr ? record.roster->own_id() : find_own_client(record.items);
     if (!client) {
         return std::nullopt;
     }

@@ -15,7 +15,7 @@
 
 namespace tw::record {
 
-/// The number of ints at the start of a client_info that hold the player's name.
+/// The number of ints that hold the player's name. They are the first ints of a client_info item.
 inline constexpr std::size_t kPlayerNameInts = 4;
 
 /// A text packed into ints, as servers send it.
@@ -23,26 +23,28 @@ struct PackedText {
     std::span<const std::int32_t> ints; ///< at most snapshot::kMaxStringInts
 };
 
-/// Returns the player's name in a client_info. If the item is too short, returns the part that it contains.
-[[nodiscard]] constexpr PackedText name_in(std::span<const std::int32_t> client_info) {
+/// Returns the player's name in a client_info item. If the item is too short, returns the start of
+/// the name that the item contains.
+[[nodiscard]] constexpr PackedText player_name_in(std::span<const std::int32_t> client_info) {
     return {client_info.first(client_info.size() < kPlayerNameInts ? client_info.size()
                                                                    : kPlayerNameInts)};
 }
 
-/// Returns the name of the player with this client id; nullopt if the snapshot does not contain it.
+/// Returns the name of the player with the given client id; nullopt if the snapshot does not
+/// contain it.
 [[nodiscard]] inline std::optional<PackedText> player_name(const snapshot::SnapshotView& items,
                                                            std::uint16_t client) {
     const auto info = items.find({snapshot::kClientInfoType, client});
-    return info ? std::optional{name_in(items[*info].data)} : std::nullopt;
+    return info ? std::optional{player_name_in(items[*info].data)} : std::nullopt;
 }
 
-/// The players on a 0.7 server, which announces each player once, by a message. (In 0.6, every snapshot
-/// contains the players.)
+/// The players on a 0.7 server. A 0.7 server announces each player in one message. (In 0.6, every
+/// snapshot contains the players.)
 class Roster {
   public:
     static constexpr std::size_t kMaxClients = 64; ///< number of client ids in 0.7
-    /// The limit of client ids in a world: 128 that a server may use, and as many that the merge of
-    /// views may make up.
+    /// The number of client ids in a world: 128 that a server may use, and 128 that twscope may
+    /// assign when it merges snapshots of several sessions.
     static constexpr std::size_t kMaxPlayers = 256;
 
     struct Player {
@@ -54,7 +56,7 @@ class Roster {
 
     using Name = std::array<std::int32_t, kPlayerNameInts>;
 
-    /// What is known about one player.
+    /// The stored data of one player.
     struct Entry {
         Name name{}; ///< packed as in a 0.6 snapshot
         std::int32_t team = 0;
@@ -62,26 +64,28 @@ class Roster {
         friend bool operator==(const Entry&, const Entry&) = default;
     };
 
-    /// Adds a player who joined or was announced again. Like clients, ignores an invalid client id.
+    /// Adds or replaces a player whom the server announced. Ignores an invalid client id, as
+    /// clients do.
     void add_player(const Player& player);
     void change_team(std::int32_t client_id, std::int32_t team);
     void remove_player(std::int32_t client_id);
 
-    /// Removes all players. After a map change, the server announces them again.
+    /// Removes all players, for example at a map change, after which the server announces them
+    /// again.
     void clear() { *this = {}; }
 
-    /// Sets a player from another source than a message, for example from a checkpoint. Ignores an
-    /// invalid client id.
+    /// Sets a player who was not announced by a message, for example one read from a checkpoint.
+    /// Ignores an invalid client id.
     void set_player(std::uint16_t client, const Entry& entry);
 
-    void set_own(std::uint16_t client) { own_ = client; }
+    void set_own_id(std::uint16_t client) { own_ = client; }
 
-    /// Returns the player with this client id; null if unknown.
+    /// Returns the player with the given client id; null if the player is unknown.
     [[nodiscard]] const Entry* find(std::uint16_t client) const;
     [[nodiscard]] std::optional<PackedText> name(std::uint16_t client) const;
 
-    /// The client id of the receiving client; nullopt if unknown.
-    [[nodiscard]] std::optional<std::uint16_t> own() const { return own_; }
+    /// Returns the client id of the client that receives the messages; nullopt if unknown.
+    [[nodiscard]] std::optional<std::uint16_t> own_id() const { return own_; }
 
     /// Calls `use(client, entry)` for each known player, in ascending order of client ids.
     template <typename Use>
@@ -96,7 +100,7 @@ class Roster {
     friend bool operator==(const Roster&, const Roster&) = default;
 
   private:
-    std::vector<std::optional<Entry>> players_; ///< by client id, up to the highest one seen
+    std::vector<std::optional<Entry>> players_; ///< index: client id
     std::optional<std::uint16_t> own_;
 };
 
@@ -106,8 +110,8 @@ class Roster {
     return record.types == nullptr ? snapshot::Dialect::six : record.types->dialect();
 }
 
-/// Returns the name of the player with this client id, in 0.6 from the snapshot and in 0.7 from earlier
-/// messages; nullopt if it is unknown.
+/// Returns the name of the player with the given client id; nullopt if the name is unknown. In 0.6,
+/// the snapshot contains it; in 0.7, an earlier message contained it.
 [[nodiscard]] inline std::optional<PackedText> player_name(const SnapshotRecord& record,
                                                            std::uint16_t client) {
     return record.roster != nullptr ? record.roster->name(client)
@@ -117,13 +121,14 @@ class Roster {
 /// The player who receives a snapshot.
 struct LocalPlayer {
     std::string name; ///< the bytes that the server sent; "#3" if the name is unknown
-    /// "(50,32) air"; "x=1600 y=1024" if the map is missing; "not in the game" without a tee
+    /// The tile of the player's tee, such as "(50,32) air"; "x=1600 y=1024" if the map is missing;
+    /// "not in the game" if the player has no tee.
     std::string place;
-    std::optional<std::int32_t> score{}; ///< as the server sent it; nullopt if it sent none
+    std::optional<std::int32_t> score{}; ///< as the server sent it; nullopt if the server sent none
 };
 
-/// Returns the player who receives the snapshot; nullopt if the snapshot does not say who that is, or if
-/// it was not rebuilt.
+/// Returns the player who receives the snapshot; nullopt if this player is unknown or if the
+/// snapshot could not be rebuilt.
 [[nodiscard]] std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record);
 
 } // namespace tw::record

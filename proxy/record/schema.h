@@ -11,19 +11,19 @@
 #include <string_view>
 #include <tuple>
 
-/// The building blocks of record schemas. A schema is a constexpr list of rows. A row has a key, a value
-/// (a member or a function of the record) and a description of one sentence. The type of the value
-/// determines how it is written and compared; records.h has the special types. If the value is an empty
-/// optional, the key is left out.
+/// The building blocks of record schemas. A schema is a constexpr list of rows. A row has a key, a
+/// getter of the value (a member of the record or a function) and a description of one sentence.
+/// The type of the value determines how it is written and compared; records.h declares the special
+/// types. If the value is an empty optional, the key is left out.
 namespace tw::record {
 
 /// Whether a key exists in JSON records, in filters or in both.
 enum class KeyUse : std::uint8_t {
     everywhere,
-    filter, ///< the key exists in filters only, not in the JSON
+    filter, ///< the key exists in filters only
 };
 
-/// A key in the form that the JSON writer needs: `,"name":`. It is made at compile time.
+/// The text of a key as the JSON writer needs it: `,"name":`. It is computed at compile time.
 template <std::size_t Length>
 class KeyText {
   public:
@@ -38,14 +38,14 @@ class KeyText {
 
     [[nodiscard]] constexpr std::string_view name() const { return {text_.data() + 2, Length - 1}; }
 
-    /// The key's text in JSON, including the leading comma.
+    /// Returns the key's text in JSON, with a comma before it and a colon after it.
     [[nodiscard]] constexpr std::string_view json() const { return {text_.data(), text_.size()}; }
 
   private:
     std::array<char, Length + 3> text_{};
 };
 
-/// A key and its value.
+/// A row of a schema: a key and the getter of its value.
 template <typename Get, std::size_t Length>
 struct KeyRow {
     KeyText<Length> key;
@@ -54,21 +54,21 @@ struct KeyRow {
     KeyUse use = KeyUse::everywhere;
 };
 
-/// A key whose value is an object with its own schema.
+/// A row of a schema for a key whose value is an object with its own schema.
 template <typename Get, std::size_t Length, typename Schema>
 struct ObjectRow {
     KeyText<Length> key;
-    Get get; ///< returns a pointer to the object; null if the key is to be left out
+    Get get; ///< returns a pointer to the object; null to leave out the key
     std::string_view sentence;
     const Schema* schema;
 };
 
-/// All cells of a struct of totals (see stats.h). Each cell has its own key.
+/// A row of a schema for all cells of a struct of totals (see stats.h). Each cell has its own key.
 template <template <typename> class Totals, typename Cell, typename Row>
 struct TotalsRow {
     using CellType = Cell;
 
-    /// Returns the cells of `source`, a struct of these totals or one derived from it.
+    /// Returns the cells of a struct of these totals or of a derived struct.
     [[nodiscard]] static constexpr auto cells(const Totals<Cell>& source) {
         return cells_of<Totals>(source);
     }
@@ -76,10 +76,10 @@ struct TotalsRow {
     [[nodiscard]] static const auto& rows() { return rows_of<Totals, Row>(); }
 };
 
-/// Includes the rows of another object's schema, so that they are keys of this object.
+/// A row of a schema that adds all keys of another object's schema to this object.
 template <typename Get, typename Schema>
 struct MergedRow {
-    Get get; ///< returns a pointer to the other object, never null
+    Get get; ///< returns a pointer to the other object; never null
     const Schema* schema;
 };
 
@@ -137,47 +137,47 @@ constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visi
     std::apply([&](const auto&... row) { (visit(row), ...); }, schema);
 }
 
-// The keys of all record types, except those of totals (below). JSON lines, filters, and the tables in
-// RECORDS.md are made from them.
+// The keys of all record types, except those of totals (below). They determine the JSON lines, the
+// filters and the tables in RECORDS.md.
 
-struct TypedHead {
-    const RecordHead* head;
+struct TypedHeader {
+    const RecordHeader* head;
     std::size_t type; ///< index in Record
 };
 
-/// Returns the text; nullopt if it is empty, so that the key is left out.
-constexpr std::optional<std::string_view> some(std::string_view text) {
+/// Returns the text, or nullopt if the text is empty. A key whose value is nullopt is left out.
+constexpr std::optional<std::string_view> non_empty(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
 
-/// The keys at the start of each record.
-inline constexpr auto kHeadSchema =
-    schema(key(
-               "v", [](const TypedHead&) { return 1; }, "1: the version of this page."),
-           key(
-               "t", [](const TypedHead& r) { return Moment{r.head->time}; },
-               "When the datagram passed: RFC 3339, UTC, microseconds."),
-           key(
-               "type", [](const TypedHead& r) { return Word<kRecordTypes>{kRecordTypes[r.type]}; },
-               "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
-               "`impairment`, `records_lost` or `segment`."),
-           key(
-               "session", [](const TypedHead& r) { return r.head->session; },
-               "Session number, from 1 in order of appearance; 0 for the run as a whole."),
-           key(
-               "dir",
-               [](const TypedHead& r) -> std::optional<Word<kDirectionNames>> {
-                   if (!r.head->direction) {
-                       return std::nullopt;
-                   }
-                   return Word<kDirectionNames>{
-                       kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
-               },
-               "`c2s` or `s2c`; absent if the record is about the session."),
-           key(
-               "server_name", [](const TypedHead& r) { return some(r.head->server_name); },
-               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
-               "have none."));
+/// The keys at the start of every record.
+inline constexpr auto kHeadSchema = schema(
+    key(
+        "v", [](const TypedHeader&) { return 1; }, "1: the version of this page."),
+    key(
+        "t", [](const TypedHeader& r) { return UtcTime{r.head->time}; },
+        "When the datagram passed: RFC 3339, UTC, microseconds."),
+    key(
+        "type", [](const TypedHeader& r) { return EnumWord<kRecordTypes>{kRecordTypes[r.type]}; },
+        "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
+        "`impairment`, `records_lost` or `segment`."),
+    key(
+        "session", [](const TypedHeader& r) { return r.head->session; },
+        "Session number, from 1 in order of appearance; 0 for the run as a whole."),
+    key(
+        "dir",
+        [](const TypedHeader& r) -> std::optional<EnumWord<kDirectionNames>> {
+            if (!r.head->direction) {
+                return std::nullopt;
+            }
+            return EnumWord<kDirectionNames>{
+                kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
+        },
+        "`c2s` or `s2c`; absent if the record is about the session."),
+    key(
+        "server_name", [](const TypedHeader& r) { return non_empty(r.head->server_name); },
+        "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
+        "have none."));
 
 template <typename Value>
 constexpr std::optional<Value> only_if(bool there, Value value) {
@@ -188,14 +188,14 @@ inline constexpr auto kSessionSchema = schema(
     key(
         "event",
         [](const SessionRecord& r) {
-            return Word<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
+            return EnumWord<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
         },
         "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
     key("client", &SessionRecord::client, "The client's address; for a demo, the file's name."),
     key("server", &SessionRecord::server,
         "The server's address; for a demo, who recorded it: `client demo` or `server demo`."),
     key(
-        "protocol", [](const SessionRecord& r) { return some(r.protocol); },
+        "protocol", [](const SessionRecord& r) { return non_empty(r.protocol); },
         "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
         "of DDNet, which translates for it); absent while unknown."),
     key(
@@ -234,11 +234,11 @@ inline constexpr auto kMessageSchema = schema(
         "The sequence number of a vital message."),
     key(
         "layer",
-        [](const MessageRecord& r) -> std::optional<Word<kMessageLayers>> {
+        [](const MessageRecord& r) -> std::optional<EnumWord<kMessageLayers>> {
             if (in_chunk(r)) {
                 return std::nullopt;
             }
-            return Word<kMessageLayers>{kMessageLayers[static_cast<std::size_t>(r.layer) - 1]};
+            return EnumWord<kMessageLayers>{kMessageLayers[static_cast<std::size_t>(r.layer) - 1]};
         },
         "`control` (handshake, keepalive, close) or `connless` (server info); absent for messages "
         "in chunks."),
@@ -261,7 +261,8 @@ inline constexpr auto kMessageSchema = schema(
         "Bytes of an unknown message, as hex; for system messages, and those that may belong to "
         "the remote console, `[redacted]` unless `--show-secrets` is given."),
     key(
-        "fields", [](const MessageRecord& r) { return only_if(!r.name.empty(), Fields{r.values}); },
+        "fields",
+        [](const MessageRecord& r) { return only_if(!r.name.empty(), MessageFields{r.values}); },
         "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. For a map chunk "
         "its `offset` in the map, for a snapshot part only its header: the `map` and `snapshot` "
         "records show their contents."),
@@ -283,7 +284,7 @@ inline constexpr auto kMapSchema =
                },
                "As announced, or that of the file found."),
            key(
-               "source", [](const MapRecord& r) { return Word<kMapSources>{r.source}; },
+               "source", [](const MapRecord& r) { return EnumWord<kMapSources>{r.source}; },
                "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
                "`demo` (embedded in the demo that was read), `none`."),
            key(
@@ -298,15 +299,15 @@ inline constexpr auto kMapSchema =
                "session that is open."));
 
 inline constexpr auto kSnapshotFull = key(
-    "full", [](const SnapshotRecord&) { return WithItems{}; },
+    "full", [](const SnapshotRecord&) { return WrittenWithItems{}; },
     "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
     "a segment, and in every 250th.");
 inline constexpr auto kSnapshotItems = key(
-    "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
+    "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, SnapshotItems{&r}); },
     "With `--items changed`, those that are new or differ from the session's previous rebuilt "
     "snapshot; sorted by type and id.");
 inline constexpr auto kSnapshotRemoved = key(
-    "removed", [](const SnapshotRecord&) { return WithItems{}; },
+    "removed", [](const SnapshotRecord&) { return WrittenWithItems{}; },
     "`[type_id, id]` of items in that previous snapshot that are not in this one.");
 
 inline constexpr auto kSnapshotSchema =
@@ -314,10 +315,10 @@ inline constexpr auto kSnapshotSchema =
            key("delta_tick", &SnapshotRecord::delta_tick,
                "Tick of the snapshot it is based on; −1 for none."),
            key(
-               "crc_wanted", [](const SnapshotRecord& r) { return OrNull{r.crc_wanted}; },
+               "crc_wanted", [](const SnapshotRecord& r) { return NumberOrNull{r.crc_wanted}; },
                "The server's checksum; null for an empty delta, which has none."),
            key(
-               "crc_got", [](const SnapshotRecord& r) { return OrNull{r.crc_got}; },
+               "crc_got", [](const SnapshotRecord& r) { return NumberOrNull{r.crc_got}; },
                "The checksum of the rebuilt snapshot; null if it could not be rebuilt."),
            key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums match."),
            key(
@@ -332,7 +333,7 @@ inline constexpr auto kSnapshotSchema =
            kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
 inline constexpr auto kWorldRenumbered = key(
-    "renumbered", [](const WorldRecord&) { return WithItems{}; },
+    "renumbered", [](const WorldRecord&) { return WrittenWithItems{}; },
     "`[session, number, id]`: the session's client knows the player with this id by another "
     "number, "
     "which is the one in its messages. All of them, in a full world and when they changed; absent "
@@ -346,7 +347,7 @@ inline constexpr auto kWorldSchema =
            key(
                "map",
                [](const WorldRecord& r) {
-                   return some(r.map == nullptr ? std::string_view{} : r.map->name);
+                   return non_empty(r.map == nullptr ? std::string_view{} : r.map->name);
                },
                "The name of the run's map, as announced; absent while unknown."),
            key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is included."),
@@ -359,15 +360,15 @@ inline constexpr auto kWorldSchema =
                "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
                "Counted as the server counts against its limit."),
            key(
-               "full", [](const WorldRecord&) { return WithItems{}; },
+               "full", [](const WorldRecord&) { return WrittenWithItems{}; },
                "True if `items` lists all of them: with `--items all`, in the first of a run, and "
                "in every 250th."),
            key(
-               "items", [](const WorldRecord& r) { return Items{&r.shown}; },
+               "items", [](const WorldRecord& r) { return SnapshotItems{&r.shown}; },
                "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
                "differ from the previous world."),
            key(
-               "removed", [](const WorldRecord&) { return WithItems{}; },
+               "removed", [](const WorldRecord&) { return WrittenWithItems{}; },
                "`[type_id, id]` of items in the previous world that are not in this one."),
            kWorldRenumbered);
 
@@ -380,7 +381,7 @@ inline constexpr auto kCandidateSchema = schema(
     object(
         "item", [](const Candidate& r) { return &r.item; }, "The item.", kFindingItemSchema),
     key(
-        "field", [](const Candidate& r) { return some(r.field); },
+        "field", [](const Candidate& r) { return non_empty(r.field); },
         "Its field; absent if the item as a whole is meant."),
     key("value", &Candidate::value, "What the delta gave."),
     key("expected", &Candidate::expected, "What it must have been, if this is the wrong one."));
@@ -406,7 +407,7 @@ inline constexpr auto kFindingSchema = schema(
         "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
         "The item it is about.", kFindingItemSchema),
     key(
-        "field", [](const FindingRecord& r) { return some(r.field); },
+        "field", [](const FindingRecord& r) { return non_empty(r.field); },
         "The item's field; `int_4` for an int without a name, counted from 0."),
     object(
         "candidates",
@@ -423,13 +424,13 @@ inline constexpr auto kFindingSchema = schema(
     key("ddnet_code", &FindingRecord::ddnet_code,
         "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
     key(
-        "name", [](const FindingRecord& r) { return some(r.name); },
+        "name", [](const FindingRecord& r) { return non_empty(r.name); },
         "Name of the message, field, map or error."),
     key(
         "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
         "What it means, in one sentence."),
     key(
-        "detail", [](const FindingRecord& r) { return some(r.detail); }, "Further details."),
+        "detail", [](const FindingRecord& r) { return non_empty(r.detail); }, "Further details."),
     key(
         "hex",
         [](const FindingRecord& r) {
@@ -447,10 +448,10 @@ inline constexpr auto kFindingSchema = schema(
 inline constexpr auto kLossSchema =
     schema(key("lost", &LossRecord::lost, "How many records are missing here."),
            key(
-               "since", [](const LossRecord& r) { return Moment{r.since}; },
+               "since", [](const LossRecord& r) { return UtcTime{r.since}; },
                "When the first of them was lost."),
            key(
-               "cause", [](const LossRecord& r) { return Word<kLossCauses>{r.cause}; },
+               "cause", [](const LossRecord& r) { return EnumWord<kLossCauses>{r.cause}; },
                "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow."));
 
 inline constexpr auto kSegmentSchema =
@@ -489,7 +490,7 @@ constexpr const auto& schema_of(const WorldRecord& /*unused*/) {
     return kWorldSchema;
 }
 
-// The keys of records with totals: summaries and impairments. The counters are declared in stats.h.
+// The keys of totals, summaries and impairments. The counters are declared in stats.h.
 
 inline constexpr auto kDirectionSchema =
     schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
@@ -505,7 +506,7 @@ inline constexpr auto kImpairmentTotalsSchema =
 inline constexpr auto kWorldTotalsSchema =
     schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
 
-/// The keys of a summary's `impaired`, if the run simulated an impairment.
+/// The keys of the object `impaired` in a summary of a run that simulated an impairment.
 inline constexpr auto kImpairedSchema =
     schema(object(
                "c2s", [](const std::array<ImpairmentStats, 2>& r) { return r.data(); },

@@ -22,8 +22,8 @@ void SessionStats::merge(const SessionStats& other) {
 
 namespace {
 
-constexpr auto kCounter = BusNumber::counter;
-constexpr auto kGauge = BusNumber::gauge;
+constexpr auto kCounter = MetricKind::counter;
+constexpr auto kGauge = MetricKind::gauge;
 constexpr std::string_view kRecords = "Records sent to the bus, again where a connection broke "
                                       "(published), acknowledged by it, and given up (dropped).";
 
@@ -58,7 +58,7 @@ std::string_view byte_part_name(BytePart part) {
     return kNames[static_cast<std::size_t>(part)];
 }
 
-Ledger::RecentRows::CachedRow& Ledger::RecentRows::cached_row(const KeyView& key) {
+ByteLedger::RecentRows::CachedRow& ByteLedger::RecentRows::cached_row(const KeyView& key) {
     // The length and the last characters distinguish most names.
     std::size_t hash = key.name.size();
     if (!key.name.empty()) {
@@ -72,7 +72,7 @@ Ledger::RecentRows::CachedRow& Ledger::RecentRows::cached_row(const KeyView& key
     return places_[hash % places_.size()];
 }
 
-ByteCount& Ledger::row(const KeyView& key) {
+ByteCount& ByteLedger::row(const KeyView& key) {
     RecentRows::CachedRow& place = recent_.cached_row(key);
     if (place.key != nullptr && place.key->view() == key) {
         return *place.row;
@@ -85,36 +85,36 @@ ByteCount& Ledger::row(const KeyView& key) {
     return found->second;
 }
 
-/// Adds a row. If there is no room, adds the row of kOthers in its place; there is at most one of these
-/// for each group and part.
-ByteCount& Ledger::add_row(KeyView key) {
+/// Adds a row. If the ledger is full, adds a row of kOthers instead, of which each group and part
+/// has at most one.
+ByteCount& ByteLedger::add_row(KeyView key) {
     if (rows_.size() >= kMaxRows) {
         key.name = kOthers;
     }
     return rows_[Key{key.direction, key.group, key.part, std::string{key.name}}];
 }
 
-void Ledger::charge(wire::Direction direction, ByteGroup group, BytePart part,
-                    std::string_view name, const ByteCount& what) {
+void ByteLedger::charge(wire::Direction direction, ByteGroup group, BytePart part,
+                        std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
         row({direction, group, part, name}).add(what);
     }
 }
 
-void Ledger::subtract(wire::Direction direction, ByteGroup group, BytePart part,
-                      std::string_view name, const ByteCount& what) {
+void ByteLedger::subtract(wire::Direction direction, ByteGroup group, BytePart part,
+                          std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
         row({direction, group, part, name}).subtract(what);
     }
 }
 
-void Ledger::merge(const Ledger& other) {
+void ByteLedger::merge(const ByteLedger& other) {
     for (const auto& [key, count] : other.rows_) {
         charge(key.direction, key.group, key.part, key.name, count);
     }
 }
 
-std::vector<LedgerRow> Ledger::rows(wire::Direction direction) const {
+std::vector<LedgerRow> ByteLedger::rows(wire::Direction direction) const {
     std::vector<LedgerRow> rows;
     for (const auto& [key, count] : rows_) {
         if (key.direction == direction && count != ByteCount{}) {
@@ -126,7 +126,7 @@ std::vector<LedgerRow> Ledger::rows(wire::Direction direction) const {
     return rows;
 }
 
-ByteCount Ledger::total(wire::Direction direction) const {
+ByteCount ByteLedger::total(wire::Direction direction) const {
     ByteCount total;
     for (const auto& [key, count] : rows_) {
         if (key.direction == direction) {

@@ -17,10 +17,11 @@
 #include <type_traits>
 #include <vector>
 
-/// Totals that describe themselves. A struct of totals is a template over the type of its members, the
-/// cells. If the cells are numbers, the struct holds the totals. If they are rows, it holds the
-/// descriptions of the totals. So one line declares the member, key and description of a counter.
-/// Merging, JSON, filters, reports, metrics and the check of RECORDS.md iterate over the cells.
+/// Counters and spreads, with their descriptions. A struct of totals is a template over the type of
+/// its members, which are called cells. If the cells are numbers, the struct holds the totals. If
+/// the cells are rows, the struct holds the descriptions. One line therefore declares a counter's
+/// member, key and description. Merging, JSON, filters, reports, metrics and the check of
+/// RECORDS.md iterate over cells.
 namespace tw::record {
 
 /// The topic of a counter. Reports group counters by topic, in this order.
@@ -36,7 +37,7 @@ enum class Topic : std::uint8_t {
     missing, ///< snapshots that were not received
     shape,   ///< properties of received snapshots: without a base, without changes, number of parts
     session,
-    live, ///< only counted in live runs, not for captures
+    live, ///< counted only in live runs, not for capture files
 };
 
 /// The description of a counter.
@@ -46,20 +47,20 @@ struct CounterRow {
     std::string_view sentence{};
     /// Name of the counter's metric without the prefix; empty if it has no metric.
     std::string_view metric{};
-    /// The counter counts snapshots, so reports also show its share of all snapshots.
+    /// True for a counter of snapshots. Reports then also show its share of all snapshots.
     bool share = false;
 };
 
-/// The description of a spread: minimum, mean and maximum.
+/// The description of a spread, which is the minimum, mean and maximum of a quantity.
 struct SpreadRow {
     std::string_view key{};
     std::string_view sentence{};
     std::string_view metric{};
     double metric_unit = 1;  ///< factor from the unit of the spread to that of the metric
-    std::uint64_t limit = 0; ///< the protocol's limit of the spread's values; 0 if there is none
+    std::uint64_t limit = 0; ///< the largest value that the protocol allows; 0 if unlimited
 };
 
-/// Returns the initial value of a cell: the row if the cell is a row, zero if it is a number.
+/// Returns the initial value of a cell: `row` if the cell is a row, zero if the cell is a number.
 template <typename Cell, typename Row>
 constexpr Cell cell(const Row& row) {
     if constexpr (std::is_same_v<Cell, Row>) {
@@ -87,7 +88,7 @@ template <template <typename> class Totals, typename Cell>
     return std::bit_cast<std::array<Cell, sizeof totals / sizeof(Cell)>>(totals);
 }
 
-/// Returns the rows that describe the cells, in the order of the cells.
+/// Returns the rows that describe the cells of `Totals`, in the order of the cells.
 template <template <typename> class Totals, typename Row>
 [[nodiscard]] const auto& rows_of() {
     static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
@@ -105,21 +106,22 @@ template <template <typename> class Totals>
 }
 
 /// A counter's description and its value.
-struct Counted {
+struct CounterValue {
     const CounterRow* row;
     std::uint64_t value;
 };
 
-/// Returns all counters of the totals with their values, grouped by topic. For reports.
+/// Returns all counters of `totals` with their values, sorted by topic, for reports.
 template <template <typename> class Totals>
-[[nodiscard]] std::vector<Counted> counts_by_topic(const Totals<std::uint64_t>& totals) {
+[[nodiscard]] std::vector<CounterValue> counts_by_topic(const Totals<std::uint64_t>& totals) {
     const auto cells = cells_of<Totals>(totals);
-    std::vector<Counted> counts;
+    std::vector<CounterValue> counts;
     for (std::size_t i = 0; i < cells.size(); ++i) {
         counts.push_back({&counters_of<Totals>()[i], cells[i]});
     }
-    std::ranges::stable_sort(
-        counts, [](const Counted& a, const Counted& b) { return a.row->topic < b.row->topic; });
+    std::ranges::stable_sort(counts, [](const CounterValue& a, const CounterValue& b) {
+        return a.row->topic < b.row->topic;
+    });
     return counts;
 }
 
@@ -240,7 +242,8 @@ struct SessionCounters {
     Cell gap_lost = counter<Cell>("gap_lost", Topic::live, "Copies of datagrams that were never inspected.");
 };
 
-/// What the simulated impairment did to the datagrams of one direction.
+/// Counts of the datagrams that the simulated impairment lost, duplicated or reordered in one
+/// direction.
 template <typename Cell>
 struct ImpairmentCounters {
     Cell datagrams = counter<Cell>("datagrams", Topic::live, "Datagrams that arrived while the line was impaired.");
@@ -251,7 +254,7 @@ struct ImpairmentCounters {
     Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams overtaken by later ones.");
 };
 
-/// Counts of worlds, and of the snapshots that were or were not merged into worlds.
+/// Counts of worlds, and of snapshots that were merged into worlds or left out.
 template <typename Cell>
 struct WorldCounters {
     Cell total = counter<Cell>("total", Topic::outcome, "Worlds: one for each tick that was sent to any session.");
@@ -274,7 +277,7 @@ struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Sprea
 
 using FindingCounts = std::array<std::uint64_t, kFindingCount>;
 
-/// The totals of a session or of the run.
+/// The totals of one session or of the whole run.
 struct SessionStats : SnapshotCounters<std::uint64_t>,
                       SnapshotSpreads<Spread>,
                       SessionSpreads<Spread>,
@@ -285,8 +288,8 @@ struct SessionStats : SnapshotCounters<std::uint64_t>,
     void merge(const SessionStats& other);
 };
 
-/// The numbers of a run's records that were sent to the message bus, were lost, or wait. bus_rows()
-/// describes each number.
+/// How many records of a run were sent to the message bus, were lost, or are waiting to be sent.
+/// bus_rows() describes each number.
 struct BusTotals {
     std::uint64_t published = 0;
     std::uint64_t acknowledged = 0;
@@ -297,33 +300,33 @@ struct BusTotals {
     std::uint64_t connected = 0;
 };
 
-/// The kind of a metric. A counter only grows; a gauge may also fall.
-enum class BusNumber : bool { counter, gauge };
+/// The kind of a metric: a counter never decreases; a gauge may also decrease.
+enum class MetricKind : bool { counter, gauge };
 
 struct BusRow {
     std::string_view metric; ///< name of the metric without the prefix
     std::string_view result; ///< value of the metric's label `result`; empty if it has no label
-    BusNumber kind;
+    MetricKind kind;
     std::string_view sentence; ///< description of the metric; the same in all rows of the metric
     std::uint64_t BusTotals::*value;
 };
 
-/// Returns the rows of all numbers. Rows of the same metric are adjacent.
+/// Returns a row for each number in BusTotals. Rows of the same metric are adjacent.
 [[nodiscard]] std::span<const BusRow> bus_rows() noexcept;
 
-/// What bytes of a datagram are used for. Most groups are subdivided by a name.
+/// The use of bytes in datagrams. The ledger subdivides most groups by name.
 enum class ByteGroup : std::uint8_t {
     packet,     ///< header, token, end of the compressed stream
     control,    ///< control packets, by kind
     connless,   ///< connless packets, by name
-    chunk,      ///< chunk headers, and bytes that should be chunks but are not
+    chunk,      ///< chunk headers, and payload bytes that cannot be decoded as chunks
     message,    ///< messages, by name; without the deltas in snapshot messages
-    delta,      ///< the counts at the start of deltas, and bytes of deltas that belong to no item
+    delta,      ///< the counts at the start of deltas, and other bytes of deltas outside items
     deletion,   ///< deleted items in deltas, by item type
     item,       ///< updated items in deltas, by item type
     duplicate,  ///< duplicate chunks with their header, by message
-    behind_gap, ///< chunks after a missing chunk, which receivers drop, by message
-    unused,     ///< bytes that were not read, by reason: malformed, rejected, incomplete, ...
+    behind_gap, ///< chunks that receivers drop because an earlier chunk is missing, by message
+    unused,     ///< bytes that were not decoded, by reason: malformed, rejected, incomplete, ...
 };
 
 inline constexpr std::size_t kByteGroups = static_cast<std::size_t>(ByteGroup::unused) + 1;
@@ -331,21 +334,22 @@ inline constexpr std::size_t kByteGroups = static_cast<std::size_t>(ByteGroup::u
 /// A part of a message or item whose bytes are counted separately.
 enum class BytePart : std::uint8_t {
     whole,
-    head,     ///< of a message, its id or UUID; of an item, its type, id and size
-    fields,   ///< of a message, its fields; of an item, its ints
-    trailing, ///< of a message, the bytes after its last field
+    head,     ///< the id or UUID of a message; the type, id and size of an item
+    fields,   ///< the fields of a message; the ints of an item
+    trailing, ///< the bytes after the last field of a message
 };
 
 [[nodiscard]] std::string_view byte_group_name(ByteGroup group);
 /// Returns the name of the part; empty for `whole`.
 [[nodiscard]] std::string_view byte_part_name(BytePart part);
 
-/// The counted bytes of one row of the ledger.
+/// The bytes that one row of the ledger counts.
 struct ByteCount {
-    /// Number of messages, items or other units that these bytes belong to.
+    /// Number of messages, items or other units to which the bytes belong.
     std::uint64_t count = 0;
     std::uint64_t bytes = 0; ///< number of bytes after decompression
-    /// Number of bits on the wire: 8 per byte, or the lengths of the Huffman codes.
+    /// Number of bits on the wire: 8 per byte; in compressed packets, the lengths of the Huffman
+    /// codes.
     std::uint64_t bits = 0;
 
     void add(const ByteCount& other) {
@@ -363,7 +367,7 @@ struct ByteCount {
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
-/// A row of the ledger: what bytes are used for, and how many there are.
+/// A row of the ledger: a use of bytes, and the number of bytes.
 struct LedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
@@ -372,25 +376,25 @@ struct LedgerRow {
     ByteCount total;
 };
 
-/// Accounts for every byte of any number of sessions. The bits of all rows of a direction add up to
-/// eight times the UDP payload of that direction.
-class Ledger {
+/// Counts every byte of one or more sessions by its use. The bits of all rows of a direction add up
+/// to eight times the bytes of UDP payload in that direction.
+class ByteLedger {
   public:
-    /// The limit of rows. Further names are counted together under kOthers, because peers can invent
-    /// names (unknown UUIDs).
+    /// The maximum number of rows. Bytes with any further name are counted in a row kOthers. The
+    /// limit is needed because clients and servers can invent names (unknown UUIDs).
     static constexpr std::size_t kMaxRows = 4096;
     static constexpr std::string_view kOthers = "others";
 
     void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                 const ByteCount& what);
-    /// Subtracts bytes from a row because they turned out to belong to another one.
-    /// Precondition: the bytes were added to this row before.
+    /// Subtracts bytes from a row, for bytes that turned out to belong to another row.
+    /// Precondition: charge() added these bytes to the row.
     void subtract(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                   const ByteCount& what);
-    /// Adds another ledger to this one.
-    void merge(const Ledger& other);
+    /// Adds all rows of another ledger to this ledger.
+    void merge(const ByteLedger& other);
 
-    /// Returns the rows of a direction, those with the most bits first.
+    /// Returns the rows of a direction, sorted by falling number of bits.
     [[nodiscard]] std::vector<LedgerRow> rows(wire::Direction direction) const;
     [[nodiscard]] ByteCount total(wire::Direction direction) const;
 
@@ -413,12 +417,13 @@ class Ledger {
         [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
     };
 
-    /// A cache of recently used rows, because most traffic uses only a few dozen rows.
+    /// A cache of recently used rows. It is effective because most traffic uses only a few dozen
+    /// rows.
     class RecentRows {
       public:
         RecentRows() = default;
 
-        // Copies start empty, because the cache points into the rows of its own ledger.
+        // A copy is empty, because the pointers refer to rows of the copied ledger.
         RecentRows(const RecentRows& /*other*/) noexcept {}
 
         RecentRows(RecentRows&& other) noexcept { other.places_ = {}; }
@@ -446,8 +451,8 @@ class Ledger {
         std::array<CachedRow, 256> places_{};
     };
 
-    /// Returns the row of a key, and adds it if it is missing. If there is no room for it, returns the
-    /// row of kOthers.
+    /// Returns the row of a key. Adds the row if it is missing; if the ledger is full, returns the
+    /// row of kOthers instead.
     ByteCount& row(const KeyView& key);
     ByteCount& add_row(KeyView key);
 

@@ -16,8 +16,8 @@ namespace tw::record {
 
 namespace {
 
-/// Appends the text with its controls escaped. Characters in `kept` are not escaped; those in `doubled`
-/// are written twice.
+/// Appends `text` to `out` with its terminal controls escaped. Characters in `kept` are not
+/// escaped. Characters in `doubled` are written twice.
 void append_escaped(std::string_view text, std::string_view kept, std::string_view doubled,
                     std::string& out) {
     while (!text.empty()) {
@@ -46,13 +46,13 @@ bool is_printable(std::string_view text) {
     for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
         __m128i bytes;
         std::memcpy(&bytes, text.data(), kPiece);
-        // As signed numbers, non-ASCII bytes are negative, so they are below a space, too.
+        // Non-ASCII bytes are negative as signed numbers and therefore less than a space, too.
         found = _mm_or_si128(
             found, _mm_or_si128(_mm_cmplt_epi8(bytes, space), _mm_cmpeq_epi8(bytes, last)));
     }
     odd = static_cast<unsigned>(_mm_movemask_epi8(found));
 #endif
-    // no branches, because nearly all characters are printable
+    // The loop has no branches, because nearly all characters are printable.
     for (const char character : text) {
         odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0U : 1U;
     }
@@ -63,7 +63,7 @@ bool is_printable(std::string_view text) {
 
 std::string terminal_text(std::string_view text) {
     std::string out;
-    // doubled, so that they cannot be confused with the escapes
+    // Backslashes are doubled because escapes begin with a backslash.
     append_escaped(text, {}, "\\", out);
     return out;
 }

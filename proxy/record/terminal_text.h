@@ -14,9 +14,9 @@ struct CodePointRange {
     std::uint32_t last;
 };
 
-/// The characters that a terminal may interpret: all control characters of ISO 6429 (U+009B starts an
-/// escape sequence, as ESC [ does), line separators, and characters that change the direction of text
-/// (Unicode's Bidi_Control).
+/// The characters that a terminal may interpret instead of showing them: all control characters of
+/// ISO 6429 (such as U+009B, which starts an escape sequence), line separators, and characters that
+/// change the direction of text (Unicode's Bidi_Control).
 inline constexpr std::array kTerminalControls{
     CodePointRange{0x00, 0x1f},     CodePointRange{0x7f, 0x9f},     CodePointRange{0x061c, 0x061c},
     CodePointRange{0x200e, 0x200f}, CodePointRange{0x2028, 0x202e}, CodePointRange{0x2066, 0x2069}};
@@ -31,19 +31,20 @@ inline constexpr std::array kTerminalControls{
 /// backslashes are escaped.
 [[nodiscard]] std::string terminal_text(std::string_view text);
 
-/// Returns lines of text in a form that is safe for a terminal. Line feeds, tabs and backslashes stay
-/// unchanged, because parts of the text may already be escaped.
+/// Returns a text of several lines in a form that is safe for a terminal. Line feeds, tabs and
+/// backslashes stay unchanged, because parts of the text may already be escaped.
 [[nodiscard]] std::string terminal_lines(std::string_view text);
 
-/// Appends a line of JSON. Terminal controls in it are written as JSON escapes, so all strings keep their
-/// meaning. Needed for JSON from other programs, which may not escape these characters.
+/// Appends a line of JSON to `out`, with all terminal controls as JSON escapes. The values of
+/// strings do not change. Needed for JSON from other programs, which may contain such characters
+/// unescaped.
 void append_terminal_json(std::string_view json, std::string& out);
 
-/// Returns the text for this count. Of "[one|many]", the first form is kept for 1 and the second one for
-/// other counts; "[s]" is left out for 1 and becomes "s" for other counts.
+/// Returns the text in the singular if `count` is 1, otherwise in the plural. In `text`, "[is|are]"
+/// stands for "is" in the singular and "are" in the plural; "[s]" stands for nothing and "s".
 [[nodiscard]] std::string choose_plural(std::uint64_t count, std::string_view text);
 
-/// Returns the count and the noun in the form for it: "1 file" or "2 files" for "file[s]".
+/// Returns the count followed by the noun: for "file[s]", for example "1 file" or "2 files".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
 } // namespace tw::record

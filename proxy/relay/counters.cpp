@@ -41,7 +41,7 @@ Counter& of(const AdmissionRow& row, Live& totals) {
     return totals.*row.live;
 }
 
-/// Calls `visit` with each counter of `to` and the same counter of `from`.
+/// Calls `visit` with each counter of `to` and the corresponding counter of `from`.
 template <typename Visit, typename To, typename From>
 void for_each_counter(Visit&& visit, To& to, const From& from) {
     for (std::size_t i = 0; i < to.directions.size(); ++i) {
@@ -86,11 +86,11 @@ void accumulate(Counters& sum, const LiveCounters& live) noexcept {
     for_each_counter([](std::uint64_t& to, const Counter& from) { to += from.value(); }, sum, live);
 }
 
-void add(LiveCounters& live, const Counters& counters) noexcept {
+void add_counters(LiveCounters& live, const Counters& counters) noexcept {
     for_each_counter([](Counter& to, std::uint64_t from) { to.add(from); }, live, counters);
 }
 
-Counters totals(const Observation& observation) noexcept {
+Counters totals(const ObserverSharedMemory& observation) noexcept {
     const std::size_t more = observation.more_servers.load(std::memory_order_relaxed);
     Counters sum;
     for (std::size_t i = 0; i < std::min(more + 1, kMaxServers) * kMaxThreads; ++i) {
@@ -99,7 +99,7 @@ Counters totals(const Observation& observation) noexcept {
     return sum;
 }
 
-Counters totals_of(const Observation& observation, ServerIndex server) noexcept {
+Counters totals_of(const ObserverSharedMemory& observation, ServerIndex server) noexcept {
     Counters sum;
     const std::span all{observation.counters};
     for (const LiveCounters& live : all.subspan(server * std::size_t{kMaxThreads}, kMaxThreads)) {

@@ -11,8 +11,8 @@ namespace tw::relay {
 
 template <typename Number>
 struct DirectionTotals {
-    Number datagrams{}; ///< datagrams forwarded
-    Number bytes{};     ///< payload bytes forwarded
+    Number datagrams{}; ///< datagrams that were forwarded
+    Number bytes{};     ///< payload bytes of the forwarded datagrams
     Number dropped{};   ///< datagrams not forwarded: the socket's send buffer was full
     /// Datagrams that the system refused to send (too long, no route, filtered).
     Number send_errors{};
@@ -27,10 +27,10 @@ struct ImpairmentTotals {
     Number rate_dropped{}; ///< datagrams dropped because of `rate`: too many bytes were queued
     Number queue_full{};   ///< datagrams dropped because the relay's queue was full
     Number duplicated{};   ///< datagrams sent twice
-    Number reordered{};    ///< datagrams sent after the session's next datagram
+    Number reordered{};    ///< datagrams that were sent after a later datagram of their session
 };
 
-/// How new clients were admitted or rejected. admission_rows() describes each counter.
+/// Counts how new clients were admitted or rejected. admission_rows() describes each counter.
 template <typename Number>
 struct AdmissionTotals {
     Number begun{};
@@ -46,7 +46,7 @@ struct AdmissionTotals {
     Number own{};
 };
 
-/// Totals since the start of the relay.
+/// The relay's counters. They count from the start of the relay.
 template <typename Number>
 struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{};  ///< indexed by Direction
@@ -54,25 +54,29 @@ struct Totals {
     AdmissionTotals<Number> admission{};
     Number sessions_opened{}; ///< sessions that were reported to the observer
     Number sessions_closed{}; ///< sessions whose end was reported to the observer
-    /// Datagrams of new clients, rejected because max_sessions was reached.
+    /// Datagrams of new clients that were rejected because max_sessions was reached.
     Number sessions_refused{};
-    /// Datagrams of new clients, lost because no upstream socket could be opened.
+    /// Datagrams of new clients that were lost because no upstream socket could be opened.
     Number sessions_failed{};
     Number icmp_refused{};   ///< ICMP "port unreachable" messages from clients or servers
     Number receive_errors{}; ///< receive calls that failed for another reason than ICMP
-    Number truncated{};      ///< datagrams longer than the receive buffer; expected to be 0
-    Number rewritten{}; ///< clients' datagrams that were forwarded with other bytes (see Resync)
+    /// Received datagrams that were longer than the receive buffer; expected to be 0.
+    Number truncated{};
+    /// Clients' datagrams that the relay changed before it forwarded them (see Resync).
+    Number rewritten{};
     Number kernel_dropped{}; ///< datagrams that did not fit into a socket's receive buffer
-    Number strays{};         ///< client datagrams that were forwarded, but servers do not answer
+    Number strays{};         ///< forwarded client datagrams of a kind that servers do not answer
     Number
-        repeated_answers{};   ///< answers that the relay repeated instead of forwarding the request
-    Number loop_iterations{}; ///< loop iterations of the relay threads, at least one a second each
+        /// Requests that the relay answered with an earlier answer of the server.
+        repeated_answers{};
+    /// Loop iterations of all relay threads; each thread does at least one a second.
+    Number loop_iterations{};
 };
 
-/// A copy of the totals at one moment.
+/// The values of the counters at one moment.
 using Counters = Totals<std::uint64_t>;
 
-/// A number that one thread increments and any thread reads.
+/// A counter that one thread increments and that any thread may read.
 class Counter {
   public:
     void add(std::uint64_t n) noexcept {
@@ -87,13 +91,13 @@ class Counter {
     std::atomic<std::uint64_t> value_{0};
 };
 
-/// One relay thread's own totals.
+/// The counters of one relay thread. They change while the thread runs.
 using LiveCounters = Totals<Counter>;
 
-/// The unit of a row of AdmissionTotals.
+/// What a counter of AdmissionTotals counts.
 enum class AdmissionUnit : bool { sessions, datagrams };
 
-/// The description of one counter of AdmissionTotals.
+/// Describes one counter of AdmissionTotals.
 struct AdmissionRow {
     std::string_view name;
     AdmissionUnit unit;
@@ -102,42 +106,45 @@ struct AdmissionRow {
     Counter AdmissionTotals<Counter>::*live;
 };
 
-/// One row for each counter of AdmissionTotals.
+/// Returns the descriptions of all counters of AdmissionTotals.
 [[nodiscard]] std::span<const AdmissionRow> admission_rows() noexcept;
 
-/// Adds a thread's current totals to `sum`.
+/// Adds a thread's counters to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
-/// Adds the totals that another relay counted before it handed over to this one.
-void add(LiveCounters& live, const Counters& counters) noexcept;
+/// Adds the counters of another relay, which handed its sessions over to this relay, to `live`.
+void add_counters(LiveCounters& live, const Counters& counters) noexcept;
 
 inline constexpr unsigned kMaxThreads = 64;
 
-/// The number of a server within its relay, from 0 in the order of adding. Numbers are not reused.
+/// The number of a server within its relay. Servers are numbered from 0 in the order in which they
+/// are added; numbers are not reused.
 using ServerIndex = std::uint16_t;
 
-/// The most servers that a relay can have in its lifetime, because numbers are not reused.
+/// The most servers that can be added to a relay in its lifetime. Removed servers count, too.
 inline constexpr std::size_t kMaxServers = 128;
 
-/// Shared memory between relay and observer, in addition to the rings. Zeroed memory is a valid
-/// initial state. A misbehaving observer that writes into it can only falsify what is displayed.
-struct Observation {
-    /// The number of the current observer, never reused; 0 while there is none (see Tap).
+/// Memory that relay and observer share, in addition to the rings. Zeroed memory is a valid initial
+/// state. An observer that writes wrong values here can only falsify the displayed counters.
+struct ObserverSharedMemory {
+    /// The number of the current observer, never reused; 0 while no observer runs (see Tap).
     std::atomic<std::uint32_t> observer{0};
-    std::atomic<std::uint32_t> more_servers{0}; ///< servers added after the first one
-    /// The counters of each relay thread for the first server, then for the second, and so on. Events
-    /// that belong to no server are counted for the first.
+    /// Number of servers that were added after the first one.
+    std::atomic<std::uint32_t> more_servers{0};
+    /// The counters of all threads for the first server, then of all threads for the second, and so
+    /// on. Events that belong to no server are counted for the first server.
     std::array<LiveCounters, kMaxThreads * kMaxServers> counters{};
 
-    [[nodiscard]] LiveCounters& of(ServerIndex server, unsigned thread) noexcept {
+    [[nodiscard]] LiveCounters& counters_of(ServerIndex server, unsigned thread) noexcept {
         return counters[server * std::size_t{kMaxThreads} + thread];
     }
 };
 
-/// Sums the totals over all threads and servers. Any thread of either process may call it.
-[[nodiscard]] Counters totals(const Observation& observation) noexcept;
+/// Returns the sums over all threads and servers. Callable from any thread of both processes.
+[[nodiscard]] Counters totals(const ObserverSharedMemory& observation) noexcept;
 
-/// Sums the totals of one server over all threads.
-[[nodiscard]] Counters totals_of(const Observation& observation, ServerIndex server) noexcept;
+/// Returns the sums of one server's counters over all threads.
+[[nodiscard]] Counters totals_of(const ObserverSharedMemory& observation,
+                                 ServerIndex server) noexcept;
 
 } // namespace tw::relay

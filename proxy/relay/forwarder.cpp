@@ -9,8 +9,8 @@ namespace tw::relay {
 
 namespace {
 
-/// A send call reports a pending error of an earlier datagram, such as an ICMP message, which
-/// anyone can forge. Each error is reported once, so the call is repeated.
+/// The most attempts to send a datagram. A send call can fail because of an ICMP message about an
+/// earlier datagram, which anyone can forge. Each such error is reported once.
 constexpr int kSendAttempts = 4;
 
 int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
@@ -73,7 +73,7 @@ void ImpairedPath::enqueue(Session& session, Direction direction, std::span<cons
     if (session.lines == nullptr) {
         session.lines =
             std::make_unique<SessionImpairment>(impairer_->impairment(), session.number);
-    } else if (session.lines->session != session.number) { // until now, it was connectionless
+    } else if (session.lines->session != session.number) { // promoted from `connless`
         session.lines->restart(impairer_->impairment(), session.number);
     }
     impairer_->enqueue(&session, *session.lines, direction, bytes, now);
@@ -81,12 +81,12 @@ void ImpairedPath::enqueue(Session& session, Direction direction, std::span<cons
 
 std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
     const base::Timestamp utc = base::now_utc();
-    impairer_->release_due(now,
-                           [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
-                               send(*static_cast<Session*>(owner), direction, bytes, utc);
-                           });
+    impairer_->release_due_datagrams(
+        now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
+            send(*static_cast<Session*>(owner), direction, bytes, utc);
+        });
     tap_->commit();
-    return impairer_->next_due();
+    return impairer_->next_due_time();
 }
 
 void ImpairedPath::send(Session& session, Direction direction, std::span<const std::byte> bytes,
@@ -100,7 +100,7 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
     int socket = session.upstream.socket.get();
     if (direction == Direction::s2c) {
         socket = (*listeners_)[session.listener].socket;
-        session.address_reply(message.msg_hdr);
+        session.set_reply_address(message.msg_hdr);
     }
     LiveCounters& counters = session.table->counters();
     send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
@@ -110,18 +110,18 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
 
 namespace {
 
-/// The epoll tag of wakeup descriptors: above listener indices, below all session addresses.
+/// The epoll data of wakeup descriptors: above listener indices, below addresses of sessions.
 constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
 
-/// How long a relay that stops waits for room in the observer's ring.
+/// The longest time for which a stopping relay waits for room in the observer's ring.
 constexpr std::chrono::milliseconds kFinalReportTime{500};
 
 } // namespace
 
-Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& resync,
+Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread, const Resync& resync,
                      std::chrono::milliseconds shortest, Ring* ring)
     : ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, 0, observation.observer},
-      thread_{thread}, observation_{observation}, counters_{observation.of(0, thread)},
+      thread_{thread}, observation_{observation}, counters_{observation.counters_of(0, thread)},
       timers_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
         rewritten_.datagrams.resize(DatagramBatch::kDatagrams);
@@ -133,9 +133,9 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
 
 void Forwarder::add_server(SharedServer& shared, std::span<const Listener> listeners) {
     tap_.reserve(shared.max_sessions);
-    tables_.push_back(std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
-                                                     observation_.of(shared.index, thread_),
-                                                     timers_));
+    tables_.push_back(
+        std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
+                                       observation_.counters_of(shared.index, thread_), timers_));
     for (Listener listener : listeners) {
         listener.table = tables_.back().get();
         add_listener(listener);
@@ -157,12 +157,12 @@ void Forwarder::add_listener(const Listener& listener) {
 }
 
 std::vector<std::unique_ptr<SessionTable>>::iterator
-Forwarder::find_table(const SharedServer& server) {
+Forwarder::find_session_table(const SharedServer& server) {
     return std::ranges::find(tables_, &server, [](const auto& table) { return &table->shared(); });
 }
 
 bool Forwarder::remove_server(const SharedServer& shared) {
-    const auto place = find_table(shared);
+    const auto place = find_session_table(shared);
     if (place == tables_.end()) {
         return true;
     }
@@ -173,12 +173,12 @@ bool Forwarder::remove_server(const SharedServer& shared) {
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
-    const bool empty = table.close_some(CloseReason::removed);
+    const bool empty = table.close_some_sessions(CloseReason::removed);
     tap_.commit();
     if (!empty) {
         return false;
     }
-    if (impaired_.active()) { // setting it again sends the server's delayed datagrams at once
+    if (impaired_.active()) { // this sends the server's delayed datagrams at once
         set_impairment(Impairment{impaired_.impairment()});
     }
     for (Listener& listener : listeners_) {
@@ -208,9 +208,9 @@ Forwarder::ForwardResult Forwarder::forward_ready(int timeout) {
     const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReady, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
     ForwardResult woken;
-    // Sessions come first, because reading from clients may free sessions in this list.
+    // Server sockets come first, because reading from clients may free sessions in `ready`.
     if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWakeupTag; })) {
-        woken.datagrams = read_servers(ready);
+        woken.datagrams = read_upstream_sockets(ready);
     }
     for (const epoll_event& each : ready) {
         if (each.data.u64 < kWakeupTag) {
@@ -236,7 +236,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     std::array<Session*, DatagramBatch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] = table.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
+        owner_[i] = table.find_or_admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
         if (owner_[i] != nullptr) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
@@ -263,7 +263,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     return count;
 }
 
-void Forwarder::resync(std::uint32_t id) {
+void Forwarder::request_full_snapshot(std::uint32_t id) {
     if (resync_.rewrite == nullptr) {
         return;
     }
@@ -272,7 +272,7 @@ void Forwarder::resync(std::uint32_t id) {
         table->sessions().for_each([&](Session& session) {
             if (session.tap.id == id && session.is_announced()) {
                 static_cast<void>(
-                    session.resync.begin_request(timers_.now().ms, session.last_heard_ms));
+                    session.resync.begin_request(timers_.batch_time().ms, session.last_heard_ms));
             }
         });
     }
@@ -280,8 +280,8 @@ void Forwarder::resync(std::uint32_t id) {
 
 void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     Session& session = *owner_[i];
-    const auto known = session.resync.next_acknowledgement(timers_.now().ms);
-    // In the last two cases, the observer might not see the answer.
+    const auto known = session.resync.next_acknowledgement(timers_.batch_time().ms);
+    // With an impairment, or if the session is set aside, the observer might not get the answer.
     if (!known || impaired_.active() || session.tap.is_aside) {
         return;
     }
@@ -304,12 +304,12 @@ void Forwarder::clear_rewritten() noexcept {
     }
 }
 
-/// Searches the server's datagrams for a full answer, which a session's resync request waits for.
+/// Searches a part of the batch for the full answer that a session's resync request waits for.
 void Forwarder::look_for_answer(Session& session, std::size_t begin,
                                 std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
         if (const auto number = resync_.find_answer(batch_.bytes(i))) {
-            session.resync.on_answer(timers_.now().ms, *number);
+            session.resync.on_answer(timers_.batch_time().ms, *number);
         }
     }
 }
@@ -342,7 +342,7 @@ void Forwarder::send_upstream(Session& session) noexcept {
     session.active = true;
 }
 
-std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
+std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready) {
     std::size_t total = 0;
     std::size_t held = 0;
     static_cast<void>(timers_.begin_batch());
@@ -385,7 +385,7 @@ void Forwarder::send_to_clients(std::size_t count) {
     const base::Timestamp now = base::now_utc();
     for (std::size_t i = 0; i < count; ++i) {
         Session& session = *owner_[i];
-        session.address_reply(batch_.message(i).msg_hdr);
+        session.set_reply_address(batch_.message(i).msg_hdr);
         batch_.vector(i).iov_len = batch_.message(i).msg_len;
     }
     for (std::size_t begin = 0; begin < count;) {
@@ -434,7 +434,7 @@ void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Directi
             SessionTable& table = *owner_[i]->table;
             table.examine_datagram(*owner_[i], direction, bytes);
             if (direction == Direction::c2s && is_rewritten(i) && rewritten_.datagrams[i].first) {
-                tap_.resync(owner_[i]->tap, now);
+                tap_.report_resync(owner_[i]->tap, now);
             }
             table.copy_to_observer(*owner_[i], now, direction, bytes);
         }
@@ -452,8 +452,8 @@ void Forwarder::count_receive_error(int error, LiveCounters& counters) noexcept 
 
 bool Forwarder::check_timeouts(base::Clock::time_point now) {
     counters_.loop_iterations.add(1);
-    const bool all =
-        timers_.sweep(now, [now](Session& session) { session.table->check_timeout(session, now); });
+    const bool all = timers_.check_due_sessions(
+        now, [now](Session& session) { session.table->check_timeout(session, now); });
     if (now - drops_read_ >= kDropsInterval) {
         drops_read_ = now;
         for (Listener& listener : listeners_) {
@@ -464,11 +464,11 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
         }
     }
     static_cast<void>(
-        tap_.retry_pending(base::now_utc())); // what is left is retried by check_timeouts()
+        tap_.retry_pending(base::now_utc())); // check_timeouts() tries the other events again
     return all;
 }
 
-void Forwarder::send_delayed() {
+void Forwarder::send_delayed_datagrams() {
     set_impairment({});
     timers_.end_batch();
 }
@@ -480,14 +480,14 @@ void Forwarder::for_each_session(const std::function<void(SessionState, int)>& u
     }
 }
 
-void Forwarder::take_over(const SharedServer& server, const SessionState& state,
-                          base::UniqueFd socket) {
-    (*find_table(server))->take_over(state, std::move(socket));
+void Forwarder::take_over_session(const SharedServer& server, const SessionState& state,
+                                  base::UniqueFd socket) {
+    (*find_session_table(server))->take_over_session(state, std::move(socket));
 }
 
-void Forwarder::close_all(CloseReason reason) {
+void Forwarder::close_all_sessions(CloseReason reason) {
     for (const auto& table : tables_) {
-        table->close_all(table->shared().let_go ? CloseReason::removed : reason);
+        table->close_all_sessions(table->shared().let_go ? CloseReason::removed : reason);
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kFinalReportTime;

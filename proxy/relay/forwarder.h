@@ -19,17 +19,18 @@
 
 namespace tw::relay {
 
-/// Sends messages in order with as few system calls as possible, and counts the results.
+/// Sends messages in order with few system calls. Counts the results in `totals` and
+/// `icmp_refused`.
 ///
-/// If the send buffer is full, the call is tried once more; then the datagram is dropped, because
-/// waiting would delay all others. ECONNREFUSED reports an earlier datagram, so the current one is
-/// sent again.
+/// If the send buffer is full, the send call is repeated once; then the datagram is dropped,
+/// because waiting would delay all other datagrams. The error ECONNREFUSED concerns an earlier
+/// datagram, so the current datagram is sent again.
 void send_messages(int socket, mmsghdr* messages, std::size_t count,
                    DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept;
 
-/// The path of datagrams while the network is impaired. Each datagram waits in a queue and is
-/// copied to the observer when it is sent, so the observer sees what the receiver gets. Used by one
-/// thread; never blocks.
+/// Sends datagrams while a bad network is simulated (see Impairment). Each datagram waits in a
+/// queue until it is due. It is copied to the observer when it is sent, so the observer sees
+/// exactly the datagrams that the receiver gets. Used by one thread; never blocks.
 class ImpairedPath {
   public:
     using Time = Impairer::Time;
@@ -43,20 +44,20 @@ class ImpairedPath {
     /// The current impairment. Precondition: active().
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
 
-    /// Replaces the impairment; waiting datagrams are sent at once. The caller must then call
-    /// restart_random_decisions() for all sessions.
+    /// Replaces the impairment and sends the waiting datagrams at once. Afterwards the caller must
+    /// call restart_random_decisions() with the sessions of each table.
     void set_impairment(const Impairment& impairment);
 
     static void restart_random_decisions(Sessions& sessions) {
         sessions.for_each([](Session& session) { session.lines.reset(); });
     }
 
-    /// Queues a datagram. The session must live until all of its datagrams are sent. Precondition:
+    /// Queues a datagram. The session must live until its datagrams are sent. Precondition:
     /// active().
     void enqueue(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
 
-    /// Sends the datagrams that are due. Returns when the next datagram is due; nullopt if none
-    /// waits. Precondition: active().
+    /// Sends the datagrams that are due. Returns when the next datagram is due; nullopt if no
+    /// datagram waits. Precondition: active().
     std::optional<Time> send_due(Time now);
 
   private:
@@ -74,8 +75,8 @@ class ImpairedPath {
 class Forwarder {
   public:
     /// `thread`: the thread's number, from 0. `ring`: null without an observer. `shortest`: the
-    /// shortest idle timeout of any session.
-    Forwarder(Observation& observation, unsigned thread, const Resync& resync,
+    /// shortest timeout after which a session is closed.
+    Forwarder(ObserverSharedMemory& observation, unsigned thread, const Resync& resync,
               std::chrono::milliseconds shortest, Ring* ring);
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
@@ -86,23 +87,23 @@ class Forwarder {
     void add_server(SharedServer& shared, std::span<const Listener> listeners);
 
     /// Stops listening for a server and closes a bounded number of its sessions. Returns true if no
-    /// session is left; if false, the caller must call it again.
+    /// session is left; if false, the caller must call remove_server() again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// What forward_ready() did, and why it returned.
+    /// The result of forward_ready().
     struct ForwardResult {
-        std::size_t datagrams = 0; ///< datagrams received
-        bool is_woken = false;     ///< a descriptor that was passed to add_wakeup() is readable
+        std::size_t datagrams = 0; ///< number of datagrams received
+        bool is_woken = false; ///< true if a descriptor that was passed to add_wakeup() is readable
     };
 
     /// Waits up to `timeout` milliseconds (-1: without limit), then forwards at most one batch of
     /// datagrams from each ready socket.
     ForwardResult forward_ready(int timeout);
 
-    /// Makes forward_ready() also return when this descriptor is readable. Errors: throws std::system_error.
+    /// Makes forward_ready() return when this descriptor is readable. Errors: std::system_error.
     void add_wakeup(int descriptor) const;
 
-    /// Replaces the impairment of all sessions; waiting datagrams are sent at once.
+    /// Replaces the impairment of all sessions and sends the waiting datagrams at once.
     void set_impairment(const Impairment& impairment) {
         impaired_.set_impairment(impairment);
         for (const auto& table : tables_) {
@@ -112,60 +113,64 @@ class Forwarder {
 
     [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
 
-    /// Sends the delayed datagrams that are due. Returns when the next one is due; nullopt if none
-    /// waits. Precondition: impaired().
+    /// Sends the delayed datagrams that are due. Returns when the next delayed datagram is due;
+    /// nullopt if no datagram waits. Precondition: impaired().
     std::optional<base::Clock::time_point> send_due(base::Clock::time_point now) {
         return impaired_.send_due(now);
     }
 
-    /// Closes idle sessions, a bounded number per call, and retries events that did not fit into
-    /// the observer's ring. Returns whether all due sessions were examined.
+    /// Closes a bounded number of idle sessions, and reports again the events that did not fit into
+    /// the observer's ring. Returns false if further sessions are due for a check.
     bool check_timeouts(base::Clock::time_point now);
 
-    /// The interval of sweeps while there are no sessions and no event waits for the observer.
+    /// The interval of calls of check_timeouts() while there are no sessions and no event waits for
+    /// room in the observer's ring.
     static constexpr std::chrono::milliseconds kRestInterval{1000};
 
     [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
-        return timers_.empty() && tap_.nothing_pending() ? std::max(kRestInterval, timers_.tick())
-                                                         : timers_.tick();
+        return timers_.empty() && tap_.has_no_pending_events()
+                   ? std::max(kRestInterval, timers_.check_interval())
+                   : timers_.check_interval();
     }
 
-    /// See Relay::resync.
-    void resync(std::uint32_t id);
+    /// See Relay::request_full_snapshot.
+    void request_full_snapshot(std::uint32_t id);
 
-    /// Closes all sessions and reports that to the observer. Waits for room in the observer's ring,
-    /// for at most half a second.
-    void close_all(CloseReason reason);
+    /// Closes all sessions and reports their ends to the observer. Waits at most half a second for
+    /// room in the observer's ring.
+    void close_all_sessions(CloseReason reason);
 
-    /// Switches the impairment off and sends all datagrams that it delayed.
-    void send_delayed();
+    /// Switches the impairment off and sends all delayed datagrams.
+    void send_delayed_datagrams();
 
-    /// Calls `use` with the state and socket of each session, for a handover to another relay.
-    /// SessionState::listener is an index into this thread's listeners of the session's server.
+    /// Calls `use` with the state and the upstream socket of each session, for a handover to
+    /// another relay. SessionState::listener is an index into this thread's listeners of the
+    /// server.
     void for_each_session(const std::function<void(SessionState, int socket)>& use);
 
-    /// See SessionTable::take_over. `state.listener`: as in for_each_session().
-    void take_over(const SharedServer& server, const SessionState& state, base::UniqueFd socket);
+    /// See SessionTable::take_over_session. `state.listener`: as in for_each_session().
+    void take_over_session(const SharedServer& server, const SessionState& state,
+                           base::UniqueFd socket);
 
-    /// The listener with this index among this thread's listeners of a server. The server must
-    /// exist.
+    /// Returns the listener with this index among this thread's listeners of a server.
+    /// Precondition: the server exists.
     [[nodiscard]] Listener& listener(const SharedServer& server, std::size_t index) {
-        return listeners_[listeners_of(**find_table(server), listeners_)[index]];
+        return listeners_[listeners_of(**find_session_table(server), listeners_)[index]];
     }
 
   private:
-    /// The most ready sockets that one epoll_wait returns; the next one returns the others.
+    /// The most ready sockets that a call of epoll_wait returns. The next call returns others.
     static constexpr std::size_t kMaxReady = 256;
-    /// If fewer buffers of the batch are free, no further receive call is made.
+    /// Receiving stops when fewer buffers than this are free in the batch.
     static constexpr std::size_t kMinFreeBuffers = 16;
     /// The interval at which the kernel's drop counters of the listening sockets are read.
     static constexpr std::chrono::milliseconds kDropsInterval{500};
 
     [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
-    find_table(const SharedServer& server);
+    find_session_table(const SharedServer& server);
     void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
-    std::size_t read_servers(std::span<const epoll_event> ready);
+    std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
     void append_to_session(Session& session, std::size_t i) noexcept;
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
@@ -185,33 +190,37 @@ class Forwarder {
 
     std::vector<Listener> listeners_;
     base::UniqueFd
-        ready_set_; ///< epoll instance; tags: listener index, session pointer, wakeup descriptors
+        /// Epoll instance. An event's data is a listener's index, a session's address or
+        /// kWakeupTag.
+        ready_set_;
     Tap tap_;
     unsigned thread_;
-    Observation& observation_;
-    /// The first server's counters, and of events that belong to no server.
+    ObserverSharedMemory& observation_;
+    /// The counters of the first server. They also count events that belong to no server.
     LiveCounters& counters_;
     SessionTimers timers_;
     std::vector<std::unique_ptr<SessionTable>> tables_; ///< one per server
     ImpairedPath impaired_;
-    base::Clock::time_point drops_read_; ///< when the listeners' drop counters were last read
+    /// When the kernel's drop counters of the listening sockets were last read.
+    base::Clock::time_point drops_read_;
 
     DatagramBatch batch_;
-    /// The session of each datagram of the batch, or null.
+    /// The session of each datagram in the batch; null if the datagram belongs to no session.
     std::array<Session*, DatagramBatch::kDatagrams> owner_{};
     std::array<std::uint8_t, DatagramBatch::kDatagrams> next_{};
     std::array<mmsghdr, DatagramBatch::kDatagrams> outgoing_{};
 
-    /// The datagrams of the batch that are sent with other bytes than were received. The observer
-    /// gets the received bytes.
+    /// The new bytes of datagrams in the batch that the relay changes before it sends them. The
+    /// observer gets the received bytes.
     struct RewrittenDatagrams {
         struct Datagram {
-            iovec vector{};     ///< the bytes to send; null if the datagram is sent unchanged
-            bool first = false; ///< this is the first datagram that the resync request rewrote
+            iovec vector{}; ///< the bytes to send; null if the datagram is sent unchanged
+            /// True for the first datagram that was changed after a resync request.
+            bool first = false;
             std::array<std::byte, 2048> bytes{};
         };
 
-        /// One for each datagram of a batch; empty without functions in Resync.
+        /// One entry for each datagram of a batch; empty if Resync has no functions.
         std::vector<Datagram> datagrams;
         bool any = false;
     };

@@ -17,32 +17,32 @@
 
 namespace tw::relay {
 
-/// A copy of a datagram for the observer, which gets it only when the session is announced.
-struct KeptCopy {
+/// The copy of a datagram. The observer gets the copy when the session is announced.
+struct DatagramCopy {
     base::Timestamp time = 0;
     Direction direction = Direction::c2s;
     std::vector<std::byte> bytes;
 };
 
-auto members(base::Of<KeptCopy> auto& copy) {
+auto members(base::Of<DatagramCopy> auto& copy) {
     return std::tie(copy.time, copy.direction, copy.bytes);
 }
 
-/// The state with which another relay continues a session. The socket is passed separately. Members
-/// in ms and ns are ages: durations before the handover.
+/// The state of a session that another relay continues. The upstream socket is passed separately.
+/// Members that end in _ms or _ns are ages: the time from an event to the handover.
 struct SessionState {
     base::Endpoint client;
-    /// The number under which the observer knows the session; 0: not announced.
+    /// The session's number in the observer's events; 0 if the observer does not know the session.
     std::uint32_t id = 0;
     ServerIndex server = 0;
     std::uint32_t number = 0;
     std::uint32_t listener = 0; ///< index of the listening socket (Relay::listening_sockets)
-    ReplyControl control{};     ///< as Session::control
+    ReplyControl control{};     ///< Session::control
     std::uint8_t control_length = 0;
     Standing standing = Standing::player;
     bool counts_against_limit = false;
     bool answered = false;
-    bool own_loopback = false; ///< the upstream socket's address is one of LoopbackAddresses
+    bool own_loopback = false; ///< LoopbackAddresses assigned the upstream socket's local address
     ProofMemory proof;
     base::Timestamp opened = 0;
     base::Timestamp told = 0;    ///< TapSession::opened
@@ -52,7 +52,7 @@ struct SessionState {
     std::uint32_t played_ms = 0; ///< age of Session::played_ms
     std::uint8_t repeats = 0;
     std::uint32_t kernel_drops = 0;
-    std::vector<KeptCopy> held;
+    std::vector<DatagramCopy> held;
     std::array<std::uint64_t, 2> held_lost{};
 };
 
@@ -64,11 +64,11 @@ auto members(base::Of<SessionState> auto& state) {
                     state.kernel_drops, state.held, state.held_lost);
 }
 
-/// The state of one server that is handed over in addition to its sessions.
+/// The state of a server that is handed over to another relay, without the server's sessions.
 struct ServerState {
     ServerIndex server = 0;
     Counters counters;
-    /// Each listening socket's count of datagrams that the kernel dropped, as last read.
+    /// For each listening socket: the kernel's drop counter when it was last read.
     std::vector<std::uint32_t> listener_drops;
 };
 
@@ -76,11 +76,11 @@ auto members(base::Of<ServerState> auto& state) {
     return std::tie(state.server, state.counters, state.listener_drops);
 }
 
-/// The state that is handed over: of the relay, of servers, and of all their sessions.
+/// The state that a relay hands over to another relay: its own, its servers' and their sessions'.
 struct RelayState {
     std::uint32_t last_session = 0; ///< the last session id that was assigned
     std::uint32_t last_number = 0;
-    std::string impairment; ///< as parse_impairment() reads it
+    std::string impairment; ///< text for parse_impairment()
     std::uint64_t impairment_seed = 0;
     std::vector<ServerState> servers;
     std::vector<SessionState> sessions;

@@ -11,9 +11,9 @@ using Error = tl::unexpected<std::string>;
 template <typename T>
 using Result = tl::expected<T, std::string>;
 
-/// The most decimals of a value. In every unit, six decimals are enough to write the smallest step.
+/// The most decimals of a value: enough for the smallest possible value in each unit.
 constexpr std::size_t kMaxDecimals = 6;
-/// The most digits before the decimal point. The limit keeps all arithmetic within 64 bits.
+/// The most digits before the decimal point. With this limit, all arithmetic fits into 64 bits.
 constexpr std::size_t kMaxDigits = 9;
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -26,7 +26,7 @@ std::string_view trim(std::string_view text) {
     return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// Removes and returns the text before the separator.
+/// Returns the text before the separator. Removes that text and the separator from `text`.
 std::string_view take_until(std::string_view& text, char separator) {
     const auto end = text.find(separator);
     const auto taken = text.substr(0, end);
@@ -44,27 +44,29 @@ std::string quoted(std::string_view text) {
     return shown + (text.size() > kShown ? "...'" : "'");
 }
 
-/// A unit, and its size in the smallest steps of a setting.
+/// A unit of a setting. `steps`: the unit's size, counted in the setting's smallest steps.
 struct SettingUnit {
     std::string_view name;
     std::uint64_t steps;
 };
 
 constexpr std::array<SettingUnit, 3> kTimes{{{"us", 1}, {"ms", 1000}, {"s", kMillion}}};
-constexpr std::array<SettingUnit, 1> kShares{{{"%", LineImpairment::kCertain / 100}}};
+constexpr std::array<SettingUnit, 1> kShares{{{"%", DirectionImpairment::kCertain / 100}}};
 constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<SettingUnit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
-/// A setting: its units, its range in smallest steps, and access to its member of LineImpairment.
+/// A setting: its units, its range in its smallest steps, and access to its DirectionImpairment
+/// member.
 struct Setting {
     std::string_view name;
     std::span<const SettingUnit> units;
     std::uint64_t min;
     std::uint64_t max;
     std::string_view expected;
-    void (*set)(LineImpairment& line, std::uint64_t value);
-    std::uint64_t (*get)(const LineImpairment& line); ///< returns the setting's value; 0: not set
+    void (*set)(DirectionImpairment& line, std::uint64_t value);
+    std::uint64_t (*get)(
+        const DirectionImpairment& line); ///< returns the setting's value; 0: not set
 };
 
 constexpr auto kMaxDelaySteps = static_cast<std::uint64_t>(kMaxImpairDelay.count());
@@ -77,42 +79,46 @@ std::chrono::microseconds time_of(std::uint64_t steps) {
 
 constexpr std::array<Setting, 7> kSettings{{
     {"delay", kTimes, 0, kMaxDelaySteps, kTimeText,
-     [](LineImpairment& line, std::uint64_t value) { line.delay = time_of(value); },
-     [](const LineImpairment& line) { return static_cast<std::uint64_t>(line.delay.count()); }},
+     [](DirectionImpairment& line, std::uint64_t value) { line.delay = time_of(value); },
+     [](const DirectionImpairment& line) {
+         return static_cast<std::uint64_t>(line.delay.count());
+     }},
     {"jitter", kTimes, 0, kMaxDelaySteps, kTimeText,
-     [](LineImpairment& line, std::uint64_t value) { line.jitter = time_of(value); },
-     [](const LineImpairment& line) { return static_cast<std::uint64_t>(line.jitter.count()); }},
-    {"loss", kShares, 0, LineImpairment::kCertain, kShareText,
-     [](LineImpairment& line, std::uint64_t value) {
+     [](DirectionImpairment& line, std::uint64_t value) { line.jitter = time_of(value); },
+     [](const DirectionImpairment& line) {
+         return static_cast<std::uint64_t>(line.jitter.count());
+     }},
+    {"loss", kShares, 0, DirectionImpairment::kCertain, kShareText,
+     [](DirectionImpairment& line, std::uint64_t value) {
          line.loss = static_cast<std::uint32_t>(value);
      },
-     [](const LineImpairment& line) { return std::uint64_t{line.loss}; }},
-    {"dup", kShares, 0, LineImpairment::kCertain, kShareText,
-     [](LineImpairment& line, std::uint64_t value) {
+     [](const DirectionImpairment& line) { return std::uint64_t{line.loss}; }},
+    {"dup", kShares, 0, DirectionImpairment::kCertain, kShareText,
+     [](DirectionImpairment& line, std::uint64_t value) {
          line.duplicate = static_cast<std::uint32_t>(value);
      },
-     [](const LineImpairment& line) { return std::uint64_t{line.duplicate}; }},
-    {"reorder", kShares, 0, LineImpairment::kCertain, kShareText,
-     [](LineImpairment& line, std::uint64_t value) {
+     [](const DirectionImpairment& line) { return std::uint64_t{line.duplicate}; }},
+    {"reorder", kShares, 0, DirectionImpairment::kCertain, kShareText,
+     [](DirectionImpairment& line, std::uint64_t value) {
          line.reorder = static_cast<std::uint32_t>(value);
      },
-     [](const LineImpairment& line) { return std::uint64_t{line.reorder}; }},
+     [](const DirectionImpairment& line) { return std::uint64_t{line.reorder}; }},
     {"burst", kCounts, 1000, std::uint64_t{kMaxImpairBurst} * 1000,
      "the mean number of losses in a row, from 1 to 1000, for example 3",
-     [](LineImpairment& line, std::uint64_t value) {
+     [](DirectionImpairment& line, std::uint64_t value) {
          line.burst = static_cast<std::uint32_t>(value);
      },
-     [](const LineImpairment& line) { return std::uint64_t{line.burst.value_or(0)}; }},
+     [](const DirectionImpairment& line) { return std::uint64_t{line.burst.value_or(0)}; }},
     {"rate", kRates, kMinImpairRate, kMaxImpairRate,
      "bits a second from 64kbit to 100gbit, for example 1mbit",
-     [](LineImpairment& line, std::uint64_t value) { line.rate = value; },
-     [](const LineImpairment& line) { return line.rate.value_or(0); }},
+     [](DirectionImpairment& line, std::uint64_t value) { line.rate = value; },
+     [](const DirectionImpairment& line) { return line.rate.value_or(0); }},
 }};
 
 using Seen = std::array<bool, kSettings.size()>;
 
-/// Parses up to nine digits with up to six decimals and multiplies the number by `steps`. Returns
-/// nullopt if the text has another form or the result is not an integer.
+/// Parses a number with up to nine digits and up to six decimals, and multiplies it by `steps`.
+/// Returns nullopt if the text is not such a number or the product is not an integer.
 std::optional<std::uint64_t> scaled(std::string_view digits, std::uint64_t steps) {
     const auto point = digits.find('.');
     const auto whole = digits.substr(0, point);
@@ -170,7 +176,8 @@ Result<std::size_t> find_setting(std::string_view name) {
     return Error{quoted(name) + " is not a setting; the settings are " + names};
 }
 
-/// Removes `c2s:` or `s2c:` from the start of a section and returns the directions it stands for.
+/// Returns the indices of the directions for which a section is meant. Removes `c2s:` or `s2c:`
+/// from the section's start.
 Result<std::span<const std::size_t>> take_directions(std::string_view& section) {
     static constexpr std::array<std::size_t, 2> kBoth{0, 1};
     const auto colon = section.find(':');
@@ -220,8 +227,8 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
     return {};
 }
 
-/// Checks the settings of one direction that depend on each other.
-Result<void> check(const LineImpairment& line) {
+/// Checks that the settings of one direction fit together.
+Result<void> check(const DirectionImpairment& line) {
     if (line.jitter > line.delay) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
     }
@@ -231,16 +238,16 @@ Result<void> check(const LineImpairment& line) {
     if (line.loss == 0) {
         return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
-    // At least one datagram passes after each burst. So with a mean burst of n, the loss is at most
-    // n/(n+1).
+    // After each burst a datagram is not lost. So the loss is at most n/(n+1) if the mean burst is
+    // n.
     const std::uint64_t burst = *line.burst;
-    if (std::uint64_t{line.loss} * (burst + 1000) > burst * LineImpairment::kCertain) {
+    if (std::uint64_t{line.loss} * (burst + 1000) > burst * DirectionImpairment::kCertain) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }
     return {};
 }
 
-/// Returns a value with its unit: the largest unit that needs no decimals, else the smallest unit.
+/// Returns a value as text, in the largest unit that needs no decimals, else in the smallest unit.
 std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) {
     const auto* unit = &units.back();
     while (unit != &units.front() && value % unit->steps != 0) {
@@ -257,7 +264,7 @@ std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) 
     return text + std::string{unit->name};
 }
 
-std::string line_text(const LineImpairment& line) {
+std::string line_text(const DirectionImpairment& line) {
     std::string text;
     for (const Setting& setting : kSettings) {
         if (const std::uint64_t value = setting.get(line); value != 0) {
@@ -283,7 +290,7 @@ tl::expected<Impairment, std::string> parse_impairment(std::string_view text, st
             return Error{done.error()};
         }
     } while (!rest.empty());
-    for (const LineImpairment& line : impairment.directions) {
+    for (const DirectionImpairment& line : impairment.directions) {
         if (const auto good = check(line); !good) {
             return Error{good.error()};
         }
@@ -300,10 +307,10 @@ std::string to_string(const Impairment& impairment) {
         return line_text(c2s);
     }
     std::string text;
-    if (c2s != LineImpairment{}) {
+    if (c2s != DirectionImpairment{}) {
         text = "c2s:" + line_text(c2s);
     }
-    if (s2c != LineImpairment{}) {
+    if (s2c != DirectionImpairment{}) {
         text += (text.empty() ? "s2c:" : ";s2c:") + line_text(s2c);
     }
     return text;
@@ -351,19 +358,19 @@ std::uint64_t ImpairedDirection::draw_number(Draw what) const noexcept {
 }
 
 bool ImpairedDirection::draw_chance(Draw what, std::uint32_t share) const noexcept {
-    return below(draw_number(what), LineImpairment::kCertain) < share;
+    return below(draw_number(what), DirectionImpairment::kCertain) < share;
 }
 
 /// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
-/// a lossless state. The probability of leaving the lossy state sets the mean burst. The
-/// probability of entering the lossy state sets the total loss.
+/// a lossless state. The probability of leaving the lossy state follows from the mean burst; the
+/// probability of entering it follows from the loss.
 bool ImpairedDirection::is_lost() noexcept {
     if (!impairment_.burst) {
         return draw_chance(Draw::loss, impairment_.loss);
     }
     constexpr double kThousand = 1000;
     const double leave = kThousand / static_cast<double>(*impairment_.burst);
-    const double loss = static_cast<double>(impairment_.loss) / LineImpairment::kCertain;
+    const double loss = static_cast<double>(impairment_.loss) / DirectionImpairment::kCertain;
     const double enter = leave * loss / (1 - loss);
     const double drawn = unit(draw_number(Draw::loss));
     losing_ = losing_ ? drawn >= leave : drawn < enter;
@@ -376,10 +383,10 @@ microseconds ImpairedDirection::delay() const noexcept {
     return impairment_.delay - impairment_.jitter + microseconds{static_cast<std::int64_t>(drawn)};
 }
 
-ImpairmentResult ImpairedDirection::decide_next(Time now, std::size_t bytes) noexcept {
-    ImpairmentResult fate;
+ImpairmentDecision ImpairedDirection::decide_next(Time now, std::size_t bytes) noexcept {
+    ImpairmentDecision fate;
     if (is_lost()) {
-        fate.outcome = ImpairmentResult::Outcome::lost;
+        fate.outcome = ImpairmentDecision::Outcome::lost;
     }
     fate.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
     fate.reorder = draw_chance(Draw::reorder, impairment_.reorder);
@@ -387,7 +394,7 @@ ImpairmentResult ImpairedDirection::decide_next(Time now, std::size_t bytes) noe
     if (impairment_.rate) {
         rate_free_ = std::max(rate_free_, now);
         if (rate_free_ - now > kMaxRateWait) {
-            fate.outcome = ImpairmentResult::Outcome::rate_dropped;
+            fate.outcome = ImpairmentDecision::Outcome::rate_dropped;
         } else {
             rate_free_ += time_on_line(bytes + kHeaderBytes, *impairment_.rate);
             const auto at_once = time_on_line(kRateBurstBytes, *impairment_.rate);
@@ -395,7 +402,7 @@ ImpairmentResult ImpairedDirection::decide_next(Time now, std::size_t bytes) noe
         }
     }
     fate.leaves += delay();
-    if (fate.outcome == ImpairmentResult::Outcome::pass) {
+    if (fate.outcome == ImpairmentDecision::Outcome::pass) {
         fate.leaves = last_leaves_ = std::max(fate.leaves, last_leaves_);
     }
     ++number_;
@@ -427,22 +434,23 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
     SessionImpairment::HeldDatagram& held = session.held[index];
     fates.datagrams.add(1);
-    const ImpairmentResult fate = session.lines[index].decide_next(now, bytes.size());
-    if (fate.outcome != ImpairmentResult::Outcome::pass) {
-        (fate.outcome == ImpairmentResult::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
+    const ImpairmentDecision fate = session.lines[index].decide_next(now, bytes.size());
+    if (fate.outcome != ImpairmentDecision::Outcome::pass) {
+        (fate.outcome == ImpairmentDecision::Outcome::lost ? fates.lost : fates.rate_dropped)
+            .add(1);
         return;
     }
-    // Only one datagram is held at a time. It waits until the next one is sent.
+    // At most one datagram is held at a time. It is sent right after the next datagram.
     const bool is_held = held.order != 0 && slots_[held.slot].order == held.order;
     const bool hold = fate.reorder && !is_held;
     const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
-    const auto slot = push(owner, session, direction, bytes, leaves);
+    const auto slot = push_datagram(owner, session, direction, bytes, leaves);
     if (!slot) {
         fates.queue_full.add(1);
         return;
     }
     if (fate.duplicate) {
-        const bool fits = push(owner, session, direction, bytes, fate.leaves).has_value();
+        const bool fits = push_datagram(owner, session, direction, bytes, fate.leaves).has_value();
         (fits ? fates.duplicated : fates.queue_full).add(1);
     }
     if (hold) {
@@ -453,16 +461,16 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
     }
 }
 
-std::optional<std::size_t> Impairer::push(void* owner, SessionImpairment& session,
-                                          Direction direction, std::span<const std::byte> bytes,
-                                          Time leaves) {
-    if (waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
+std::optional<std::size_t> Impairer::push_datagram(void* owner, SessionImpairment& session,
+                                                   Direction direction,
+                                                   std::span<const std::byte> bytes, Time leaves) {
+    if (num_waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
         return std::nullopt;
     }
     if (free_.empty()) {
         slots_.emplace_back();
         if (free_.capacity() < slots_.size()) {
-            free_.reserve(2 * slots_.size()); // so that returning a slot does not allocate
+            free_.reserve(2 * slots_.size()); // so that free_slot() does not allocate
         }
         free_.push_back(slots_.size() - 1);
     }
@@ -485,8 +493,8 @@ void Impairer::schedule_slot(std::size_t slot, Time leaves) {
     std::push_heap(heap_.begin(), heap_.end(), IsLater{});
 }
 
-/// Schedules a held datagram right after the datagram that overtook it, unless the held datagram is
-/// due earlier.
+/// Schedules a held datagram right after the datagram that overtakes it, unless the held datagram
+/// is due earlier. `leaves`: when the overtaking datagram is sent.
 void Impairer::schedule_overtaken(SessionImpairment::HeldDatagram& held, Time leaves) {
     if (leaves < held.leaves) {
         schedule_slot(held.slot, leaves); // the old heap entry becomes stale
@@ -501,13 +509,13 @@ void Impairer::drop_stale_entries() noexcept {
     }
 }
 
-std::optional<Impairer::Time> Impairer::next_due() noexcept {
+std::optional<Impairer::Time> Impairer::next_due_time() noexcept {
     drop_stale_entries();
     return heap_.empty() ? std::nullopt : std::optional{heap_.front().leaves};
 }
 
 std::optional<std::size_t> Impairer::pop_due_slot(Time now) noexcept {
-    const auto first = next_due();
+    const auto first = next_due_time();
     if (!first || *first > now) {
         return std::nullopt;
     }

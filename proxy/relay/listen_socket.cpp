@@ -21,8 +21,8 @@ namespace tw::relay {
 
 namespace {
 
-/// The distance between two buffers. It is not a power of two, because then all buffers would use the
-/// same cache sets.
+/// The distance between the starts of two buffers in bytes. It is not a power of two, because then
+/// all buffers would use the same cache sets.
 constexpr std::size_t kBufferStride = DatagramBatch::kBufferBytes + std::size_t{2} * 1024 + 128;
 constexpr std::size_t kBufferMemory = kBufferStride * DatagramBatch::kDatagrams;
 
@@ -139,14 +139,15 @@ std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
 
 using Udp = boost::asio::ip::udp;
 
-std::vector<Udp::endpoint> resolve_all(const std::string& host, std::uint16_t port) {
+std::vector<Udp::endpoint> resolve_addresses(const std::string& host, std::uint16_t port) {
     boost::asio::io_context io;
     boost::system::error_code error;
     Udp::resolver resolver{io};
     const auto found =
         resolver.resolve(host, std::to_string(port), Udp::resolver::numeric_service, error);
     if (error || found.empty()) {
-        throw NotYetError{"cannot resolve the server's name '" + host + "': " + error.message()};
+        throw RetryableStartError{"cannot resolve the server's name '" + host +
+                                  "': " + error.message()};
     }
     std::vector<Udp::endpoint> all{found.begin(), found.end()};
     std::stable_partition(all.begin(), all.end(),
@@ -155,17 +156,17 @@ std::vector<Udp::endpoint> resolve_all(const std::string& host, std::uint16_t po
 }
 
 Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
-    return resolve_all(host, port).front();
+    return resolve_addresses(host, port).front();
 }
 
-bool is_own_address(const Udp::endpoint& endpoint) {
+bool is_local_address(const Udp::endpoint& endpoint) {
     const base::UniqueFd probe{
         ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const Udp::endpoint any_port{endpoint.address(), 0};
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
 }
 
-ClientAddress choose_mode(const Options& options, const base::Endpoint& server) {
+ClientAddress choose_client_address(const Options& options, const base::Endpoint& server) {
     const ClientAddress wanted = options.client_address;
     const bool possible = !server.v6 && base::is_loopback(server);
     const bool shared = wanted == ClientAddress::shared || wanted == ClientAddress::automatic;
@@ -185,7 +186,7 @@ ClientAddress choose_mode(const Options& options, const base::Endpoint& server) 
     return shared ? ClientAddress::shared : wanted;
 }
 
-void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
+void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
     const auto other = std::find_if(listen.begin(), listen.end(), [&](const Udp::endpoint& own) {
         return own.protocol() != server.protocol();
     });
@@ -208,14 +209,15 @@ void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpo
     }
 }
 
-void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
+void check_no_forwarding_loop(const Udp::endpoint& server,
+                              const std::vector<Udp::endpoint>& listen) {
     for (const auto& own : listen) {
         if (own.port() != server.port()) {
             continue;
         }
         const bool leads_to_loopback = server.address().is_unspecified();
         if (own.address() == server.address() ||
-            (own.address().is_unspecified() && (leads_to_loopback || is_own_address(server))) ||
+            (own.address().is_unspecified() && (leads_to_loopback || is_local_address(server))) ||
             (own.address().is_loopback() && leads_to_loopback)) {
             throw StartError{"the server's address " + base::to_string(server) +
                              " is the one the proxy listens on"};
@@ -223,15 +225,15 @@ void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>
     }
 }
 
-void check_listen(const std::vector<Udp::endpoint>& listen) {
+void check_listen_addresses(const std::vector<Udp::endpoint>& listen) {
     if (listen.empty() || listen.size() > kMaxListeners) {
         throw StartError{"the number of listening addresses must be from 1 to " +
                          std::to_string(kMaxListeners)};
     }
 }
 
-void check(const Options& options, std::span<Ring* const> rings) {
-    check_listen(options.listen);
+void check_options(const Options& options, std::span<Ring* const> rings) {
+    check_listen_addresses(options.listen);
     if (options.threads == 0 || options.threads > kMaxThreads) {
         throw StartError{"the number of relay threads must be from 1 to " +
                          std::to_string(kMaxThreads)};
@@ -251,10 +253,10 @@ namespace {
     const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
                              ": " + std::system_category().message(error);
     if (error == EADDRINUSE) {
-        throw NotYetError{text + " (ss -ulpn shows which program has the port)"};
+        throw RetryableStartError{text + " (ss -ulpn shows which program has the port)"};
     }
     if (error == EADDRNOTAVAIL) {
-        throw NotYetError{text + " (ip address shows the addresses that this host has)"};
+        throw RetryableStartError{text + " (ip address shows the addresses that this host has)"};
     }
     throw StartError{text};
 }
@@ -266,7 +268,8 @@ void set(int socket, int level, int option, int value, const char* what,
     }
 }
 
-/// Opens a listening socket. `first`: only other threads of this relay may share the address.
+/// Opens a listening socket. `first`: no other socket may be bound to the address, except sockets
+/// that this relay opens later.
 base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
                              bool first) {
     const bool v6 = endpoint.address().is_v6();
@@ -286,7 +289,7 @@ base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bo
         share();
     }
     if (endpoint.address().is_unspecified()) {
-        // A socket for both families accepts both options; one of them covers both families.
+        // The IPv6 option also applies to IPv4 datagrams that an IPv6 socket receives.
         set(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1, "set up",
             endpoint);
     }
@@ -319,8 +322,8 @@ std::vector<base::UniqueFd> open_listeners(const Options& options,
     return sockets;
 }
 
-std::size_t check_listeners(const std::vector<base::UniqueFd>& sockets,
-                            const std::vector<Udp::endpoint>& listen) {
+std::size_t check_listening_sockets(const std::vector<base::UniqueFd>& sockets,
+                                    const std::vector<Udp::endpoint>& listen) {
     if (sockets.empty() || sockets.size() > kMaxListeningSockets ||
         sockets.size() % listen.size() != 0) {
         throw HandoverError{"the listening sockets that were handed over are not complete"};

@@ -18,18 +18,17 @@
 
 namespace tw::relay {
 
-/// Room for one IP_PKTINFO or IPV6_PKTINFO control message, which contains a datagram's destination
-/// address.
+/// A buffer for one IP_PKTINFO or IPV6_PKTINFO control message, which contains an address.
 using ReplyControl = std::array<std::byte, 64>;
 
-/// Buffers for a batch of datagrams, with the headers for recvmmsg and sendmmsg.
+/// Buffers for a batch of datagrams, with the message headers for recvmmsg and sendmmsg.
 ///
-/// Each buffer holds the longest UDP payload, so nothing is truncated. Untouched pages of a buffer
-/// cost no memory. Datagrams are sent from the buffer they were received into.
+/// Each buffer has room for the longest UDP payload, so no datagram is truncated. Unused pages of a
+/// buffer take no memory. Datagrams are sent from the buffers into which they were received.
 class DatagramBatch {
   public:
-    /// Datagrams per system call: enough to spread its cost, few enough that the buffers stay in
-    /// cache.
+    /// The most datagrams per system call. More would cost less per datagram, but their buffers
+    /// would not fit into the processor's cache.
     static constexpr std::size_t kDatagrams = 64;
     /// The longest UDP payload is 65,507 bytes over IPv4 and 65,527 over IPv6.
     static constexpr std::size_t kBufferBytes = 65'536;
@@ -39,9 +38,9 @@ class DatagramBatch {
     DatagramBatch(const DatagramBatch&) = delete;
     DatagramBatch& operator=(const DatagramBatch&) = delete;
 
-    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also receives
-    /// their sender addresses. `with_control`: also receives their destination addresses. Returns the
-    /// number of datagrams, or -errno.
+    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also
+    /// receives sender addresses. `with_control`: also receives destination addresses. Returns the
+    /// number of datagrams received, or -errno.
     [[nodiscard]] int receive(int socket, std::size_t at, std::size_t max, bool with_names,
                               bool with_control) noexcept;
 
@@ -49,7 +48,9 @@ class DatagramBatch {
 
     [[nodiscard]] iovec& vector(std::size_t i) noexcept { return vectors_[i]; }
 
-    [[nodiscard]] const sockaddr* name(std::size_t i) const noexcept { return &names_[i].base; }
+    [[nodiscard]] const sockaddr* sender_address(std::size_t i) const noexcept {
+        return &names_[i].base;
+    }
 
     [[nodiscard]] std::span<const std::byte> bytes(std::size_t i) const noexcept {
         return {static_cast<const std::byte*>(vectors_[i].iov_base), messages_[i].msg_len};
@@ -65,32 +66,35 @@ class DatagramBatch {
 
 class SessionTable;
 
-/// A socket that clients send to; not owned.
+/// A listening socket, to which clients send. The object does not own the socket.
 struct Listener {
     int socket = 0;
-    SessionTable* table = nullptr; ///< the server's session table; null: the listener is not in use
-    bool any_address = false; ///< the socket is bound to 0.0.0.0 or ::, so replies set their source
-    bool v6 = false;          ///< an IPv6 socket; clients may use IPv4 or IPv6
-    base::Endpoint local{};   ///< the address that the socket is bound to
-    /// The socket's count of datagrams that the kernel dropped, as last read.
+    /// The session table of the server whose clients send to this socket; null: not in use.
+    SessionTable* table = nullptr;
+    /// The socket is bound to 0.0.0.0 or ::, so each reply must name its source address.
+    bool any_address = false;
+    bool v6 = false;        ///< an IPv6 socket; clients may use IPv4 or IPv6
+    base::Endpoint local{}; ///< the address that the socket is bound to
+    /// The kernel's drop counter of the socket when it was last read.
     std::uint32_t drops = 0;
 };
 
 /// The most listening sockets for a server: each thread has its own socket for each address.
 inline constexpr std::size_t kMaxListeningSockets = 1024;
 
-/// A listener's index within its thread; there are at most kMaxListeningSockets.
+/// The index of a listener among all listeners of its thread, below kMaxListeningSockets.
 using ListenerIndex = std::uint16_t;
 
-/// The indices of the listeners that belong to a session table, in the order of adding.
+/// Returns the indices of the listeners in `all` that belong to this session table, ascending.
 [[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& table,
                                                       std::span<const Listener> all);
 
-/// The addresses of this host's interfaces, with port 0; empty if the system does not list them.
+/// Returns the addresses of this host's network interfaces, with port 0. Returns nothing if the
+/// system does not list them.
 [[nodiscard]] std::vector<base::Endpoint> interface_addresses();
 
-/// Converts the control message of a received datagram so that a reply is sent from the address that
-/// the datagram was sent to. Returns the length of `to`; 0 if the datagram has no control message.
+/// Makes the control message of a reply from that of a received datagram: the reply's source is the
+/// datagram's destination. Returns the length of `to`; 0 if the datagram has no control message.
 [[nodiscard]] std::size_t make_reply_control(msghdr& from, ReplyControl& to);
 
 /// Requests socket buffers of this size; the system may grant less.
@@ -98,31 +102,30 @@ void set_socket_buffers(int socket, int bytes) noexcept;
 
 [[nodiscard]] bool is_udp_socket(int descriptor) noexcept;
 
-/// Returns how many datagrams the kernel dropped at a socket since its drop counter was `seen`. Sets
-/// `seen` to the counter.
+/// Reads the kernel's drop counter of a socket into `seen`. Returns how many datagrams were dropped
+/// since the previous value of `seen`.
 [[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
-/// The relay cannot start; what() is one line for the user.
+/// Thrown if the relay cannot start. what() is one line for the user.
 class StartError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// A name or an address does not exist yet, or another process uses the port; a later start may
-/// succeed.
-class NotYetError : public StartError {
+/// Thrown if a host name or address does not exist, or a port is in use. A later start may succeed.
+class RetryableStartError : public StartError {
   public:
     using StartError::StartError;
 };
 
-/// Clients would share one address at the server, and the options do not allow that.
+/// Thrown if the server would see one address for all clients, and the options do not allow that.
 class SharedAddressError : public StartError {
   public:
     using StartError::StartError;
 };
 
-/// The data that another relay handed over is invalid or does not fit this relay; what() is one
-/// line for the user.
+/// Thrown if the data that another relay handed over is invalid or does not fit this relay. what()
+/// is one line for the user.
 class HandoverError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -130,46 +133,48 @@ class HandoverError : public std::runtime_error {
 
 // Resolving the server's name.
 
-/// All addresses of the server, the IPv4 ones first. Errors: StartError.
-[[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_all(const std::string& host,
-                                                                      std::uint16_t port);
+/// Returns all addresses of the server, IPv4 addresses first. Errors: StartError.
+[[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_addresses(const std::string& host,
+                                                                            std::uint16_t port);
 
 /// Returns the server's first IPv4 address, else its first address. Errors: StartError.
 [[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
                                                             std::uint16_t port);
 
-/// Whether the address belongs to this host.
-[[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint);
+/// Returns whether the address belongs to this host.
+[[nodiscard]] bool is_local_address(const boost::asio::ip::udp::endpoint& endpoint);
 
 // Checks before the start. A failed check throws StartError.
 
-void check(const Options& options, std::span<Ring* const> rings);
+void check_options(const Options& options, std::span<Ring* const> rings);
 
-void check_listen(const std::vector<boost::asio::ip::udp::endpoint>& listen);
+void check_listen_addresses(const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// Returns the mode to use, never `automatic`. Errors: StartError, SharedAddressError.
-[[nodiscard]] ClientAddress choose_mode(const Options& options, const base::Endpoint& server);
+/// Returns the address that the server will see for each client, never `automatic`. Errors:
+/// StartError, SharedAddressError.
+[[nodiscard]] ClientAddress choose_client_address(const Options& options,
+                                                  const base::Endpoint& server);
 
-void check_transparent(const boost::asio::ip::udp::endpoint& server,
-                       const std::vector<boost::asio::ip::udp::endpoint>& listen);
+void check_transparent_mode(const boost::asio::ip::udp::endpoint& server,
+                            const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// Rejects a server address that the relay listens on, because datagrams would loop forever.
-void check_not_own(const boost::asio::ip::udp::endpoint& server,
-                   const std::vector<boost::asio::ip::udp::endpoint>& listen);
+/// Throws StartError if the relay itself listens on the server's address, because the relay would
+/// then send datagrams to itself forever.
+void check_no_forwarding_loop(const boost::asio::ip::udp::endpoint& server,
+                              const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// Opens one set of non-blocking listening sockets, in the order of `listen`. Stores ports that the
-/// system chose in `listen`, so that the next set uses the same ports. `first`: this is the first set,
-/// so no other socket may be bound to the addresses; later sets share them.
-/// Errors: NotYetError, StartError.
+/// Opens a set of non-blocking listening sockets: one for each address in `listen`, in that order.
+/// If the system chooses a port, stores the port in `listen`, so that the next set uses it, too.
+/// `first`: no other socket may be bound to the addresses. Later sets share the addresses with the
+/// first set. Errors: RetryableStartError, StartError.
 [[nodiscard]] std::vector<base::UniqueFd>
 open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoint>& listen,
                bool first);
 
-/// Checks listening sockets that another relay opened: each must be a UDP socket bound to its
-/// address in `listen`. Returns the number of sets of sockets.
-/// Errors: HandoverError.
+/// Checks listening sockets that another relay opened: one or more sets of UDP sockets, each set
+/// bound to the addresses in `listen`. Returns the number of sets. Errors: HandoverError.
 [[nodiscard]] std::size_t
-check_listeners(const std::vector<base::UniqueFd>& sockets,
-                const std::vector<boost::asio::ip::udp::endpoint>& listen);
+check_listening_sockets(const std::vector<base::UniqueFd>& sockets,
+                        const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 } // namespace tw::relay

@@ -12,8 +12,8 @@ namespace tw::relay {
 
 namespace {
 
-/// The first members of sched_attr, for sched_setattr(2). The kernel's header, which declares it,
-/// conflicts with Debian 12's libc.
+/// The first members of the kernel's struct sched_attr, for sched_setattr(2). The kernel's header
+/// that declares the struct conflicts with Debian 12's libc.
 struct Scheduling {
     std::uint32_t size = sizeof(Scheduling);
     std::uint32_t policy = SCHED_OTHER;
@@ -27,16 +27,16 @@ struct Scheduling {
 
 static_assert(sizeof(Scheduling) == 48);
 
-/// The time slice of a forwarding thread in nanoseconds. It is the kernel's minimum, and longer than
-/// a batch of datagrams takes.
+/// The time slice of a forwarding thread in nanoseconds. It is the shortest that the kernel allows,
+/// and is enough for a batch of datagrams.
 constexpr std::uint64_t kTimeSliceNs = 100'000;
 
-/// What is added to the niceness of an analysing thread. The thread then gets a third of a forwarding
-/// thread's share of the processor.
+/// The number that is added to the niceness of an analysing thread. The thread then gets a third of
+/// a forwarding thread's share of the processor.
 constexpr int kNicenessStep = 5;
 
 int niceness() {
-    return ::getpriority(PRIO_PROCESS, 0); // of this thread only, on Linux
+    return ::getpriority(PRIO_PROCESS, 0); // on Linux: of the calling thread only
 }
 
 } // namespace

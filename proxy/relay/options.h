@@ -16,69 +16,72 @@
 
 namespace tw::relay {
 
-// Thread priorities, which matter only when processors are busy. Failures are ignored.
+// Thread priorities. They matter only when the processors are busy. Errors are ignored.
 
-/// For forwarding threads: gives the calling thread short time slices. From Linux 6.12 on, such a
-/// thread is scheduled sooner after a wakeup. Its total share of the processor stays the same.
+/// Gives the calling thread short time slices, for forwarding threads. From Linux 6.12 on, such a
+/// thread runs sooner after a wakeup. Its total share of the processor stays the same.
 void raise_thread_priority();
 
-/// For analysing threads, whose delays only make records late: lowers the priority of the calling
-/// thread and of the threads that it starts later.
+/// Lowers the priority of the calling thread and of the threads that it starts later, for analysing
+/// threads, whose delays only make records late.
 void lower_thread_priority();
 
-/// Makes a server send a full snapshot to a session, for an observer that does not know the earlier
-/// snapshots. The relay does not know the datagrams' format, so the caller supplies both functions.
-/// They must not block or allocate. Here an answer is a snapshot, and its number is the tick.
+/// Functions with which the relay makes a server send a full snapshot to a session, for an observer
+/// that does not know the earlier snapshots. The relay does not know the game's format, so its
+/// owner supplies them. They must not block or allocate. "Answer" means a snapshot here, and its
+/// number is the snapshot's tick.
 struct Resync {
-    /// A value of `known`: the client's datagram shall acknowledge no answer, so that the server sends
-    /// a full one.
+    /// A value of `known`: the client's datagram is rewritten to acknowledge no answer, so that the
+    /// server sends a full answer.
     static constexpr std::int32_t kNothing = -1;
 
-    /// Rewrites a client's datagram into `out` so that it acknowledges the answer `known`. Returns
-    /// the size; 0 if a rewrite is impossible, or unnecessary because the datagram acknowledges that
-    /// answer or a later one.
+    /// Writes a changed copy of a client's datagram, which acknowledges the answer `known`, into
+    /// `out`. Returns the copy's size; 0 if that is impossible, or if the datagram already
+    /// acknowledges that answer or a later answer.
     std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t known,
                            std::span<std::byte> out) = nullptr;
-    /// Returns the number of the answer in a server's datagram if the answer is complete in itself.
+    /// Returns the number of the full answer in a server's datagram; nullopt if the datagram
+    /// contains no full answer.
     std::optional<std::int32_t> (*find_answer)(std::span<const std::byte> datagram) = nullptr;
 };
 
-/// Decides which answer a session's datagrams must acknowledge after a resync request.
+/// Decides which answer a client's datagrams must acknowledge after a resync request (see Resync).
 ///
 /// Until the server sends a full answer, the client's datagrams are rewritten to acknowledge no
-/// answer. Afterwards they acknowledge that full answer until the client has really received it: an
-/// older acknowledgement would make the server send deltas to answers that the observer never saw.
-/// Clients that send rarely are left unchanged, because their next acknowledgement would take too
-/// long.
+/// answer. Afterwards they are rewritten to acknowledge the full answer, until the client itself
+/// acknowledges it: an older acknowledgement would make the server send deltas to answers that the
+/// observer never got. No resync begins for clients that send rarely, because their next
+/// acknowledgement would take too long.
 class ResyncState {
   public:
-    /// The shortest time between two requests for a session.
+    /// The shortest time between two resync requests for a session.
     static constexpr std::uint32_t kBetweenMs = 5000;
-    /// An unanswered request ends after this time.
+    /// A resync request ends after this time if the server sends no full answer.
     static constexpr std::uint32_t kAnswerTimeoutMs = 1000;
-    /// Datagrams are rewritten for this long after the full answer: the longest round trip to a client.
+    /// How long datagrams are rewritten after the full answer: the longest round trip to a client.
     static constexpr std::uint32_t kRewriteMs = 2000;
-    /// The longest pause between datagrams of a playing client. After a longer one, no request begins.
+    /// After a longer pause between two of the client's datagrams, no resync request begins.
     static constexpr std::uint32_t kMaxPauseMs = 250;
 
-    // All times are milliseconds of the same clock, which wraps.
+    // All times are milliseconds of one clock, which wraps.
 
-    /// Starts a resync. `heard`: time of the client's last datagram. Returns false if the last
-    /// request is too recent.
+    /// Starts a resync request. `heard`: when the client's last datagram came. Returns false if the
+    /// previous request is too recent.
     bool begin_request(std::uint32_t now, std::uint32_t heard) noexcept;
 
-    /// Whether a resync is in progress. If so, the client's datagrams must be examined, and the
-    /// server's datagrams until the server has sent a full answer.
+    /// Returns whether a resync is in progress. Then the caller must call next_acknowledgement()
+    /// for the client's datagrams, and search the server's for a full answer.
     [[nodiscard]] bool in_progress() const noexcept { return stage_ != Stage::none; }
 
-    /// Returns the answer that the client's next datagram must acknowledge; nullopt if the datagram
-    /// must stay unchanged.
+    /// Returns the number of the answer that the client's next datagram must acknowledge; nullopt
+    /// if the datagram must stay unchanged.
     [[nodiscard]] std::optional<std::int32_t> next_acknowledgement(std::uint32_t now) noexcept;
 
-    /// Notes that a datagram was rewritten. Returns whether it is the first one since the request.
+    /// Must be called when a datagram was rewritten. Returns whether it is the first rewritten
+    /// datagram since the resync request.
     bool on_rewritten() noexcept;
 
-    /// Notes that the server sent a full answer.
+    /// Must be called when the server sent a full answer.
     void on_answer(std::uint32_t now, std::int32_t number) noexcept;
 
   private:
@@ -93,19 +96,19 @@ class ResyncState {
     bool written_ = false;
 };
 
-/// The most listening addresses of a server. The index of an address must fit into a byte.
+/// The most listening addresses of a server.
 inline constexpr std::size_t kMaxListeners = 16;
 
-/// Which address the server sees for a session.
+/// The client address that the server sees for a session.
 enum class ClientAddress : std::uint8_t {
-    shared, ///< the relay's own address; sessions differ in port
+    shared, ///< the relay's address for all clients; their sessions differ in port
     /// One address 127.x.y.z for each client address; the server must be on 127.0.0.0/8.
     loopback,
     transparent, ///< the client's own address and port (IP_TRANSPARENT: CAP_NET_ADMIN and routing)
-    automatic,   ///< loopback if possible, else shared
+    automatic,   ///< `loopback` if the server is on 127.0.0.0/8, else `shared`
 };
 
-/// A server and the addresses where its clients connect.
+/// A server and the relay's listening addresses for the server's clients.
 struct ServerOptions {
     std::string host;
     std::uint16_t port = 0;
@@ -114,42 +117,43 @@ struct ServerOptions {
     friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
 };
 
-/// The relay's settings, fixed for its lifetime.
+/// The relay's settings. They do not change during its lifetime.
 struct Options {
-    /// The addresses where clients of the first server connect. For port 0 the system chooses a port
-    /// (see Relay::listen_endpoints).
+    /// The relay's listening addresses for clients of the first server. For port 0 the system
+    /// chooses a port (see Relay::listen_endpoints).
     std::vector<boost::asio::ip::udp::endpoint> listen;
-    /// Name or address of the first server. If a name has several addresses, the relay uses the first
-    /// IPv4 address.
+    /// The host name or address of the first server. If the name has several addresses, the relay
+    /// uses the first IPv4 address.
     std::string server_host;
     std::uint16_t server_port = 0;
 
-    /// The most sessions per server, over all threads. The default is eight times a full server
-    /// (128).
+    /// The most sessions per server, in all threads together. The default is eight times the number
+    /// of clients on a full server (128).
     std::size_t max_sessions = 1024;
-    /// A session without a datagram in either direction for this long is closed.
+    /// A session is closed after this time without a datagram in either direction.
     std::chrono::milliseconds idle_timeout{60'000};
-    /// The size of each socket's send buffer and receive buffer; the system may grant less
-    /// (net.core.rmem_max).
+    /// The requested size of each socket's send buffer and receive buffer. The system may grant
+    /// less (net.core.rmem_max).
     int socket_buffer_bytes = 4 * 1024 * 1024;
     /// The number of forwarding threads. Each thread has its own sockets (SO_REUSEPORT); a session
     /// stays with one thread.
     unsigned threads = 1;
-    /// Poll without sleeping: lowest latency, but it occupies a core.
+    /// True: threads poll their sockets without sleeping. That gives the lowest latency, but
+    /// occupies a processor core for each thread.
     bool busy_poll = false;
     ClientAddress client_address = ClientAddress::shared;
-    /// Whether clients may share an address at a server that is not on 127.0.0.0/8.
+    /// Allows that the server sees one address for all clients if the server is not on 127.0.0.0/8.
     bool insecure_shared = true;
     /// The key from which clients' loopback addresses are derived.
     base::SipKey address_key{};
-    /// Tells which sessions are verified. Null: every session counts as verified from its first
-    /// datagram on, and only the number of sessions is limited.
+    /// The function that tells which clients are verified. Null: every client counts as verified
+    /// from its first datagram on, and only the number of sessions is limited.
     Prove prove = nullptr;
     AdmissionLimits admission{};
-    /// The functions with which the relay repeats answers to common requests. If they are null,
-    /// answers are never repeated. Requires `prove`.
+    /// The functions with which the relay answers common requests with earlier answers of the
+    /// server. If they are null, the relay forwards such requests. Requires `prove`.
     AnswerFunctions repeating{};
-    /// The functions for Relay::resync. If they are null, no datagram is ever rewritten.
+    /// The functions for Relay::request_full_snapshot. If they are null, it has no effect.
     Resync resync{};
     /// The impairment at the start; see Relay::set_impairment.
     Impairment impairment{};

@@ -37,12 +37,12 @@ struct Server {
 };
 
 struct Relay::State {
-    State(const Options& given, Observation* shown)
+    State(const Options& given, ObserverSharedMemory* shown)
         : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
                                                                             given.impairment} {}
 
-    /// Returns the thread that has a listening socket, and the socket's index among the thread's
-    /// own sockets of the server.
+    /// Returns the thread that has a listening socket of a server, and the socket's index among
+    /// that thread's sockets of the server.
     [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(const Server& server,
                                                                std::size_t socket) const {
         const std::size_t addresses = server.listen.size();
@@ -56,39 +56,41 @@ struct Relay::State {
         return relay_threads[thread]->forwarder().listener(server.shared, index);
     }
 
-    void check_not_own(const Server& added) const;
+    void check_no_forwarding_loop(const Server& added) const;
     void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
     void take_over(const ServerState& state) const;
     void take_over(const SessionState& state, base::UniqueFd socket) const;
 
     Options options;
-    Observation own{.observer{1}};
-    Observation* observation;
+    ObserverSharedMemory own{.observer{1}};
+    ObserverSharedMemory* observation;
     SessionNumbers numbers;
-    std::vector<std::unique_ptr<Server>> servers; ///< by number, including removed ones
+    /// Indexed by server number, including removed servers.
+    std::vector<std::unique_ptr<Server>> servers;
     mutable std::mutex impairment_mutex;
     Impairment impairment;
     std::vector<std::unique_ptr<RelayThread>> relay_threads;
     std::vector<std::thread> threads;
 };
 
-void Relay::State::check_not_own(const Server& added) const {
+void Relay::State::check_no_forwarding_loop(const Server& added) const {
     const Udp::endpoint server = base::to_asio(added.shared.upstreams.server());
-    relay::check_not_own(server, added.listen);
+    relay::check_no_forwarding_loop(server, added.listen);
     for (const auto& other : servers) {
         if (!other->removed) {
-            relay::check_not_own(server, other->listen);
-            relay::check_not_own(base::to_asio(other->shared.upstreams.server()), added.listen);
+            relay::check_no_forwarding_loop(server, other->listen);
+            relay::check_no_forwarding_loop(base::to_asio(other->shared.upstreams.server()),
+                                            added.listen);
         }
     }
 }
 
-/// Adds a server. `listening`: existing sockets; empty: open new ones.
+/// Adds a server. `listening`: sockets that another relay opened; empty: opens new sockets.
 void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
     const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
-    const ClientAddress mode = choose_mode(options, base::endpoint_from(server.data()));
+    const ClientAddress mode = choose_client_address(options, base::endpoint_from(server.data()));
     if (mode == ClientAddress::transparent) {
-        check_transparent(server, wanted.listen);
+        check_transparent_mode(server, wanted.listen);
     }
     auto added = std::make_unique<Server>(numbers, static_cast<ServerIndex>(servers.size()), server,
                                           mode, options);
@@ -99,9 +101,9 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
                               std::back_inserter(listening));
         }
     }
-    check_not_own(*added);
-    added->sets = check_listeners(listening, added->listen);
-    // Each thread gets whole sets of listening sockets. A set has one socket for each address. After a
+    check_no_forwarding_loop(*added);
+    added->sets = check_listening_sockets(listening, added->listen);
+    // A set has one listening socket for each address. Each thread gets complete sets. After a
     // takeover, the number of sets can differ from the number of threads.
     auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options.threads);
     for (std::size_t i = 0; i < listening.size(); ++i) {
@@ -128,13 +130,13 @@ void Relay::State::take_over(const ServerState& state) const {
     if (!known || state.listener_drops.size() != servers[state.server]->num_sockets()) {
         throw HandoverError{"the totals that were handed over do not fit the listening sockets"};
     }
-    relay::add(observation->of(state.server, 0), state.counters);
+    relay::add_counters(observation->counters_of(state.server, 0), state.counters);
     for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
         listener(*servers[state.server], i).drops = state.listener_drops[i];
     }
 }
 
-/// Continues a session with its upstream socket.
+/// Continues a session of another relay. `socket`: the session's upstream socket.
 void Relay::State::take_over(const SessionState& state, base::UniqueFd socket) const {
     if (state.server >= servers.size() || state.listener >= servers[state.server]->num_sockets()) {
         throw HandoverError{"the session of " + base::to_string(state.client) +
@@ -144,12 +146,12 @@ void Relay::State::take_over(const SessionState& state, base::UniqueFd socket) c
     const auto [thread, index] = place_of(server, state.listener);
     SessionState own = state;
     own.listener = static_cast<std::uint32_t>(index);
-    relay_threads[thread]->forwarder().take_over(server.shared, own, std::move(socket));
+    relay_threads[thread]->forwarder().take_over_session(server.shared, own, std::move(socket));
 }
 
-Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation,
-             std::vector<base::UniqueFd> listening) {
-    check(options, rings);
+Relay::Relay(const Options& options, std::span<Ring* const> rings,
+             ObserverSharedMemory* observation, std::vector<base::UniqueFd> listening) {
+    check_options(options, rings);
     state_ = std::make_unique<State>(options, observation);
     for (unsigned i = 0; i < options.threads; ++i) {
         Ring* const ring = rings.empty() ? nullptr : rings[i];
@@ -166,7 +168,7 @@ ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::Un
         throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
                          " servers over its lifetime, removed ones included; restart it"};
     }
-    check_listen(options.listen);
+    check_listen_addresses(options.listen);
     const std::size_t before = state_->servers.size();
     try {
         state_->add(options, std::move(listening));
@@ -179,7 +181,7 @@ ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::Un
     return static_cast<ServerIndex>(before);
 }
 
-ServerIndex Relay::next_server() const noexcept {
+ServerIndex Relay::next_server_index() const noexcept {
     return static_cast<ServerIndex>(state_->servers.size());
 }
 
@@ -187,12 +189,12 @@ void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
     for (auto& relay_thread : state_->relay_threads) {
-        // A shared_ptr, because a thread may still run the job after run_on_thread() has timed out.
+        // A shared_ptr, because the job may run after run_on_thread() has timed out.
         const auto is_gone = std::make_shared<bool>(false);
         const auto remove_some = [&relay_thread = *relay_thread, &gone, is_gone] {
             *is_gone = relay_thread.remove_server(gone.shared);
         };
-        while (!*is_gone) { // between two calls the thread forwards for other servers
+        while (!*is_gone) { // between two calls the thread forwards other servers' datagrams
             if (state_->threads.empty()) {
                 remove_some();
             } else {
@@ -241,7 +243,7 @@ bool Relay::pause(std::chrono::milliseconds timeout) {
 }
 
 void Relay::resume() {
-    // Pausing switched the impairment off. The threads apply it again before they read more.
+    // pause() switched the impairment off. The threads set it again before they receive more.
     set_impairment(impairment());
     for (auto& relay_thread : state_->relay_threads) {
         relay_thread->resume();
@@ -345,11 +347,11 @@ void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
                          base::to_string(endpoint)};
     }
     if (mode == ClientAddress::transparent) {
-        check_transparent(server, state_->servers[index]->listen);
+        check_transparent_mode(server, state_->servers[index]->listen);
     }
     for (const auto& each : state_->servers) {
         if (!each->removed) {
-            check_not_own(server, each->listen);
+            check_no_forwarding_loop(server, each->listen);
         }
     }
     state_->servers[index]->shared.upstreams.set_server(server);
@@ -379,9 +381,9 @@ void Relay::set_impairment(const Impairment& impairment) {
     }
 }
 
-void Relay::resync(std::uint32_t session) {
+void Relay::request_full_snapshot(std::uint32_t session) {
     for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->resync(session);
+        relay_thread->request_full_snapshot(session);
     }
 }
 

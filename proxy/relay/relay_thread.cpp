@@ -20,21 +20,21 @@ namespace tw::relay {
 
 namespace {
 
-/// The time to the next sweep if the last one did not handle all due sessions.
+/// The time until the next check of sessions if the last check did not handle all due sessions.
 constexpr std::chrono::milliseconds kSweepAgainAfter{1};
 
-/// With busy_poll: how long the thread polls without a datagram before it sleeps. It is one and a half
-/// game ticks, so that a single client keeps the thread awake.
+/// With busy_poll: how long the thread polls without receiving a datagram before it sleeps. The
+/// time is one and a half game ticks, so that even a single client keeps the thread awake.
 constexpr std::chrono::milliseconds kSpinTime{30};
 /// With busy_poll: the clock is read once in this many polls.
 constexpr int kSpinsPerClockRead = 256;
 
-/// The longest time for which a stopping thread forwards what was received before. Without a limit, a
-/// flood could delay the stop.
+/// The longest time for which a stopping thread still forwards datagrams that have arrived. Without
+/// a limit, a flood could delay the stop.
 constexpr std::chrono::milliseconds kMaxDrainTime{100};
 
-/// How long run_on_thread() waits. A loop iteration takes microseconds, but a thread that is paused for a
-/// takeover starts the job later.
+/// The longest time for which run_on_thread() waits for the start of a job. A loop iteration takes
+/// microseconds, but a thread that is paused for a takeover starts the job later.
 constexpr std::chrono::seconds kCallTimeout{2};
 
 /// The pause after an allocation failure.
@@ -48,7 +48,7 @@ base::UniqueFd checked(int descriptor, const char* what) {
     return owned;
 }
 
-/// Converts a time for timerfd_settime() with CLOCK_MONOTONIC, which is the steady clock.
+/// Converts a time of the steady clock for timerfd_settime() with CLOCK_MONOTONIC.
 itimerspec at(base::Clock::time_point time) {
     const auto since =
         std::max<base::Clock::duration>(time.time_since_epoch(), base::Clock::duration{1});
@@ -62,7 +62,7 @@ itimerspec at(base::Clock::time_point time) {
 
 } // namespace
 
-RelayThread::RelayThread(const Options& options, unsigned thread, Observation& observation,
+RelayThread::RelayThread(const Options& options, unsigned thread, ObserverSharedMemory& observation,
                          Ring* ring)
     : wakeup_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
       timer_{
@@ -128,7 +128,7 @@ void RelayThread::wake() noexcept {
     std::ignore = ::write(wakeup_.get(), &one, sizeof one);
 }
 
-std::function<void()> RelayThread::next_call() {
+std::function<void()> RelayThread::take_next_call() {
     const std::scoped_lock lock{calls_mutex_};
     if (calls_.empty()) {
         return nullptr;
@@ -141,7 +141,7 @@ std::function<void()> RelayThread::next_call() {
 void RelayThread::run_calls() {
     std::uint64_t rung = 0;
     std::ignore = ::read(wakeup_.get(), &rung, sizeof rung);
-    while (const auto job = next_call()) {
+    while (const auto job = take_next_call()) {
         job();
     }
 }
@@ -153,11 +153,11 @@ void RelayThread::set_impairment(const Impairment& impairment) {
     });
 }
 
-void RelayThread::resync(std::uint32_t session) {
-    enqueue_call([this, session] { forwarder_->resync(session); });
+void RelayThread::request_full_snapshot(std::uint32_t session) {
+    enqueue_call([this, session] { forwarder_->request_full_snapshot(session); });
 }
 
-/// Sets the timer to the next due time. Returns false on failure.
+/// Sets the timer to the earlier of next_sweep_ and due_. Returns false on failure.
 bool RelayThread::set_timer() {
     const auto wanted = std::min(next_sweep_, due_.value_or(next_sweep_));
     if (wanted == timer_set_to_) {
@@ -211,7 +211,7 @@ void RelayThread::poll_without_sleep() {
         if (woken.is_woken) {
             run_calls();
             run_due_work();
-            static_cast<void>(set_timer()); // an expired timer would wake each poll
+            static_cast<void>(set_timer()); // an expired timer would make each poll return
         }
         if (forwarder_->impaired()) {
             due_ = forwarder_->send_due(base::Clock::now());
@@ -234,7 +234,7 @@ void RelayThread::poll_without_sleep() {
     }
 }
 
-void RelayThread::forward_received() {
+void RelayThread::forward_received_datagrams() {
     const auto deadline = base::Clock::now() + kMaxDrainTime;
     while (forwarder_->forward_ready(0).datagrams != 0 && base::Clock::now() < deadline) {
     }
@@ -255,16 +255,16 @@ void RelayThread::run() {
                 wait_and_forward();
             }
         } catch (const std::bad_alloc&) {
-            // Only the work that needed the memory is lost.
+            // Only the work that needed memory is lost.
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
     const bool leaving = is_stopping_for_handover();
     if (!leaving) {
-        forward_received();
+        forward_received_datagrams();
     }
-    forwarder_->send_delayed();
-    forwarder_->close_all(leaving ? CloseReason::handed_over : CloseReason::shutdown);
+    forwarder_->send_delayed_datagrams();
+    forwarder_->close_all_sessions(leaving ? CloseReason::handed_over : CloseReason::shutdown);
 }
 
 void RelayThread::request_pause() {
@@ -278,7 +278,7 @@ void RelayThread::pause_if_requested() {
     if (pause_ != PauseState::requested) {
         return; // the deadline has passed
     }
-    forwarder_->send_delayed();
+    forwarder_->send_delayed_datagrams();
     pause_ = PauseState::paused;
     pause_changed_.notify_all();
     pause_changed_.wait(lock, [this] { return pause_ != PauseState::paused; });
@@ -297,7 +297,7 @@ void RelayThread::resume() {
 }
 
 void RelayThread::stop_for_handover() {
-    // This comes first, so that nothing is received after the pause ends.
+    // stopping_ is set before the pause ends, so that the thread receives nothing afterwards.
     stopping_.store(true, std::memory_order_relaxed);
     wake();
     const std::scoped_lock lock{pause_mutex_};

@@ -18,14 +18,14 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 } // namespace
 
-void Doorbell::wake() noexcept {
-    // Clears the flag, so that a sleeper that never does so costs only one system call.
+void ThreadWaker::wake_by_futex() noexcept {
+    // Clears the flag, so that a sleeping thread that does not clear it costs only one system call.
     if (sleeps_.exchange(0, std::memory_order_seq_cst) != 0) {
         std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }
 }
 
-void Doorbell::sleep(base::Clock::time_point time) noexcept {
+void ThreadWaker::sleep_on_futex(base::Clock::time_point time) noexcept {
     const auto left = std::max(time - base::Clock::now(), base::Clock::duration::zero());
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
     const timespec timeout{
@@ -36,7 +36,7 @@ void Doorbell::sleep(base::Clock::time_point time) noexcept {
 
 namespace {
 
-/// The payload of an `open` record.
+/// The payload of a record of the kind `open`.
 struct OpenPayload {
     base::Endpoint client;
     base::Endpoint upstream;
@@ -51,7 +51,7 @@ std::size_t capacity_of(std::size_t bytes) {
 } // namespace
 
 Ring::Ring(std::size_t bytes)
-    // The memory is not zeroed, so that the system allocates only the pages in use.
+    // The memory is not zeroed, so that the system allocates only pages that are used.
     : capacity_{capacity_of(bytes)}, own_{new std::byte[capacity_]},
       own_positions_{std::make_unique<Positions>()},
       positions_{own_positions_.get()}, bytes_{own_.get()} {}
@@ -91,7 +91,7 @@ std::byte* Ring::reserve(std::size_t size) noexcept {
 }
 
 bool Ring::has_room(std::size_t bytes) noexcept {
-    // In the worst case a padding record of almost the same size precedes the event.
+    // In the worst case, the event needs a padding record of almost the same size before it.
     const std::size_t size = 2 * (sizeof(Header) + bytes + kAlign);
     if (producer_.tail + size - producer_.head <= capacity_) {
         return true;
@@ -108,7 +108,7 @@ bool Ring::try_push(const Event& event) noexcept {
     const std::size_t size = (sizeof(Header) + length + kAlign - 1) / kAlign * kAlign;
     std::byte* const at = reserve(size);
     if (at == nullptr) {
-        positions_->dropped.store(dropped() + 1, std::memory_order_relaxed);
+        positions_->dropped.store(num_dropped() + 1, std::memory_order_relaxed);
         return false;
     }
     const Header header{

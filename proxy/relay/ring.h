@@ -15,35 +15,34 @@
 
 namespace tw::relay {
 
-/// Lets one thread sleep until another thread wakes it, also across processes that share the
-/// memory. ring() never blocks and makes no system call while no thread sleeps. Zeroed memory is
-/// the initial state.
+/// Lets a thread sleep until another thread wakes it. The threads may belong to two processes that
+/// share the object's memory. wake() never blocks, and makes a system call only while a thread
+/// sleeps. Zeroed memory is the initial state.
 ///
-/// The waking side publishes its data by a sequentially consistent store before ring(). The
-/// sleeping side loads it sequentially consistently in `awake()`. So at least one side notices the
-/// other.
-class Doorbell {
+/// The waking thread must store its data sequentially consistently before wake(). The sleeping
+/// thread must load the data sequentially consistently in `awake()`. Then no wakeup is lost.
+class ThreadWaker {
   public:
-    void ring() noexcept {
+    void wake() noexcept {
         if (sleeps_.load(std::memory_order_seq_cst) != 0) {
-            wake();
+            wake_by_futex();
         }
     }
 
-    /// Sleeps until ring() or `time`; may return earlier. Returns at once if `awake()` is true. Only
-    /// one thread may sleep at a time.
+    /// Sleeps until another thread calls wake(), or until `time`; may return earlier. Returns at
+    /// once if `awake()` returns true. Only one thread may sleep at a time.
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         sleeps_.store(1, std::memory_order_seq_cst);
         if (!awake()) {
-            sleep(time);
+            sleep_on_futex(time);
         }
         sleeps_.store(0, std::memory_order_relaxed);
     }
 
   private:
-    void wake() noexcept;
-    void sleep(base::Clock::time_point time) noexcept;
+    void wake_by_futex() noexcept;
+    void sleep_on_futex(base::Clock::time_point time) noexcept;
 
     std::atomic<std::uint32_t> sleeps_{0};
 };
@@ -56,83 +55,85 @@ enum class CloseReason : std::uint8_t {
     shutdown,
     handed_over, ///< another relay continues the session
     removed,     ///< the session's server was removed
-    displaced,   ///< the session was evicted, because a new session needed its place
+    displaced,   ///< the session was closed to make room for a new session
     turned,      ///< in a capture: the supposed server turned out to be the client
 };
 
-/// Why copies are missing.
+/// Why the observer did not get copies of some datagrams.
 enum class GapReason : std::uint8_t {
-    ring_full,      ///< the observer was too slow
-    new_observer,   ///< the observer started during the session
-    kernel_dropped, ///< the kernel's receive buffer was full; the sessions are unknown
+    ring_full,    ///< the observer read the ring too slowly
+    new_observer, ///< the observer started during the session
+    /// The kernel's receive buffer was full, so the relay did not get the datagrams.
+    kernel_dropped,
 };
 
 enum class EventKind : std::uint8_t {
-    open,     ///< a session began; its first event
-    datagram, ///< a datagram that was sent or whose sending failed
-    close,    ///< the session's last event
-    gap,      ///< copies are missing here: `lost` datagrams
-    observer, ///< the following events are for the observer with the number `session`
-    resync,   ///< the session's next datagram was rewritten before it was sent (see Resync)
+    open,     ///< a session began; this is its first event
+    datagram, ///< the relay sent a datagram, or sending it failed
+    close,    ///< a session ended; this is its last event
+    gap,      ///< the copies of `lost` datagrams are missing here
+    observer, ///< the events after this one are for the observer with the number `session`
+    resync,   ///< the relay changed the session's next datagram before it sent it (see Resync)
 };
 
-/// An event that the relay reports to its observer. A member's comment begins with the kinds of
-/// events that use it.
+/// An event that the relay reports to its observer. A member's comment begins with the kind of the
+/// events that use the member.
 struct Event {
     EventKind kind = EventKind::datagram;
     Direction direction = Direction::c2s;   ///< datagram, gap: the direction of the datagrams
     CloseReason reason = CloseReason::idle; ///< close: why the session was closed
     GapReason gap = GapReason::ring_full;   ///< gap: why copies are missing
-    /// The session's number, from 1; 0 only in a `gap` about sessions that were never announced. In
-    /// an `observer` event, the number of the observer.
+    /// The session's number, from 1; 0 in a `gap` whose datagrams belong to sessions without an
+    /// `open` event. In an `observer` event: the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
     std::uint64_t lost = 0;         ///< gap: the number of missing datagrams
     base::Endpoint client;          ///< open: the client's address
-    base::Endpoint upstream;        ///< open: the address of the relay's socket towards the server
+    base::Endpoint upstream;        ///< open: the local address of the session's upstream socket
     base::Endpoint server;          ///< open: the server's address
     std::uint16_t server_index = 0; ///< open: the server's number within the relay
-    std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
-    /// Set for the consumer only: the bytes of the event after this one; empty if that event is not
-    /// in the ring yet or has no bytes. Valid during the handler's call.
+    /// datagram: the payload; not valid after the handler of Ring::consume() returns.
+    std::span<const std::byte> bytes;
+    /// Set by Ring::consume(): the payload of the next event in the ring; empty if there is no next
+    /// event yet, or it has no payload. Not valid after the handler returns.
     std::span<const std::byte> next;
 };
 
 /// A bounded ring of events from one relay thread (producer) to one observer thread (consumer),
 /// within a process or between two.
 ///
-/// It never blocks, and allocates only in the constructor. Events become visible by commit(), so a
-/// batch of datagrams costs one store, and a system call only while the consumer sleeps. The
-/// producer keeps its own position and capacity, so a misbehaving consumer cannot make it block or
-/// write outside of the ring.
+/// Never blocks, and allocates only in the constructor. The consumer sees pushed events after
+/// commit(), so a batch of datagrams costs a single store, and a system call only while the
+/// consumer sleeps. The producer has private copies of its position and of the capacity, so a
+/// misbehaving consumer cannot make it block or write outside of the ring.
 ///
 /// Layout:  records from 32 bytes (header) up, aligned to 32, contiguous; a padding record fills
 /// the end of the ring if the next record does not fit there.
 class Ring {
   public:
-    /// The smallest ring: it has room for the longest datagram and a padding record of that size.
+    /// The size of the smallest ring: room for the longest datagram and padding of the same size.
     static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
 
-    /// Allocates the memory. `bytes` is rounded up to a power of two of at least kMinBytes.
+    /// Allocates memory. `bytes` is rounded up to a power of two of at least kMinBytes.
     explicit Ring(std::size_t bytes);
 
-    /// Uses shared memory, over which producer and consumer each construct a Ring. The memory must be
-    /// zeroed before the first of them, page-aligned, and `shared_bytes(…)` long.
+    /// Uses shared memory. Producer and consumer each construct a Ring with it. It must be
+    /// page-aligned, `shared_bytes(…)` long, and zeroed before the first Ring is constructed.
     explicit Ring(std::span<std::byte> shared);
 
-    /// The size of the shared memory for a ring of `bytes` bytes.
+    /// Returns the size of the shared memory for a ring of `bytes` bytes.
     [[nodiscard]] static std::size_t shared_bytes(std::size_t bytes) noexcept;
 
-    // Producer.
+    // Functions for the producer.
 
-    /// Appends an event. Returns false, and counts it as dropped, if there is no room.
+    /// Appends an event. If there is no room, counts the event as dropped and returns false.
     [[nodiscard]] bool try_push(const Event& event) noexcept;
 
-    /// Whether an event with this many payload bytes fits for certain.
+    /// Returns whether an event with this many payload bytes is certain to fit.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
-    /// Bytes pushed and not yet consumed. The result is exact if it is more than half of the ring, else
-    /// an upper bound.
+    /// Returns the number of bytes that were pushed and are not consumed. The result is exact if it
+    /// is more than half of the ring; else it is an upper bound.
     [[nodiscard]] std::size_t backlog() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
@@ -145,13 +146,13 @@ class Ring {
         if (producer_.tail != producer_.shown) {
             producer_.shown = producer_.tail;
             positions_->tail.store(producer_.tail, std::memory_order_seq_cst);
-            positions_->bell.ring();
+            positions_->waker.wake();
         }
     }
 
-    // Consumer.
+    // Functions for the consumer.
 
-    /// Calls handler(const Event&) for up to `max` events, in order. Returns how many.
+    /// Calls handler(const Event&) for up to `max` events, in order. Returns the number of calls.
     template <typename Handler>
     std::size_t consume(Handler&& handler,
                         std::size_t max = std::numeric_limits<std::size_t>::max()) {
@@ -166,7 +167,7 @@ class Ring {
                 continue;
             }
             Event event = to_event(record);
-            event.next = head == tail ? std::span<const std::byte>{} : bytes_at(head);
+            event.next = head == tail ? std::span<const std::byte>{} : payload_at(head);
             handler(event);
             ++count;
             if (head - released >= kReleaseBytes) {
@@ -178,52 +179,52 @@ class Ring {
         return count;
     }
 
-    /// Sleeps until there are events, wake() is called, or `time`; may return earlier. `awake()`
-    /// returns true if there is other work. Another thread that gives such work must store it
-    /// sequentially consistently before it calls wake().
+    /// Sleeps until the ring contains events, another thread calls wake_consumer(), or `time`; may
+    /// return earlier. Returns at once if `awake()` returns true. A thread that makes `awake()`
+    /// true must do so with a sequentially consistent store before it calls wake_consumer().
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
-        positions_->bell.sleep_until(time, [&] {
+        positions_->waker.sleep_until(time, [&] {
             return positions_->tail.load(std::memory_order_seq_cst) !=
                        positions_->head.load(std::memory_order_relaxed) ||
                    awake();
         });
     }
 
-    // Any thread.
+    // Functions for any thread.
 
     /// Wakes the consumer.
-    void wake() noexcept { positions_->bell.ring(); }
+    void wake_consumer() noexcept { positions_->waker.wake(); }
 
-    /// The number of events so far that did not fit.
-    [[nodiscard]] std::uint64_t dropped() const noexcept {
+    /// Returns the number of events that did not fit into the ring since its start.
+    [[nodiscard]] std::uint64_t num_dropped() const noexcept {
         return positions_->dropped.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-    /// The number of bytes that are visible to the consumer and not yet consumed.
-    [[nodiscard]] std::size_t used() const noexcept {
+    /// Returns the number of bytes that the consumer can see and has not consumed.
+    [[nodiscard]] std::size_t bytes_used() const noexcept {
         const auto head = positions_->head.load(std::memory_order_acquire);
         return static_cast<std::size_t>(positions_->tail.load(std::memory_order_acquire) - head);
     }
 
-    /// The number of bytes consumed so far, including padding. It grows while an observer reads.
-    [[nodiscard]] std::uint64_t consumed() const noexcept {
+    /// Returns the number of bytes, with padding, that were consumed since the start of the ring.
+    [[nodiscard]] std::uint64_t bytes_consumed() const noexcept {
         return positions_->head.load(std::memory_order_relaxed);
     }
 
   private:
     static constexpr std::size_t kAlign = 32;
     static constexpr std::size_t kCacheLine = 64;
-    /// The consumer frees room after at most this many bytes, so that the relay does not have to wait
-    /// for the end of a long batch.
+    /// The consumer returns room to the producer each time it has consumed about this many bytes,
+    /// so that the producer gets room before the end of a long batch.
     static constexpr std::uint64_t kReleaseBytes = 16'384;
     static constexpr std::uint8_t kPadding = 0xff;
 
     struct Header {
-        std::uint32_t size;   ///< size of the whole record
-        std::uint32_t length; ///< size of the payload
+        std::uint32_t size;   ///< size of the record in bytes, with header and alignment
+        std::uint32_t length; ///< size of the payload in bytes
         std::uint32_t session;
         std::uint8_t kind;
         std::uint8_t direction;
@@ -240,18 +241,19 @@ class Ring {
         const std::byte* payload;
     };
 
-    /// The shared positions. Each side writes its own cache line and reads the other's.
+    /// The positions of producer and consumer in shared memory. Each of them writes one cache line
+    /// and reads the other's.
     struct Positions {
         alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
         std::atomic<std::uint64_t> dropped{0};
         alignas(kCacheLine) std::atomic<std::uint64_t> head{0};
-        alignas(kCacheLine) Doorbell bell; ///< wakes the consumer; used by both sides
+        alignas(kCacheLine) ThreadWaker waker; ///< wakes the sleeping consumer
     };
 
-    /// The size of the positions in shared memory: one page.
+    /// The size of `Positions` in shared memory, in bytes: one page.
     static constexpr std::size_t kPositionsBytes = 4096;
 
-    /// The producer's private copies of the positions.
+    /// The producer's private copies of `Positions`.
     struct Producer {
         std::uint64_t tail = 0;
         std::uint64_t shown = 0; ///< the tail at the last commit
@@ -266,8 +268,8 @@ class Ring {
         return record;
     }
 
-    /// The bytes of the record at this position; empty if it is not a datagram.
-    [[nodiscard]] std::span<const std::byte> bytes_at(std::uint64_t position) const noexcept {
+    /// Returns the payload of the record at this position; empty if the record is not a datagram.
+    [[nodiscard]] std::span<const std::byte> payload_at(std::uint64_t position) const noexcept {
         const Record record = record_at(position);
         return record.header.kind == static_cast<std::uint8_t>(EventKind::datagram)
                    ? std::span{record.payload, record.header.length}
@@ -286,15 +288,15 @@ class Ring {
     alignas(kCacheLine) Producer producer_;
 };
 
-/// Copies of an unverified session's datagrams. The observer gets them when the session is
-/// verified, and never if it is not.
+/// The copies of the datagrams of a session that the observer does not know yet. The observer gets
+/// them when the session is announced.
 class HeldCopies {
   public:
-    /// Enough for a handshake with repetitions. A handshake of 0.7 takes 1052 bytes.
+    /// The room for copies in bytes. A handshake of 0.7 takes 1052 bytes, without repetitions.
     static constexpr std::size_t kBytes = 4096;
 
-    /// Stores a copy. From the first copy that does not fit on, copies are only counted, so that only
-    /// the last copies are missing.
+    /// Stores a copy of a datagram. After the first copy that does not fit, further copies are only
+    /// counted, so that the stored copies have no gap.
     void add(base::Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
         const Header header{time, static_cast<std::uint32_t>(bytes.size()), direction};
         const bool full = lost_[0] + lost_[1] != 0;
@@ -322,13 +324,13 @@ class HeldCopies {
         }
     }
 
-    /// Adds to the numbers of copies that did not fit, by direction.
+    /// Adds to the numbers of copies that did not fit, indexed by direction.
     void add_lost(const std::array<std::uint64_t, 2>& lost) noexcept {
         lost_[0] += lost[0];
         lost_[1] += lost[1];
     }
 
-    /// The number of copies that did not fit, by direction.
+    /// Returns the numbers of copies that did not fit, indexed by direction.
     [[nodiscard]] const std::array<std::uint64_t, 2>& lost() const noexcept { return lost_; }
 
   private:

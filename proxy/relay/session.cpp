@@ -7,7 +7,7 @@ namespace tw::relay {
 
 namespace {
 
-/// At least the number of a client's networks.
+/// An upper bound of the number of networks that a client belongs to.
 constexpr std::size_t kAllNetworks = 8;
 
 void add_to(std::uint32_t* count, std::int32_t number) noexcept {
@@ -55,7 +55,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     }
     session->index = all_.size() - 1;
     all_.back() = std::move(session);
-    of(inserted.standing).push_back(inserted);
+    with_standing(inserted.standing).push_back(inserted);
     return inserted;
 }
 
@@ -64,7 +64,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
     if (std::exchange(session.counts_against_limit, false)) {
         remove_from_counts(session, kAllNetworks);
     }
-    of(session.standing).erase(RankList::s_iterator_to(session));
+    with_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     const std::size_t index = session.index;
     std::unique_ptr<Session> removed = std::exchange(all_[index], nullptr);
     if (index + 1 != all_.size()) {
@@ -76,17 +76,17 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
 }
 
 void Sessions::set_standing(Session& session, Standing standing) noexcept {
-    of(session.standing).erase(RankList::s_iterator_to(session));
+    with_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     if (session.counts_against_limit) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
-                add_to(found->second.of(session.standing), -1);
-                add_to(found->second.of(standing), 1);
+                add_to(found->second.counter_of(session.standing), -1);
+                add_to(found->second.counter_of(standing), 1);
             }
         }
     }
     session.standing = standing;
-    of(standing).push_back(session);
+    with_standing(standing).push_back(session);
 }
 
 void Sessions::count_against_limit(Session& session) {
@@ -94,7 +94,7 @@ void Sessions::count_against_limit(Session& session) {
     session.counts_against_limit = true;
 }
 
-std::uint32_t* Sessions::NetworkCounts::of(Standing standing) noexcept {
+std::uint32_t* Sessions::NetworkCounts::counter_of(Standing standing) noexcept {
     return standing == Standing::verified                                  ? &verified
            : standing == Standing::stray || standing == Standing::unproven ? &unproven
                                                                            : nullptr;
@@ -111,7 +111,7 @@ void Sessions::add_to_counts(const Session& session) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             NetworkCounts& counts = by_network_[network];
             ++counts.places;
-            add_to(counts.of(session.standing), 1);
+            add_to(counts.counter_of(session.standing), 1);
             ++counted;
         }
     } catch (...) {
@@ -126,17 +126,17 @@ void Sessions::remove_from_counts(const Session& session, std::size_t networks) 
         if (networks-- == 0 || found == by_network_.end()) {
             return;
         }
-        add_to(found->second.of(session.standing), -1);
+        add_to(found->second.counter_of(session.standing), -1);
         if (--found->second.places == 0) {
             by_network_.erase(found);
         }
     }
 }
 
-Session* Sessions::most_silent(Standing standing, std::uint32_t now_ms) noexcept {
+Session* Sessions::find_most_silent(Standing standing, std::uint32_t now_ms) noexcept {
     Session* found = nullptr;
     std::uint32_t longest = kSilentMs;
-    for (Session& each : of(standing)) {
+    for (Session& each : with_standing(standing)) {
         const std::uint32_t silent = now_ms - each.last_heard_ms;
         if (silent >= longest && (found == nullptr || silent > longest)) {
             found = &each;

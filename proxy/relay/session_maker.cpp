@@ -13,7 +13,7 @@ namespace tw::relay {
 
 namespace {
 
-/// The largest age of a time that is handed over; older times are handed over with this age.
+/// The greatest age in SessionState, in nanoseconds. Greater ages are replaced by this age.
 constexpr std::uint64_t kLongAgoNs = std::uint64_t{24} * 3600 * 1'000'000'000;
 
 std::uint64_t nanoseconds_between(base::Clock::time_point from, base::Clock::time_point to) {
@@ -27,14 +27,14 @@ std::chrono::nanoseconds limited(std::uint64_t nanoseconds) {
 
 std::unique_ptr<HeldCopies> held_copies(const SessionState& state) {
     auto held = std::make_unique<HeldCopies>();
-    for (const KeptCopy& copy : state.held) {
+    for (const DatagramCopy& copy : state.held) {
         held->add(copy.time, copy.direction, copy.bytes);
     }
     held->add_lost(state.held_lost);
     return held;
 }
 
-/// Sets the addresses by which the observer knows a session. Precondition: its socket is open.
+/// Sets the addresses in a session's `open` event. Precondition: its upstream socket is open.
 void name_tap(Session& session, const base::Endpoint& client) {
     session.tap.client = client;
     session.tap.upstream = session.upstream.local;
@@ -45,7 +45,7 @@ void name_tap(Session& session, const base::Endpoint& client) {
 
 std::unique_ptr<Session> SessionMaker::make_session(const base::Endpoint& client, msghdr& header,
                                                     ListenerIndex listener, const BatchTime& now) {
-    auto made = open(client);
+    auto made = open_session(client);
     if (made == nullptr) {
         return nullptr;
     }
@@ -61,7 +61,7 @@ std::unique_ptr<Session> SessionMaker::make_session(const base::Endpoint& client
     return made;
 }
 
-std::unique_ptr<Session> SessionMaker::open(const base::Endpoint& client) {
+std::unique_ptr<Session> SessionMaker::open_session(const base::Endpoint& client) {
     auto session = std::make_unique<Session>();
     session->upstreams = &shared_.upstreams;
     std::error_code error;
@@ -97,7 +97,7 @@ bool SessionMaker::watch_socket(Session& session) const noexcept {
 
 namespace {
 
-/// Whether the state is one that a correct relay can hand over.
+/// Returns whether a correct relay can hand over this state.
 bool is_possible(const SessionState& state) {
     const bool is_announced = state.id != 0;
     const bool may_be_told = state.standing >= Standing::verified;
@@ -105,7 +105,7 @@ bool is_possible(const SessionState& state) {
     return state.standing <= Standing::player && (is_announced ? may_be_told : !has_to_be) &&
            (state.counts_against_limit || !may_be_told) && state.number != 0 &&
            state.client.port != 0 && state.control_length <= state.control.size() &&
-           std::ranges::all_of(state.held, [](const KeptCopy& copy) {
+           std::ranges::all_of(state.held, [](const DatagramCopy& copy) {
                return copy.direction <= Direction::s2c && copy.bytes.size() <= HeldCopies::kBytes;
            });
 }
@@ -122,7 +122,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
     auto made = std::make_unique<Session>();
     made->upstreams = &shared_.upstreams;
     made->upstream =
-        shared_.upstreams.take_over(std::move(socket), state.client, state.own_loopback);
+        shared_.upstreams.take_over_socket(std::move(socket), state.client, state.own_loopback);
     if (!watch_socket(*made)) {
         shared_.upstreams.close(made->upstream);
         throw HandoverError{"a socket that was handed over cannot be waited for"};
@@ -156,7 +156,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
     return made;
 }
 
-SessionState state_of(const Session& session, const BatchTime& now) {
+SessionState handover_state_of(const Session& session, const BatchTime& now) {
     SessionState state{
         .client = session.tap.client,
         .id = session.tap.id,
@@ -196,7 +196,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTick{5};
 constexpr milliseconds kLongestTick{100};
-/// A session is checked this many times per timeout, so it is closed at most 1/8 of the timeout late.
+/// How often a session is checked per timeout. So it is closed at most 1/8 of the timeout too late.
 constexpr int kChecksPerTimeout = 8;
 constexpr milliseconds kLongestBetweenChecks{1000};
 
@@ -218,17 +218,17 @@ std::uint64_t SessionTimers::ticks_at(Time time) const noexcept {
     return static_cast<std::uint64_t>((time - started_) / tick_);
 }
 
-void SessionTimers::add(Session& session, milliseconds timeout) noexcept {
+void SessionTimers::set_first_timer(Session& session, milliseconds timeout) noexcept {
     ++sessions_;
-    schedule(session, timeout);
+    set_next_timer(session, timeout);
 }
 
-void SessionTimers::schedule(Session& session, milliseconds timeout) noexcept {
+void SessionTimers::set_next_timer(Session& session, milliseconds timeout) noexcept {
     wheel_.add(session, static_cast<std::uint64_t>(
                             std::min(timeout / kChecksPerTimeout, kLongestBetweenChecks) / tick_));
 }
 
-void SessionTimers::add_closed(std::unique_ptr<Session> session) noexcept {
+void SessionTimers::free_later(std::unique_ptr<Session> session) noexcept {
     wheel_.remove(*session);
     session->next_closed = std::move(closed_);
     closed_ = std::move(session);

@@ -17,16 +17,18 @@
 
 namespace tw::relay {
 
-/// Numbers that all threads and servers of a relay share.
+/// The last numbers given to sessions. All threads and servers of a relay share them.
 struct SessionNumbers {
-    std::atomic<std::uint32_t> last_session{0}; ///< the last id given to an announced session
-    std::atomic<std::uint32_t> last_number{0};  ///< the last value of Session::number
-    /// The last number given to a connectionless session.
+    /// The last TapSession::id, given to announced sessions.
+    std::atomic<std::uint32_t> last_session{0};
+    /// The last Session::number of a session with a connection.
+    std::atomic<std::uint32_t> last_number{0};
+    /// The last Session::number of a connectionless session, without its highest bit.
     std::atomic<std::uint32_t> last_request{0};
-    std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
+    std::atomic<int> session_error{0}; ///< errno of the last failure to open a session
 };
 
-/// What all relay threads share about one server.
+/// The data about one server that all relay threads share.
 struct SharedServer {
     SessionNumbers* numbers;
     UpstreamFactory upstreams;
@@ -37,45 +39,45 @@ struct SharedServer {
     AnswerFunctions repeating{};
     AdmissionLimits limits{};
     AdmissionPools pools{0, 1};           ///< per thread
-    std::atomic<std::size_t> sessions{0}; ///< sessions that count against max_sessions
-    /// In a handover, this server's sessions are closed instead of passed on.
+    std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
+    /// True if a handover closes this server's sessions instead of passing them on.
     std::atomic<bool> let_go{false};
 };
 
-/// The start of the current batch, in each clock that sessions use.
+/// The time at which the current batch began, read from each clock that sessions use.
 struct BatchTime {
     base::Clock::time_point steady{};
     std::uint32_t ms = 0; ///< milliseconds of the steady clock since the relay thread started
     base::Timestamp utc = 0;
 };
 
-/// Creates sessions with their upstream sockets, from a client's first datagram or from another
-/// relay's state. SessionTable decides which clients get a session.
+/// Creates sessions with their upstream sockets, for a client's first datagram or from the state of
+/// another relay's session. SessionTable decides which clients get a session.
 class SessionMaker {
   public:
-    /// The arguments must outlive the object. `ready_set`: the epoll instance that gets the upstream
+    /// The arguments must outlive the object. `ready_set`: an epoll instance for the upstream
     /// sockets.
     SessionMaker(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set)
         : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
-    /// Creates a session and its upstream socket. `header`: the message of the client's first
-    /// datagram. Returns null if no socket can be opened; SharedServer::session_error then says
-    /// why. Errors: std::bad_alloc.
+    /// Creates a session and its upstream socket. `header`: the message header of the client's
+    /// first datagram. Returns null if no socket can be opened; SessionNumbers::session_error then
+    /// contains the reason. Errors: std::bad_alloc.
     [[nodiscard]] std::unique_ptr<Session> make_session(const base::Endpoint& client,
                                                         msghdr& header, ListenerIndex listener,
                                                         const BatchTime& now);
-    /// Continues another relay's session. `listener` must exist.
-    /// Errors: HandoverError for an unsuitable socket.
+    /// Creates a session that continues a session of another relay. `socket`: its upstream socket.
+    /// `listener`: an index that exists. Errors: HandoverError for an unsuitable socket.
     [[nodiscard]] std::unique_ptr<Session> continue_session(const SessionState& state,
                                                             base::UniqueFd socket,
                                                             ListenerIndex listener,
                                                             const BatchTime& now);
 
-    /// The listeners of this thread, for all servers.
+    /// Returns this thread's listeners of all servers.
     [[nodiscard]] const std::vector<Listener>& listeners() const noexcept { return *listeners_; }
 
   private:
-    [[nodiscard]] std::unique_ptr<Session> open(const base::Endpoint& client);
+    [[nodiscard]] std::unique_ptr<Session> open_session(const base::Endpoint& client);
     [[nodiscard]] bool watch_socket(Session& session) const noexcept;
 
     SharedServer& shared_;
@@ -83,23 +85,23 @@ class SessionMaker {
     int ready_set_;
 };
 
-/// The session's state for a handover, without the member `listener`.
-[[nodiscard]] SessionState state_of(const Session& session, const BatchTime& now);
+/// Returns the session's state for a handover. The caller must set the member `listener`.
+[[nodiscard]] SessionState handover_state_of(const Session& session, const BatchTime& now);
 
-/// What the session tables of one thread share: the batch's time, the timers of all sessions, and
-/// the closed sessions that are freed after the batch.
+/// The timers of all sessions of one thread, the time of the current batch, and the closed sessions
+/// that are not freed yet. The session tables of the thread share this object.
 class SessionTimers {
   public:
     using Time = base::Clock::time_point;
 
-    /// The most sessions that a sweep checks. Closing a session takes some 20 microseconds, so a
-    /// sweep takes less than a millisecond.
+    /// The most sessions that one call of check_due_sessions() checks. Closing a session takes some
+    /// 20 microseconds, so check_due_sessions() takes less than a millisecond.
     static constexpr std::size_t kChecksPerSweep = 32;
 
-    /// `shortest`: the shortest idle timeout of any session. `started`: no later call may pass an
-    /// earlier time.
+    /// `shortest`: the shortest idle timeout of any session. `started`: the current time; later
+    /// calls must not pass earlier times.
     explicit SessionTimers(std::chrono::milliseconds shortest, Time started = base::Clock::now());
-    /// Must be destroyed after all session tables of the thread.
+    /// Precondition: all session tables of the thread have been destroyed.
     ~SessionTimers() = default;
     SessionTimers(const SessionTimers&) = delete;
     SessionTimers& operator=(const SessionTimers&) = delete;
@@ -107,39 +109,39 @@ class SessionTimers {
     /// Begins a batch: reads the clock. Returns the UTC time.
     base::Timestamp begin_batch(Time now = base::Clock::now()) noexcept;
 
-    /// Ends a batch: frees closed sessions.
+    /// Ends a batch: frees the sessions that were closed in it.
     void end_batch() {
         if (closed_ != nullptr) {
             free_closed(false);
         }
     }
 
-    /// Calls `check_timeout(Session&)` for due sessions, at most kChecksPerSweep of them. Returns
-    /// whether no due session is left.
+    /// Calls `check_timeout(Session&)` for sessions whose timers are due, at most kChecksPerSweep
+    /// of them. Returns true if no further timer is due.
     template <typename CheckTimeout>
-    bool sweep(Time now, CheckTimeout&& check_timeout) {
+    bool check_due_sessions(Time now, CheckTimeout&& check_timeout) {
         begin_batch(now);
         const bool all = wheel_.advance(ticks_at(now), kChecksPerSweep, check_timeout);
         end_batch();
         return all;
     }
 
-    /// The interval at which to call sweep() while there are sessions.
-    [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
+    /// Returns the interval at which check_due_sessions() must be called while there are sessions.
+    [[nodiscard]] std::chrono::milliseconds check_interval() const noexcept { return tick_; }
 
-    /// The time of the current batch.
-    [[nodiscard]] const BatchTime& now() const noexcept { return now_; }
+    /// Returns the time at which the current batch began.
+    [[nodiscard]] const BatchTime& batch_time() const noexcept { return now_; }
 
-    /// Schedules the first check of a new session.
-    void add(Session& session, std::chrono::milliseconds timeout) noexcept;
-    /// Schedules the next check of a session.
-    void schedule(Session& session, std::chrono::milliseconds timeout) noexcept;
-    /// Takes a closed session. It is freed when none of its datagrams waits any more.
-    void add_closed(std::unique_ptr<Session> session) noexcept;
-    /// Frees the closed sessions whose datagrams do not wait; with `all`, every closed session.
+    /// Sets the timer for the first timeout check of a new session.
+    void set_first_timer(Session& session, std::chrono::milliseconds timeout) noexcept;
+    /// Sets the timer for the next timeout check of a session.
+    void set_next_timer(Session& session, std::chrono::milliseconds timeout) noexcept;
+    /// Takes ownership of a closed session and frees it when none of its datagrams waits any more.
+    void free_later(std::unique_ptr<Session> session) noexcept;
+    /// Frees the closed sessions without waiting datagrams. `all`: frees all closed sessions.
     void free_closed(bool all) noexcept;
 
-    /// True if there are no sessions, not even closed ones with waiting datagrams.
+    /// Returns true if the thread has no sessions, not even closed sessions with waiting datagrams.
     [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
 
   private:

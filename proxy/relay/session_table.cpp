@@ -10,22 +10,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// After a change of the server's address: if the old address sent nothing for this long, the server
-/// has left it.
+/// After a change of the server's address, sessions with the old address end when the old address
+/// has sent nothing for this long.
 constexpr std::uint32_t kFormerAddressMs = 5000;
-/// The longest time between two repetitions of a client that gets no answer.
+/// The longest time between two repetitions of a real client that gets no answer.
 constexpr std::uint32_t kLongestRepetitionMs = 1000;
-/// The session to evict is chosen among this many of the oldest sessions.
+/// find_evictable() chooses among this many of the oldest sessions.
 constexpr std::size_t kEvictionCandidates = 32;
-/// A session of a given network is searched among this many of the oldest sessions.
+/// find_evictable_of() searches this many of the oldest sessions.
 constexpr std::size_t kNetworkCandidates = 1024;
-/// The time between searches for a forgotten session (see is_forgotten()) if none is found.
+/// The shortest time between a search for a forgotten session (see is_forgotten()) that found no
+/// session, and the next search.
 constexpr std::uint32_t kForgottenSearchMs = 100;
-/// When less than 1/kFreeParts of the table is free, timers close forgotten sessions.
+/// While less than 1/kFreeParts of max_sessions is free, check_timeout() closes forgotten sessions.
 constexpr std::size_t kFreeParts = 8;
 
-/// Connectionless sessions are numbered separately, so that they do not change the random
-/// impairment of other sessions.
+/// Returns the number of a new session. Connectionless sessions are numbered separately, so that
+/// they do not change the random impairment of other sessions.
 std::uint32_t next_number(SessionNumbers& numbers, bool counts_against_limit) noexcept {
     constexpr std::uint32_t kOfRequests = 1U << 31U;
     return counts_against_limit ? numbers.last_number.fetch_add(1) + 1
@@ -42,7 +43,8 @@ SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& li
                                                          : nullptr},
       verified_told_{shared.limits.verified_rate, shared.limits.verified_burst},
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
-      server_generation_{shared.upstreams.generation()}, timers_{&timers}, now_{&timers.now()} {}
+      server_generation_{shared.upstreams.generation()}, timers_{&timers},
+      now_{&timers.batch_time()} {}
 
 SessionTable::~SessionTable() {
     sessions_.for_each([&](Session& session) {
@@ -52,28 +54,30 @@ SessionTable::~SessionTable() {
     timers_->free_closed(true);
 }
 
-Session* SessionTable::admit(msghdr& header, std::span<const std::byte> datagram,
-                             ListenerIndex listener) {
+Session* SessionTable::find_or_admit(msghdr& header, std::span<const std::byte> datagram,
+                                     ListenerIndex listener) {
     const base::Endpoint client =
         base::endpoint_from(static_cast<const sockaddr*>(header.msg_name));
     Session* const known = sessions_.find(client, listener);
     if (known == nullptr) {
-        return admit_new(client, header, datagram, listener);
+        return admit_new_client(client, header, datagram, listener);
     }
     if (!known->budget.take(now_->ms)) {
         counters_->admission.rate.add(1);
         return nullptr;
     }
-    if (known->standing == Standing::connless && !may_ask_again(*known, header, datagram)) {
+    if (known->standing == Standing::connless &&
+        !may_forward_next_request(*known, header, datagram)) {
         return nullptr;
     }
     known->last_heard_ms = now_->ms;
     return known;
 }
 
-Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
-                                 std::span<const std::byte> datagram, ListenerIndex listener) {
-    if (is_own_address(client)) {
+Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& header,
+                                        std::span<const std::byte> datagram,
+                                        ListenerIndex listener) {
+    if (is_relay_or_server_address(client)) {
         counters_->admission.own.add(1);
         return nullptr;
     }
@@ -110,17 +114,18 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
     return session;
 }
 
-/// Whether the client's network has no stray, unproven or verified session. Always true for loopback
-/// clients, because their addresses cannot be forged.
+/// Returns whether the client's network has no stray, unproven or verified session. Returns true
+/// for loopback clients, because their addresses cannot be forged.
 bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
     const base::Network own = *base::Networks{client}.begin();
     return base::is_loopback(client) || (sessions_.count_of(own, Standing::unproven) == 0 &&
                                          sessions_.count_of(own, Standing::verified) == 0);
 }
 
-/// Whether the sender address is one that the relay or the server listens on. Such a datagram is
-/// forged: an answer would go to the relay or the server, which would answer again, in a loop.
-bool SessionTable::is_own_address(const base::Endpoint& client) noexcept {
+/// Returns whether the relay or the server listens on the sender address of a client's datagram.
+/// Such a datagram is forged: the answer would go to the relay or the server, which would answer
+/// again, in an endless loop.
+bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
         server_ = shared_.upstreams.server();
         server_generation_ = generation;
@@ -145,7 +150,7 @@ Question SessionTable::question_of(std::span<const std::byte> datagram) const no
     return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
 }
 
-/// Returns whether to forward a request. If false, this call has answered or rejected it.
+/// Returns true if a request must be forwarded; otherwise answers or rejects it.
 bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& header,
                                        const Question& question, Request request,
                                        ListenerIndex listener) noexcept {
@@ -167,8 +172,8 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
     return false;
 }
 
-bool SessionTable::may_ask_again(Session& session, msghdr& header,
-                                 std::span<const std::byte> datagram) noexcept {
+bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
+                                            std::span<const std::byte> datagram) noexcept {
     const Verdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
     if (verdict.request == Request::none) {
         return true;
@@ -182,8 +187,8 @@ bool SessionTable::may_ask_again(Session& session, msghdr& header,
     return true;
 }
 
-/// Sends a client an answer that the server gave another client. The sender is the address that the
-/// client asked.
+/// Sends a client an answer that the server gave to another client. The answer comes from the
+/// address to which the client sent its question.
 void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer, const Question& question,
                                         msghdr& header, ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
@@ -201,33 +206,32 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer, const
         message.msg_control = control_length != 0 ? control.data() : nullptr;
         message.msg_controllen = control_length;
         if (size == 0 || ::sendmsg(from.socket, &message, MSG_DONTWAIT) < 0) {
-            return; // without this part the client cannot use the others
+            return; // without this part the client cannot use the other parts
         }
     }
     counters_->repeated_answers.add(1);
 }
 
-/// Makes room in the pool of that standing, and in the table if sessions of that standing have a
-/// place.
+/// Makes room for a session of this standing, by eviction if necessary. Returns false if it cannot.
 bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
     if (shared_.prove == nullptr) {
         return reserve_place();
     }
     if (standing == Standing::connless) {
-        RankList& asking = sessions_.of(standing);
+        SessionsByAge& asking = sessions_.with_standing(standing);
         if (asking.size() >= shared_.pools.connless) {
             evict(asking.front());
         }
         return true;
     }
     if (!make_room_at_address(client) ||
-        !make_room_among(Standing::unproven, shared_.pools.unproven, client)) {
+        !make_room_in_pool(Standing::unproven, shared_.pools.unproven, client)) {
         return false;
     }
     if (reserve_place()) {
         return true;
     }
-    Session* const leaving = find_evictable_place();
+    Session* const leaving = find_evictable_in_table();
     if (leaving == nullptr) {
         return false;
     }
@@ -244,6 +248,7 @@ bool SessionTable::reserve_place() {
 }
 
 /// Makes room for a session within the limit of sessions per address, by eviction if necessary.
+/// Returns whether there is room.
 bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     const base::Network own = *base::Networks{client}.begin();
     const std::size_t most = shared_.pools.per_address;
@@ -259,11 +264,12 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
 }
 
 /// Makes room for a session within its networks' shares of a pool, by eviction if necessary.
-bool SessionTable::make_room_among(Standing standing, std::size_t pool,
-                                   const base::Endpoint& client) {
+/// Returns whether there is room. `pool`: the pool's size.
+bool SessionTable::make_room_in_pool(Standing standing, std::size_t pool,
+                                     const base::Endpoint& client) {
     for (const base::Network& network : base::Networks{client}) {
         if (base::is_loopback(client) ||
-            sessions_.count_of(network, standing) < AdmissionPools::share(pool, network)) {
+            sessions_.count_of(network, standing) < AdmissionPools::network_share(pool, network)) {
             continue;
         }
         Session* const leaving = find_evictable_of(network, standing);
@@ -272,19 +278,20 @@ bool SessionTable::make_room_among(Standing standing, std::size_t pool,
         }
         evict(*leaving);
     }
-    if (sessions_.of(standing).size() >= pool) {
+    if (sessions_.with_standing(standing).size() >= pool) {
         evict(*find_evictable(standing));
     }
     return true;
 }
 
-/// Returns the session of this standing to evict; null if there is none. Prefers the network with
-/// the most sessions, then clients with the fewest repetitions before admission, then the oldest.
+/// Returns the session of this standing that should be evicted first; null if no session may be
+/// evicted. Prefers the network with the most sessions, then clients with the fewest repetitions
+/// before admission, then the oldest session.
 Session* SessionTable::find_evictable(Standing standing) noexcept {
     Session* found = nullptr;
     std::size_t most = 0;
     std::size_t looked = 0;
-    for (Session& each : sessions_.of(standing)) {
+    for (Session& each : sessions_.with_standing(standing)) {
         if (++looked > kEvictionCandidates) {
             break;
         }
@@ -298,8 +305,8 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
     return found;
 }
 
-/// Like find_evictable(), for sessions of one network. Also null if no session of the network is
-/// among the oldest kNetworkCandidates sessions.
+/// Returns the session of this standing and network that should be evicted first; null if the
+/// oldest kNetworkCandidates sessions contain no such session.
 Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
@@ -307,7 +314,7 @@ Session* SessionTable::find_evictable_of(const base::Network& network, Standing 
     };
     Session* found = nullptr;
     std::size_t looked = 0;
-    for (Session& each : sessions_.of(standing)) {
+    for (Session& each : sessions_.with_standing(standing)) {
         if (++looked > kNetworkCandidates) {
             break;
         }
@@ -318,8 +325,8 @@ Session* SessionTable::find_evictable_of(const base::Network& network, Standing 
     return found;
 }
 
-/// The session to evict from a full table for a new one; null if the server plays with all clients.
-Session* SessionTable::find_evictable_place() noexcept {
+/// Returns the session to evict from a full table; null if all clients have a slot on the server.
+Session* SessionTable::find_evictable_in_table() noexcept {
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
         if (Session* const leaving = find_evictable(standing)) {
             return leaving;
@@ -342,7 +349,7 @@ Session* SessionTable::find_evictable_place() noexcept {
     return find_silent_weak();
 }
 
-/// Whether the server has played with this client and now sends only to others.
+/// Returns whether the client had a slot, and the server now sends only to other clients.
 bool SessionTable::is_forgotten(const Session& session) const noexcept {
     return shared_.prove != nullptr && session.standing >= Standing::weak && answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
@@ -372,8 +379,7 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
     return nullptr;
 }
 
-/// Adds a session to the table. All memory is allocated before the session is inserted, so that
-/// every session in the table is complete.
+/// Adds a session to the table. Allocates first, so that every session in the table is complete.
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= Standing::weak;
     if (made->counts_against_limit && !is_announced) {
@@ -382,7 +388,7 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
-    timers_->add(session, timeout_of(session));
+    timers_->set_first_timer(session, timeout_of(session));
     if (is_announced) {
         announce(session);
         return &session;
@@ -419,13 +425,13 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
     }
     if (direction == Direction::s2c && session.asked.kind != 0) {
         if (const auto part = shared_.repeating.read_answer(datagram, session.asked)) {
-            answers_->add(session.asked.kind, session.number, *part, datagram, now_->ms);
+            answers_->add_part(session.asked.kind, session.number, *part, datagram, now_->ms);
         }
     }
 }
 
-/// Raises a session's standing. If memory runs out, the session keeps its standing and its next
-/// datagram tries again.
+/// Raises a session's standing. If memory runs out, the standing does not change, and the session's
+/// next datagram tries again.
 void SessionTable::promote(Session& session, Standing standing) {
     try {
         try_promote(session, standing);
@@ -460,13 +466,15 @@ void SessionTable::try_promote(Session& session, Standing standing) {
         return;
     }
     if (standing == Standing::verified &&
-        !make_room_among(standing, shared_.pools.verified, session.tap.client)) {
+        !make_room_in_pool(standing, shared_.pools.verified, session.tap.client)) {
         return;
     }
-    if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
+    if (standing == Standing::weak &&
+        sessions_.with_standing(standing).size() >= shared_.pools.weak) {
         Session* const silent = find_silent_weak();
         if (silent == nullptr) {
-            // The server plays with all clients of the pool. This one may still be verified.
+            // All sessions of the pool have a slot on the server. This client may be verified
+            // later.
             return;
         }
         evict(*silent);
@@ -477,11 +485,11 @@ void SessionTable::try_promote(Session& session, Standing standing) {
         return;
     }
     count_promotion(before, standing);
-    if (standing >= Standing::weak) { // if verification sufficed, a client could retry without end
+    if (standing >= Standing::weak) { // else a client could try again without end
         stranger_filter_.note_verified(session.tap.client);
     }
     set_send_budget(session);
-    // Verified clients that the server rejects are announced, too, but only a limited number.
+    // Clients that are verified, but have no slot on the server, are announced in limited numbers.
     verified_told_.refill(now_->ms);
     if (!session.is_announced() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
         announce(session);
@@ -501,13 +509,13 @@ void SessionTable::count_promotion(Standing before, Standing standing) noexcept 
 void SessionTable::announce(Session& session) {
     session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
-    tap_->open(session.tap, session.opened);
+    tap_->open_session(session.tap, session.opened);
     if (session.held == nullptr) {
         return;
     }
     session.held->for_each(
         [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
-            copy(session, time, direction, bytes);
+            copy_datagram(session, time, direction, bytes);
         });
     for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
         session.tap.lost[i] += session.held->lost()[i];
@@ -525,23 +533,24 @@ void SessionTable::close_session(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_announced()) {
-        tap_->close(session.tap, now_->utc, reason);
+        tap_->close_session(session.tap, now_->utc, reason);
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     session.closed = true;
-    timers_->add_closed(sessions_.remove(session));
+    timers_->free_later(sessions_.remove(session));
 }
 
-/// Whether the server has a new address and no longer answers at the session's old one. The client's
-/// next datagram must then begin a session with the new address.
+/// Returns whether the server has a new address and no longer answers at the session's old address.
+/// The client's next datagram must then begin a session with the new address.
 bool SessionTable::is_at_former_address(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
            now_->ms - session.last_answer_ms >= kFormerAddressMs;
 }
 
-/// Whether an unproven session may stay because the server answers no client, so that this one could
-/// not be verified. A client that still repeats is promoted, so that the observer sees it.
+/// Returns whether an unproven session may stay open although its time for a handshake is over,
+/// because the server answers no client. Promotes a session whose client still repeats its
+/// datagram, so that the observer is told about it.
 bool SessionTable::waits_for_server(Session& session) {
     const bool others_hear =
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
@@ -566,7 +575,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
                now - session.begun >= limits.unproven_time) {
         over = !waits_for_server(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
-        over = over || is_forgotten(session); // other threads that need room cannot evict it
+        over = over || is_forgotten(session); // other threads cannot evict this session
     }
     if (over) {
         const bool proved_nothing =
@@ -577,7 +586,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
     }
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
-    timers_->schedule(session, timeout_of(session));
+    timers_->set_next_timer(session, timeout_of(session));
 }
 
 milliseconds SessionTable::timeout_of(const Session& session) const noexcept {
@@ -590,14 +599,14 @@ milliseconds SessionTable::timeout_of(const Session& session) const noexcept {
 void SessionTable::for_each_session(const std::function<void(SessionState, int)>& use) {
     const auto own = listeners_of(*this, maker_.listeners());
     sessions_.for_each([&](const Session& session) {
-        SessionState state = state_of(session, *now_);
+        SessionState state = handover_state_of(session, *now_);
         state.listener =
             static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
         use(std::move(state), session.upstream.socket.get());
     });
 }
 
-void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
+void SessionTable::take_over_session(const SessionState& state, base::UniqueFd socket) {
     timers_->begin_batch();
     const auto own = listeners_of(*this, maker_.listeners());
     if (state.listener >= own.size() ||
@@ -610,10 +619,10 @@ void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
-    timers_->add(session, timeout_of(session));
+    timers_->set_first_timer(session, timeout_of(session));
 }
 
-void SessionTable::close_all(CloseReason reason) {
+void SessionTable::close_all_sessions(CloseReason reason) {
     timers_->begin_batch();
     while (Session* const session = sessions_.any_session()) {
         close_session(*session, reason);
@@ -621,7 +630,7 @@ void SessionTable::close_all(CloseReason reason) {
     timers_->end_batch();
 }
 
-bool SessionTable::close_some(CloseReason reason) {
+bool SessionTable::close_some_sessions(CloseReason reason) {
     timers_->begin_batch();
     std::size_t closed = 0;
     Session* session = sessions_.any_session();

@@ -14,35 +14,37 @@
 
 namespace tw::relay {
 
-/// The sessions of one server in one relay thread: admits clients, promotes and closes their
-/// sessions. The table allocates per session, never per datagram. If memory runs out, only the
-/// session that needs it is lost, and counted.
+/// The sessions of one server in one relay thread: admits clients, and promotes and closes their
+/// sessions. The table allocates memory per session, never per datagram. If memory runs out, only
+/// the session that needs it is lost, and the loss is counted.
 ///
-/// - A session keeps its place while the server plays with it, that is, while the client has a slot
-/// on the server. When a new session needs room, another one is evicted: the oldest session of
-/// the network with the most sessions. Players that the server no longer serves, and
-/// silent weak sessions, are evicted when the table is full.
-/// - A session is announced to the observer, together with its earlier datagrams, when the server
-/// plays with it, or soon after it is verified. Other sessions are never announced.
-/// - While there are too many requests, the relay answers them with the server's last answer.
+/// - A session is not evicted while the client has a slot on the server. When a new session needs
+/// room, the table evicts another session that may be evicted: the oldest of the network with the
+/// most sessions. Players to which the server no longer sends, and silent weak sessions, are
+/// evicted when the table is full.
+/// - A session is announced to the observer, together with its earlier datagrams, when the client
+/// gets a slot on the server, or soon after the client is verified. Other sessions are never
+/// announced.
+/// - While too many requests come, the relay answers them with the server's last answer.
 class SessionTable {
   public:
     using Time = base::Clock::time_point;
 
     /// The arguments must outlive the table. `listeners`: all listeners of the thread. `ready_set`:
-    /// the epoll instance that gets the upstream sockets.
+    /// the epoll instance to which the upstream sockets are added.
     SessionTable(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set,
                  Tap& tap, LiveCounters& counters, SessionTimers& timers);
     ~SessionTable();
     SessionTable(const SessionTable&) = delete;
     SessionTable& operator=(const SessionTable&) = delete;
 
-    /// Returns the session for a client's datagram, creating one if necessary; null if the datagram
-    /// must be dropped. `header`: the message with which the datagram was received.
-    [[nodiscard]] Session* admit(msghdr& header, std::span<const std::byte> datagram,
-                                 ListenerIndex listener);
+    /// Returns the session of the client that sent a datagram. Creates the session if necessary.
+    /// Returns null if the datagram must be dropped. `header`: the message header with which the
+    /// datagram was received.
+    [[nodiscard]] Session* find_or_admit(msghdr& header, std::span<const std::byte> datagram,
+                                         ListenerIndex listener);
 
-    /// Examines a forwarded datagram, which may promote the session.
+    /// Examines a forwarded datagram, and raises the session's standing if the datagram shows that.
     void examine_datagram(Session& session, Direction direction,
                           std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
@@ -53,7 +55,7 @@ class SessionTable {
         }
     }
 
-    /// Notes that the server sent something to the session in this batch.
+    /// Must be called when the server has sent a datagram to the session in the current batch.
     void note_answer(Session& session) noexcept {
         session.active = true;
         session.answered = answered_ = true;
@@ -67,7 +69,7 @@ class SessionTable {
             return; // the observer was told that the session is closed
         }
         if (session.is_announced()) {
-            copy(session, time, direction, datagram);
+            copy_datagram(session, time, direction, datagram);
         } else if (session.held != nullptr) {
             session.held->add(time, direction, datagram);
         }
@@ -76,56 +78,58 @@ class SessionTable {
     /// Closes a session whose timer is due if it has timed out, else schedules its next check.
     void check_timeout(Session& session, Time now);
 
-    void close_all(CloseReason reason);
+    void close_all_sessions(CloseReason reason);
     /// Closes a bounded number of sessions. Returns whether no session is left.
-    [[nodiscard]] bool close_some(CloseReason reason);
+    [[nodiscard]] bool close_some_sessions(CloseReason reason);
 
-    /// Calls `use` with the state, at the batch's time, and the socket of each session, for a
-    /// handover. SessionState::listener is an index into listeners_of() this table.
+    /// Calls `use` with the state and the upstream socket of each session, for a handover.
+    /// SessionState::listener is then an index into the result of listeners_of() for this table.
     void for_each_session(const std::function<void(SessionState, int socket)>& use);
 
-    /// Continues another relay's session. `state.listener`: an index into listeners_of() this table.
-    /// Errors: HandoverError if the session exists already or its socket is unsuitable.
-    void take_over(const SessionState& state, base::UniqueFd socket);
+    /// Continues a session of another relay. `state.listener`: an index into the result of
+    /// listeners_of() for this table. Errors: HandoverError if the client has a session already, or
+    /// the socket is unsuitable.
+    void take_over_session(const SessionState& state, base::UniqueFd socket);
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
-    /// The counters of this server and thread.
+    /// Returns this thread's counters for the server.
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
     [[nodiscard]] const SharedServer& shared() const noexcept { return shared_; }
 
   private:
-    /// The interval of the checks that the server still plays with a player.
+    /// The interval of the checks that a player still has a slot on the server.
     static constexpr std::uint32_t kPlayCheckMs = 500;
 
-    [[nodiscard]] Session* admit_new(const base::Endpoint& client, msghdr& header,
-                                     std::span<const std::byte> datagram, ListenerIndex listener);
+    [[nodiscard]] Session* admit_new_client(const base::Endpoint& client, msghdr& header,
+                                            std::span<const std::byte> datagram,
+                                            ListenerIndex listener);
     [[nodiscard]] bool is_first_of_network(const base::Endpoint& client) const noexcept;
-    [[nodiscard]] bool is_own_address(const base::Endpoint& client) noexcept;
+    [[nodiscard]] bool is_relay_or_server_address(const base::Endpoint& client) noexcept;
     [[nodiscard]] bool may_forward_request(const base::Endpoint& client, msghdr& header,
                                            const Question& question, Request request,
                                            ListenerIndex listener) noexcept;
-    [[nodiscard]] bool may_ask_again(Session& session, msghdr& header,
-                                     std::span<const std::byte> datagram) noexcept;
+    [[nodiscard]] bool may_forward_next_request(Session& session, msghdr& header,
+                                                std::span<const std::byte> datagram) noexcept;
     void send_repeated_answer(const AnswerCache::Answer& answer, const Question& question,
                               msghdr& header, ListenerIndex listener) noexcept;
     [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
 
     [[nodiscard]] bool make_room(const base::Endpoint& client, Standing standing);
     [[nodiscard]] bool make_room_at_address(const base::Endpoint& client);
-    [[nodiscard]] bool make_room_among(Standing standing, std::size_t pool,
-                                       const base::Endpoint& client);
+    [[nodiscard]] bool make_room_in_pool(Standing standing, std::size_t pool,
+                                         const base::Endpoint& client);
     [[nodiscard]] bool reserve_place();
 
     [[nodiscard]] Session* find_evictable(Standing standing) noexcept;
     [[nodiscard]] Session* find_evictable_of(const base::Network& network,
                                              Standing standing) noexcept;
-    [[nodiscard]] Session* find_evictable_place() noexcept;
+    [[nodiscard]] Session* find_evictable_in_table() noexcept;
     [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
 
     [[nodiscard]] Session* find_silent_weak() noexcept {
-        return sessions_.most_silent(Standing::weak, now_->ms);
+        return sessions_.find_most_silent(Standing::weak, now_->ms);
     }
 
     [[nodiscard]] Session* open(const base::Endpoint& client, msghdr& header,
@@ -142,11 +146,11 @@ class SessionTable {
     void set_send_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
 
-    void copy(Session& session, base::Timestamp time, Direction direction,
-              std::span<const std::byte> datagram) {
-        const auto lost = tap_->lost();
-        tap_->datagram(session.tap, time, direction, datagram);
-        if (tap_->lost() != lost) [[unlikely]] {
+    void copy_datagram(Session& session, base::Timestamp time, Direction direction,
+                       std::span<const std::byte> datagram) {
+        const auto lost = tap_->num_lost();
+        tap_->copy_datagram(session.tap, time, direction, datagram);
+        if (tap_->num_lost() != lost) [[unlikely]] {
             counters_->directions[static_cast<std::size_t>(direction)].copies_lost.add(1);
         }
     }
@@ -159,18 +163,19 @@ class SessionTable {
     SessionMaker maker_;
     Tap* tap_;
     LiveCounters* counters_;
-    StrangerFilter stranger_filter_;
+    NewClientFilter stranger_filter_;
     Sessions sessions_;
     std::unique_ptr<AnswerCache> answers_; ///< null if the relay does not repeat answers
     TokenBucket verified_told_;
-    std::vector<base::Endpoint> interfaces_; ///< addresses of this host
-    base::Endpoint server_;                  ///< the server's address as of server_generation_
+    std::vector<base::Endpoint> interfaces_; ///< addresses of this host's network interfaces
+    base::Endpoint server_; ///< the server's address when server_generation_ was read
     std::uint32_t server_generation_;
     SessionTimers* timers_;
     const BatchTime* now_;
-    bool answered_ = false; ///< the server has sent a datagram to at least one session
+    bool answered_ = false; ///< true if the server has sent a datagram to any session
     std::uint32_t last_answer_ms_ = 0;
-    /// The last search for a forgotten session found none; the next search is not before this time.
+    /// After a search for a forgotten session (see is_forgotten()) found no session, the next
+    /// search starts at this time at the earliest.
     std::uint32_t none_forgotten_until_ms_ = 0;
 };
 

@@ -5,8 +5,8 @@
 
 namespace tw::relay {
 
-/// Replaces the current answer by the answer that is being received, kMaxPartsMs after its first part.
-/// An answer that cannot be stored is discarded.
+/// Makes the answer that is being received the current answer if its first part came kMaxPartsMs
+/// ago. Discards an answer that is too long to store.
 void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartsMs) {
@@ -17,8 +17,8 @@ void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexce
     }
 }
 
-void AnswerCache::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
-                      std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
+void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
+                           std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
@@ -27,7 +27,7 @@ void AnswerCache::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& 
         coming.asker = asker;
         coming.num_parts = 0;
     } else if (coming.asker != asker || part.is_first) {
-        return; // only one answer at a time is received
+        return; // a second answer is not stored while the parts of an answer are being received
     }
     if (coming.num_parts >= kMaxParts || datagram.size() > kMaxBytes) {
         coming.num_parts = kMaxParts + 1;
@@ -48,8 +48,8 @@ const AnswerCache::Answer* AnswerCache::find(std::uint8_t kind, std::uint32_t no
 
 namespace {
 
-/// Returns a bucket that admits as many sessions as a pool of `places` can hold if each session lives
-/// for `each`. Its capacity is at least kLeast.
+/// Returns a bucket that admits as many sessions as a pool of `places` sessions can hold if each
+/// session lives for `each`.
 TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
@@ -58,7 +58,7 @@ TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
 }
 
-/// Returns the tag of a table entry, which is never zero: zero marks a free entry.
+/// Returns the tag of a table entry. It is never zero, because zero marks a free entry.
 std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash >> 32U) | 1U;
 }
@@ -69,10 +69,9 @@ std::uint32_t in_ms(std::chrono::milliseconds time) {
 
 } // namespace
 
-/// Allocates a zeroed table. calloc does not touch the memory, so unused parts of a table cost
-/// none.
+/// Allocates a zeroed table. calloc does not touch the memory, so unused parts take none.
 template <typename Entry>
-StrangerFilter::Table<Entry> StrangerFilter::make_table(std::size_t count) {
+NewClientFilter::Table<Entry> NewClientFilter::make_table(std::size_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
     auto* const memory = static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
     if (memory == nullptr) {
@@ -81,8 +80,8 @@ StrangerFilter::Table<Entry> StrangerFilter::make_table(std::size_t count) {
     return Table<Entry>{memory};
 }
 
-StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
-                               const base::KeyedHash& hash)
+NewClientFilter::NewClientFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
+                                 const base::KeyedHash& hash)
     : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
       requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
                                                                        limits.asked_rate},
@@ -91,10 +90,10 @@ StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPoo
       networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<WaitingClient>(
                                                            kWaitingClients)} {}
 
-StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& network,
-                                                         BucketPurpose purpose,
-                                                         const BucketRate& rate,
-                                                         std::uint32_t now_ms) noexcept {
+NewClientFilter::NetworkBucket& NewClientFilter::bucket_of(const base::Network& network,
+                                                           BucketPurpose purpose,
+                                                           const BucketRate& rate,
+                                                           std::uint32_t now_ms) noexcept {
     constexpr std::uint32_t kKeyLifetimeMs = 1U << 15U;
     const std::uint64_t hash =
         hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyLifetimeMs);
@@ -103,7 +102,7 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
     auto found = std::find_if(set.begin(), set.end(),
                               [&](const NetworkBucket& entry) { return entry.tag == tag; });
     if (found == set.end()) {
-        // The bucket that was unused for longest is the fullest, so replacing it changes least.
+        // The bucket that was unused longest is the fullest, so replacing it changes least.
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.filled_ms < now_ms - b.filled_ms;
         });
@@ -118,16 +117,15 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
     return *found;
 }
 
-class StrangerFilter::NetworkBuckets {
+class NewClientFilter::NetworkBuckets {
   public:
-    NetworkBuckets(StrangerFilter& filter, const base::Endpoint& client, BucketPurpose purpose,
+    NetworkBuckets(NewClientFilter& filter, const base::Endpoint& client, BucketPurpose purpose,
                    const BucketRate& rate, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
             return; // loopback addresses cannot be forged
         }
         for (const base::Network& network : base::Networks{client}) {
-            // A wider network gets four times as much per step: it has more customers, but far fewer than
-            // addresses.
+            // Each wider network gets four times as many tokens, because it has more customers.
             const std::uint32_t times = 1U << (2U * network.width);
             const BucketRate of_all{.per_second = rate.per_second * times,
                                     .burst = rate.burst * times};
@@ -142,7 +140,7 @@ class StrangerFilter::NetworkBuckets {
 
     [[nodiscard]] bool has_tokens(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
 
-    /// The scarcity of the bucket with the smallest part left.
+    /// Returns the scarcity of the emptiest bucket.
     [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
 
     /// Takes this many tokens from each bucket. Precondition: has_tokens(tokens).
@@ -159,8 +157,8 @@ class StrangerFilter::NetworkBuckets {
     std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
 };
 
-StrangerFilter::WaitingClient& StrangerFilter::waiting_of(const base::Endpoint& client,
-                                                          std::uint32_t now_ms) noexcept {
+NewClientFilter::WaitingClient& NewClientFilter::waiting_client_of(const base::Endpoint& client,
+                                                                   std::uint32_t now_ms) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::uint32_t tag = tag_of(hash);
     const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
@@ -175,8 +173,8 @@ StrangerFilter::WaitingClient& StrangerFilter::waiting_of(const base::Endpoint& 
     return *found;
 }
 
-void StrangerFilter::count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
-                                      std::uint32_t now_ms) const noexcept {
+void NewClientFilter::count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
+                                       std::uint32_t now_ms) const noexcept {
     constexpr std::size_t kHashedBytes = 16;
     constexpr std::uint32_t kMask = 0xffffff;
     constexpr std::uint32_t kMostRepeats = 255;
@@ -201,16 +199,16 @@ void StrangerFilter::count_repetition(WaitingClient& waiting, std::span<const st
     waiting.seen_ms = now_ms;
 }
 
-AdmissionDecision StrangerFilter::decide_admission(const base::Endpoint& client, Standing standing,
-                                                   bool is_first,
-                                                   std::span<const std::byte> datagram,
-                                                   std::uint32_t now_ms) noexcept {
-    // One network gets at most a quarter of the common rate.
+AdmissionDecision NewClientFilter::decide_admission(const base::Endpoint& client, Standing standing,
+                                                    bool is_first,
+                                                    std::span<const std::byte> datagram,
+                                                    std::uint32_t now_ms) noexcept {
+    // A network gets at most a quarter of the rate for all clients.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
     const BucketRate rate{.per_second = most, .burst = most};
     NetworkBuckets own{*this, client, BucketPurpose::begin, rate, now_ms};
     entries_.refill(now_ms);
-    WaitingClient& waiting = waiting_of(client, now_ms);
+    WaitingClient& waiting = waiting_client_of(client, now_ms);
     count_repetition(waiting, datagram, now_ms);
     const AdmissionDecision entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
     const auto repeats_enough = [&](Scarcity scarcity) {
@@ -233,8 +231,8 @@ AdmissionDecision StrangerFilter::decide_admission(const base::Endpoint& client,
     return entry;
 }
 
-RequestDecision StrangerFilter::decide_request(const base::Endpoint& client, Request request,
-                                               bool has_answer, std::uint32_t now_ms) noexcept {
+RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Request request,
+                                                bool has_answer, std::uint32_t now_ms) noexcept {
     const BucketRate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
     NetworkBuckets own{*this, client, BucketPurpose::ask, rate, now_ms};
     if (own.empty()) {
@@ -244,8 +242,8 @@ RequestDecision StrangerFilter::decide_request(const base::Endpoint& client, Req
     const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
     TokenBucket& all = repeats ? repeated_ : request == Request::reserved ? reserved_ : requests_;
     all.refill(now_ms);
-    // When tokens are scarce, a request costs its network more tokens, so that busy networks get
-    // fewer of them.
+    // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy
+    // networks are limited first.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
     if (!own.has_tokens(cost) || !all.take(now_ms)) {
         return RequestDecision::crowd;
@@ -254,7 +252,7 @@ RequestDecision StrangerFilter::decide_request(const base::Endpoint& client, Req
     return repeats ? RequestDecision::repeat : RequestDecision::server;
 }
 
-void StrangerFilter::note_verified(const base::Endpoint& client) noexcept {
+void NewClientFilter::note_verified(const base::Endpoint& client) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
     for (WaitingClient& entry : set) {

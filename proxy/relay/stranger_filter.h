@@ -16,107 +16,109 @@
 
 namespace tw::relay {
 
-/// How far a client's connection has got, and so which resources it may use. Later values mean more
-/// trust. A session's standing never falls.
+/// How much the relay trusts a client, and so which resources the client's session may use. Later
+/// values mean more trust. A session's standing never falls.
 enum class Standing : std::uint8_t {
-    /// The client only sent requests without a connection. Such sessions have their own pool and are
-    /// not announced to the observer.
+    /// The client only sent requests without a connection. Such sessions have a separate limit and
+    /// are not announced to the observer.
     connless,
-    /// The client sent datagrams that begin no connection. Like `unproven`, but not admitted while
-    /// there are too many new clients.
+    /// The client sent other datagrams that begin no connection. Like `unproven`, but such clients
+    /// are not admitted while there are too many new clients.
     stray,
-    unproven, ///< the client began a handshake; the session has a limited lifetime, may be evicted
-    /// The client's address is verified, but the server does not play with the client; may be
-    /// evicted.
+    /// The client began a handshake; the session has a limited lifetime and may be evicted.
+    unproven,
+    /// The client's address is verified, but it has no slot on the server. May be evicted.
     verified,
-    /// The server plays with the client, but the client's address is not verified; may be evicted when
-    /// the client is silent.
+    /// The client has a slot on the server, but the client's address is not verified. The session
+    /// may be evicted when the client is silent.
     weak,
-    /// The client's address is verified, and the server plays with the client; not evicted while the
-    /// server does so.
+    /// The client's address is verified, and the client has a slot on the server. The session is
+    /// not evicted while the client has the slot.
     player,
 };
 
-/// What a datagram without a connection requests.
+/// The kind of request in a client's datagram that belongs to no connection.
 enum class Request : std::uint8_t {
     none,   ///< the datagram is not a request
-    common, ///< a request for server info, which anyone sends often
-    /// A request that is sent rarely, such as a master server's. Reserved requests have a rate
-    /// limit of their own (reserved_rate).
+    common, ///< a request for server info, which many clients send often
+    /// A rare request, such as a master server's. It has a separate rate limit (reserved_rate).
     reserved,
     other,
 };
 
-/// The meaning of a datagram, as found by a Prove function.
+/// What a Prove function found out about a datagram.
 struct Verdict {
     Standing standing = Standing::connless; ///< the session's standing after the datagram
-    Request request = Request::none;        ///< what a client's datagram requests
-    bool is_answered = false;               ///< a client's datagram: servers usually answer it
-    bool is_play = false; ///< a server's datagram: it shows that the client has a slot
+    Request request = Request::none;        ///< the request in a client's datagram
+    bool is_answered = false;               ///< in a client's datagram: servers usually answer it
+    /// In a server's datagram: it shows that the client has a slot on the server.
+    bool is_play = false;
 };
 
-/// What a Prove function remembers about one session. Zeroed memory is the initial state.
+/// Memory in which a Prove function stores data about one session. Initially zeroed.
 struct ProofMemory {
     alignas(8) std::array<std::byte, 64> bytes{};
 };
 
 /// A function that examines the datagrams of a session, in order. Until the session's standing is
-/// `player`, it gets all datagrams; afterwards, only some of the server's. It gets the first datagram
-/// before the session is created. It must not block or allocate.
+/// `player`, the function is called for all datagrams; afterwards, only for some datagrams of the
+/// server. The first call comes before the session is created. It must not block or allocate.
 using Prove = Verdict (*)(ProofMemory& memory, Direction direction,
                           std::span<const std::byte> datagram);
 
 /// Limits for new clients and for requests without a connection. The defaults fit a game whose
 /// handshake takes a second and whose clients send a hundred datagrams a second.
 struct AdmissionLimits {
-    /// The longest time for a handshake, including repetitions; then an unproven session is closed.
+    /// The longest time for a handshake with repetitions. Then an unproven session is closed.
     std::chrono::milliseconds unproven_time{3000};
-    /// A connectionless session is closed this long after its last request. Until then, the answer can
-    /// arrive.
+    /// A connectionless session is closed this long after its last request.
     std::chrono::milliseconds connless_time{2000};
-    /// An unproven session is not evicted for at least this long: the longest round trip with which a
-    /// client can still connect.
+    /// An unproven session is not evicted for at least this long. Clients with a longer round trip
+    /// may be unable to connect while there are too many new clients.
     std::chrono::milliseconds least_time{250};
-    /// A client without an answer repeats its datagram after earliest_repetition to latest_repetition.
-    /// While there are too many new clients, only clients that do so are admitted.
+    /// Real clients repeat an unanswered datagram after a time from earliest_repetition to
+    /// latest_repetition. While there are too many new clients, only clients that repeat their
+    /// datagrams so are admitted.
     std::chrono::milliseconds earliest_repetition{450};
     std::chrono::milliseconds latest_repetition{600};
-    /// While there are too many new clients, a client that was admitted but not verified is
-    /// admitted again after this time.
+    /// While there are too many new clients, a client that was admitted but not verified is not
+    /// admitted again before this time is over.
     std::chrono::milliseconds second_chance{30'000};
-    /// If the server answers other clients but sends nothing to this client for this long, the client's
+    /// If the server sends to other clients but nothing to one client for this long, that client's
     /// session may be evicted. Servers send at least one datagram a second to each player.
     std::chrono::milliseconds forgotten_time{3000};
-    /// Datagrams that would begin a session, per network (see Network) and second; also the burst.
+    /// The most datagrams from new clients per base::Network: rate per second, and burst.
     std::uint32_t strangers_rate = 256;
-    /// Requests per network: rate per second, and burst.
+    /// The most requests per network: rate per second, and burst.
     std::uint32_t requests_rate = 4;
     std::uint32_t requests_burst = 16;
-    /// Limits for the common requests of all clients together, per second, while a recent answer is
-    /// stored. asked_rate: how many are forwarded to the server. repeated_rate: how many more get the
-    /// stored answer.
+    /// Limits for the common requests of all clients together, per second, while the relay has a
+    /// recent answer. asked_rate: the most requests that are forwarded to the server.
+    /// repeated_rate: the most further requests that the relay answers itself.
     std::uint32_t asked_rate = 32;
     std::uint32_t repeated_rate = 4000;
     /// The limit for the reserved requests of all clients together, per second.
     std::uint32_t reserved_rate = 32;
-    /// Verified sessions announced before the server plays with them: rate per second, and burst.
+    /// The most verified sessions that are announced to the observer before the client has a slot
+    /// on the server: rate per second, and burst.
     std::uint32_t verified_rate = 8;
     std::uint32_t verified_burst = 64;
-    /// Datagrams that one session may send to the server, per second. session_rate: if the server plays
-    /// with the client. unproven_rate: if not.
+    /// The most datagrams per second from one client to the server. session_rate: if the client has
+    /// a slot on the server. unproven_rate: if not.
     std::uint32_t session_rate = 10'000;
     std::uint32_t unproven_rate = 128;
-    /// Sessions per IPv4 address or IPv6 /64, except loopback; 0: unlimited. See AdmissionPools.
+    /// The most sessions per IPv4 address or IPv6 /64, except loopback addresses; 0: unlimited.
     std::size_t max_per_address = 64;
 };
 
 /// The most sessions of each standing in one relay thread, derived from max_sessions.
 struct AdmissionPools {
-    std::size_t unproven; ///< includes stray sessions
+    std::size_t unproven; ///< limit for unproven and stray sessions together
     std::size_t verified;
     std::size_t connless;
     std::size_t weak;
-    std::size_t per_address; ///< the most sessions with a place per address; 0: unlimited
+    /// Limit for the sessions of one address, without connectionless sessions; 0: unlimited.
+    std::size_t per_address;
 
     AdmissionPools(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
         : unproven{part(max_sessions, 4 * threads)}, verified{part(max_sessions, 8 * threads)},
@@ -125,10 +127,10 @@ struct AdmissionPools {
                                                                                       2 * threads)},
           per_address{std::min(max_per_address, part(max_sessions, 2 * threads))} {}
 
-    /// The most sessions of a pool that one network may have. A wider network may have more, because
-    /// more customers share it.
-    [[nodiscard]] static std::size_t share(std::size_t pool,
-                                           const base::Network& network) noexcept {
+    /// Returns how many of a pool's sessions one network may have. A wider network may have more,
+    /// because more customers share it.
+    [[nodiscard]] static std::size_t network_share(std::size_t pool,
+                                                   const base::Network& network) noexcept {
         const std::size_t parts = network.width == 0 ? 8 : network.width == 1 ? 4 : 2;
         return part(pool, parts);
     }
@@ -139,49 +141,50 @@ struct AdmissionPools {
     }
 };
 
-/// A client's request without a connection. Questions of the same kind get the same answer, except
-/// that the answer contains the token of the question.
+/// A client's request without a connection. Answers to questions of the same kind differ only in
+/// the question's token, which they contain.
 struct Question {
-    /// The kind of question, less than kMaxQuestions; 0: the relay does not repeat its answer.
+    /// The kind of question, less than kMaxQuestions; 0: the relay forwards the question and does
+    /// not store the answer.
     std::uint8_t kind = 0;
     std::uint32_t token = 0;
 };
 
 inline constexpr std::size_t kMaxQuestions = 4;
 
-/// The place of one datagram in the server's answer to a question.
+/// Describes one datagram of the server's answer to a question.
 struct AnswerPart {
     bool is_first = false;
 };
 
-/// Functions with which the relay answers one client's question with the server's answer to another
-/// client. The caller supplies them, because the relay does not know the game's format. They must not
-/// block or allocate.
+/// Functions with which the relay answers a client's question with the server's answer to another
+/// client. Supplied by the relay's owner, who knows the game's format. They must not block or
+/// allocate.
 struct AnswerFunctions {
     /// Returns the question in a client's datagram.
     Question (*read_question)(std::span<const std::byte> datagram) = nullptr;
-    /// Returns which part of the answer to the question a server's datagram is; nullopt if it is none.
+    /// Describes a server's datagram that is a part of the answer to this question; else nullopt.
     std::optional<AnswerPart> (*read_answer)(std::span<const std::byte> datagram,
                                              const Question& question) = nullptr;
-    /// Rewrites a part of an answer for another question of the same kind. Returns the number of bytes
-    /// written; 0 if that is not possible.
+    /// Writes a copy of a part of an answer, changed for another question of the same kind, into
+    /// `out`. Returns the number of bytes written; 0 if that is impossible.
     std::size_t (*write_answer)(std::span<const std::byte> part, const Question& question,
                                 std::span<std::byte> out) = nullptr;
 };
 
-/// The server's last complete answer to each kind of question. Memory use is fixed.
+/// Stores the server's last complete answer to each kind of question. Memory use is fixed.
 class AnswerCache {
   public:
-    /// Enough parts for a full server of 128 players.
+    /// The most parts of an answer: enough for a full server of 128 players.
     static constexpr std::size_t kMaxParts = 8;
-    /// The most bytes of a part. If a part is longer, the answer is not stored.
+    /// The most bytes of a part. An answer with a longer part is not stored.
     static constexpr std::size_t kMaxBytes = 1400;
-    /// The greatest age of an answer that the relay still repeats.
+    /// The greatest age of an answer that find() returns.
     static constexpr std::uint32_t kMaxAgeMs = 1000;
     /// The longest time between the first and the last part of an answer.
     static constexpr std::uint32_t kMaxPartsMs = 30;
 
-    /// An answer of the server to a question.
+    /// A server's answer to a question.
     struct Answer {
         struct Part {
             std::uint16_t size = 0;
@@ -189,9 +192,10 @@ class AnswerCache {
         };
 
         std::uint32_t began_ms = 0; ///< when the first part was received
-        /// Number of the session that received the answer; 0: there is no answer.
+        /// Session::number of the client that got the answer from the server; 0: no answer.
         std::uint32_t asker = 0;
-        std::uint8_t num_parts = 0; ///< kMaxParts + 1: too many parts to store
+        /// Number of parts; kMaxParts + 1: the answer is too long to store.
+        std::uint8_t num_parts = 0;
         std::array<Part, kMaxParts> parts;
 
         [[nodiscard]] std::span<const std::byte> part(std::size_t i) const noexcept {
@@ -199,18 +203,20 @@ class AnswerCache {
         }
     };
 
-    /// Stores a part of the answer to a question of this kind that session `asker` received.
-    void add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
-             std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept;
+    /// Stores a part of the server's answer to a question of this kind. `asker`: Session::number of
+    /// the client that gets the answer.
+    void add_part(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
+                  std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept;
 
-    /// Returns the last complete answer; null if it is missing or too old.
+    /// Returns the last complete answer to questions of this kind; null if no answer is stored or
+    /// the last answer is too old.
     [[nodiscard]] const Answer* find(std::uint8_t kind, std::uint32_t now_ms) noexcept;
 
   private:
-    /// The current answer, and one whose parts are still being received.
+    /// The last complete answer, and an answer whose parts are still being received.
     struct AnswerPair {
         std::array<Answer, 2> answers;
-        std::uint8_t current = 0; ///< index of the current answer
+        std::uint8_t current = 0; ///< index of the last complete answer
     };
 
     static void replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept;
@@ -219,7 +225,7 @@ class AnswerCache {
         std::make_unique<std::array<AnswerPair, kMaxQuestions>>();
 };
 
-/// How little of a resource is left: at least half (`none`), or less than a half, a quarter or an
+/// How much of a resource is left: at least half (`none`), less than a half, a quarter or an
 /// eighth.
 enum class Scarcity : std::uint8_t { none, half, quarter, eighth };
 
@@ -234,7 +240,7 @@ enum class Scarcity : std::uint8_t { none, half, quarter, eighth };
 /// A token bucket with millisecond resolution.
 class TokenBucket {
   public:
-    /// Starts full. `rate`: tokens per second; 0: unlimited.
+    /// Starts with a full bucket. `rate`: tokens per second; 0: unlimited.
     TokenBucket(std::uint32_t rate, std::uint32_t capacity) noexcept
         : rate_{rate}, capacity_{capacity}, tokens_{capacity} {}
 
@@ -271,60 +277,62 @@ class TokenBucket {
 /// Why a new client's datagram is rejected.
 enum class Refusal : std::uint8_t {
     none,
-    flood, ///< too many datagrams from the client's network
-    crowd, ///< too many new clients, and this one did not repeat its datagram as a client does
+    flood, ///< too many datagrams came from the client's network
+    /// Too many new clients, and this one did not repeat its datagram as real clients do.
+    crowd,
 };
 
-/// The decision about a datagram that would begin a session.
+/// The decision whether a datagram may begin a session.
 struct AdmissionDecision {
     Refusal refusal = Refusal::none;
-    /// How often the client has repeated the datagram in the usual interval (see AdmissionLimits).
+    /// How often the client repeated the datagram in the interval that AdmissionLimits allows.
     std::uint8_t repeats = 0;
 };
 
-/// The decision about a request without a connection.
+/// What the relay does with a request without a connection.
 enum class RequestDecision : std::uint8_t {
     server, ///< forward the request to the server
     repeat, ///< answer the request with the server's last answer
-    flood,  ///< reject the request: too many from the client's network
-    crowd,  ///< reject the request: too many from all clients
+    flood,  ///< reject the request, because too many requests came from the client's network
+    crowd,  ///< reject the request, because too many requests came from all clients together
 };
 
-/// Decides which datagrams of unknown clients may begin a session, so that floods do not slow down
-/// other sessions and real clients still get in.
+/// Decides which datagrams of new clients may begin a session, so that floods neither slow down
+/// other sessions nor keep real clients out.
 ///
-/// Each network has a token bucket for new sessions and one for requests, so forged requests from a
-/// player's address do not keep the player out. A common bucket for new sessions ensures that an
-/// unproven session is not evicted before the longest round trip is over. While the network's or the
-/// common bucket is low, a client must repeat the same datagram in the usual interval, and must not
-/// have been admitted lately without being verified. The lower the bucket, the more repetitions are
-/// required, up to three. One lost repetition does no harm. The last quarter of the common bucket is
-/// for networks without stray, unproven or verified sessions. For requests, the lower the common
-/// bucket, the fuller the network's bucket must be.
+/// Each network has a token bucket for new sessions and a token bucket for requests, so forged
+/// requests from a player's address do not keep the player out. A token bucket for the new sessions
+/// of all clients ensures that no unproven session is evicted before least_time (see
+/// AdmissionLimits) is over. While one of these buckets is less than half full, a client must
+/// repeat its datagram as real clients do, and must not have been admitted lately without being
+/// verified. The emptier the bucket, the more repetitions are required, up to three. A lost
+/// repetition does no harm. The last quarter of the bucket for all clients is reserved for networks
+/// without stray, unproven or verified sessions. The emptier the bucket for the requests of all
+/// clients, the fuller the network's bucket must be.
 ///
-/// A keyed hash gives the place of a network's bucket, and its key changes every half minute. So a
-/// client shares a bucket with a flood for at most half a minute.
+/// A keyed hash selects a network's bucket. The key changes every half minute, so a client shares a
+/// bucket with a flood for at most half a minute.
 ///
-/// Reserves a fixed 17 MiB of address space, of which only used pages take memory. Used by one
-/// thread.
-class StrangerFilter {
+/// Reserves 17 MiB of address space, of which only used pages take memory. Used by one thread.
+class NewClientFilter {
   public:
-    /// `hash`: gives the table position of an address; tests pass a fixed one.
-    StrangerFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
-                   const base::KeyedHash& hash = base::KeyedHash::random());
+    /// `hash`: selects the table entry of an address; tests pass a fixed hash.
+    NewClientFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
+                    const base::KeyedHash& hash = base::KeyedHash::random());
 
-    /// Decides whether a datagram may begin a session of this standing. Precondition: not connless.
+    /// Decides whether a datagram may begin a session of this standing. `standing`: not `connless`.
     /// `is_first`: the client's network has no stray, unproven or verified session.
     [[nodiscard]] AdmissionDecision decide_admission(const base::Endpoint& client,
                                                      Standing standing, bool is_first,
                                                      std::span<const std::byte> datagram,
                                                      std::uint32_t now_ms) noexcept;
 
-    /// Decides about a request. `has_answer`: a stored answer can be repeated.
+    /// Decides what to do with a request. `has_answer`: an answer to such a request is stored.
     [[nodiscard]] RequestDecision decide_request(const base::Endpoint& client, Request request,
                                                  bool has_answer, std::uint32_t now_ms) noexcept;
 
-    /// Notes that the client was verified, so that its next session does not count as a retry.
+    /// Must be called when the client was verified. The client's next session is then not delayed
+    /// by second_chance (see AdmissionLimits).
     void note_verified(const base::Endpoint& client) noexcept;
 
   private:
@@ -332,7 +340,7 @@ class StrangerFilter {
     static constexpr std::size_t kNetworks = std::size_t{1} << 16U;
     static constexpr std::size_t kWaitingClients = std::size_t{1} << 20U;
 
-    /// The two uses of a network's bucket: new sessions and requests.
+    /// What a network's bucket limits: new sessions or requests.
     enum class BucketPurpose : std::uint8_t { begin, ask };
 
     struct NetworkBucket {
@@ -346,14 +354,15 @@ class StrangerFilter {
         std::uint32_t burst;
     };
 
-    /// The state of one address and port that has no session.
+    /// The state of a client (address and port) that has no session.
     struct WaitingClient {
         std::uint32_t tag;
         std::uint32_t seen_ms;            ///< when the client's last datagram came
-        std::uint32_t datagram_hash : 24; ///< of the client's last datagram
-        /// How often the client repeated its last datagram in the usual interval.
+        std::uint32_t datagram_hash : 24; ///< hash of the client's last datagram
+        /// How often the client repeated its last datagram as real clients do.
         std::uint32_t repeats : 8;
-        std::uint32_t admitted_ms; ///< when the client was last admitted; 0: never
+        /// When the client was last admitted without being verified; 0: never.
+        std::uint32_t admitted_ms;
     };
 
     struct FreeMemory {
@@ -368,22 +377,22 @@ class StrangerFilter {
 
     [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, BucketPurpose purpose,
                                            const BucketRate& rate, std::uint32_t now_ms) noexcept;
-    /// The buckets of a client's networks. A datagram is admitted only if each of them has a token.
+    /// The buckets of all networks of a client. A datagram is admitted only if each has a token.
     class NetworkBuckets;
 
-    [[nodiscard]] WaitingClient& waiting_of(const base::Endpoint& client,
-                                            std::uint32_t now_ms) noexcept;
-    /// Counts whether the datagram of a waiting client is a repetition.
+    [[nodiscard]] WaitingClient& waiting_client_of(const base::Endpoint& client,
+                                                   std::uint32_t now_ms) noexcept;
+    /// Counts a repetition if `datagram` repeats the waiting client's last datagram.
     void count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
                           std::uint32_t now_ms) const noexcept;
 
     AdmissionLimits limits_;
     base::KeyedHash hash_;
-    TokenBucket entries_;  ///< new sessions
-    TokenBucket requests_; ///< forwarded requests, except reserved ones
-    TokenBucket asked_;    ///< common requests that are forwarded although an answer is stored
-    TokenBucket repeated_; ///< common requests that get the stored answer
-    TokenBucket reserved_; ///< reserved requests
+    TokenBucket entries_;  ///< limits the new sessions of all clients
+    TokenBucket requests_; ///< limits forwarded requests, except reserved requests
+    TokenBucket asked_; ///< limits common requests that are forwarded although an answer is stored
+    TokenBucket repeated_; ///< limits common requests that the relay answers with the stored answer
+    TokenBucket reserved_; ///< limits reserved requests
     Table<NetworkBucket> networks_;
     Table<WaitingClient> waiting_;
 };

@@ -4,9 +4,9 @@ namespace tw::relay {
 
 namespace {
 
-// Fill levels of the ring, in sixteenths. Up to kCopyAll, the datagrams of all sessions are copied, so a
-// short pause of the observer loses nothing. From kCopyNone on, none are copied: the rest of the ring is
-// for events, such as a session's end.
+// Fill levels of the ring, in sixteenths of its capacity. Up to kCopyAll, the datagrams of all
+// sessions are copied, so no copy is lost during a short pause of the observer. From kCopyNone on,
+// no datagrams are copied: the rest of the ring is for other events, such as a session's end.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kCopyAll = 10;
 constexpr std::size_t kCopyNone = 15;
@@ -54,7 +54,7 @@ void LoadShedding::set_aside(TapSession& session) noexcept {
     shown_.remove(session);
     session.is_aside = true;
     session.aside_reported = false;
-    // Newer sessions were set aside earlier.
+    // All sessions that are set aside are newer.
     aside_.push_oldest(session);
 }
 
@@ -67,7 +67,8 @@ void LoadShedding::resume_oldest(std::size_t count) noexcept {
     }
 }
 
-std::size_t LoadShedding::num_affordable(std::size_t backlog, std::size_t capacity) const noexcept {
+std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
+                                              std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
     const std::size_t all = shown_.size + aside_.size;
     if (backlog <= kCopyAll * part) {
@@ -82,11 +83,11 @@ std::size_t LoadShedding::num_affordable(std::size_t backlog, std::size_t capaci
 
 namespace {
 
-/// Room for the events that may come directly before a datagram: an `open` and two gaps.
+/// The size of the events that may be reported directly before a datagram: an `open` and two gaps.
 constexpr std::size_t kLeadingEventsBytes = 512;
 
-/// Sessions are resumed while at most 1/kResumeBelowPart of the ring is in use. Each sweep resumes
-/// 1/kResumedPart of the sessions that are set aside.
+/// Sessions that are set aside are resumed while at most 1/kResumeBelowPart of the ring is in use.
+/// Each call of retry_pending() resumes 1/kResumedPart of them.
 constexpr std::size_t kResumeBelowPart = 16;
 constexpr std::size_t kResumedPart = 16;
 
@@ -120,13 +121,12 @@ bool Tap::has_observer() {
 }
 
 bool Tap::begin_observer(std::uint32_t observer) {
-    // A new observer does not know the sessions whose pending events were for the previous
-    // observer.
+    // The new observer does not know the sessions to which the pending events belong.
     seen_ = 0;
     pending_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
-    // Losses that were not reported to the previous observer are reported to the new one.
-    shedding_.resume_oldest(shedding_.num_aside());
+    // Losses that were not reported to the previous observer are reported to the new observer.
+    shedding_.resume_oldest(shedding_.num_set_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // try again when there is room
     }
@@ -161,7 +161,7 @@ bool Tap::report_gaps(std::uint32_t session, base::Timestamp time,
     return true;
 }
 
-bool Tap::report_close(PendingClose& pending) {
+bool Tap::push_close(PendingClose& pending) {
     if (!report_gaps(pending.session, pending.time, pending.lost)) {
         return false;
     }
@@ -194,7 +194,7 @@ bool Tap::report_pending(base::Timestamp time) {
         return true;
     }
     std::size_t reported = 0;
-    while (reported < pending_.size() && report_close(pending_[reported])) {
+    while (reported < pending_.size() && push_close(pending_[reported])) {
         ++reported;
     }
     pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(reported));
@@ -206,8 +206,7 @@ bool Tap::report_pending(base::Timestamp time) {
 }
 
 bool Tap::announce_running(TapSession& session, base::Timestamp time) {
-    // `open` and `gap` are pushed together: without the gap, the running session would look like a
-    // new one.
+    // `open` and `gap` are pushed together: without the gap, the session would look new.
     const bool began_before = session.opened_for != seen_;
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
@@ -242,12 +241,12 @@ bool Tap::announce(TapSession& session, base::Timestamp time) {
            report_gaps(session.id, time, session.lost);
 }
 
-void Tap::open(TapSession& session, base::Timestamp time) {
+void Tap::open_session(TapSession& session, base::Timestamp time) {
     session.opened = time;
     if (has_observer()) {
         session.opened_for = seen_;
         static_cast<void>(
-            announce(session, time)); // if `open` does not fit, datagram() tries again
+            announce(session, time)); // if `open` does not fit, copy_datagram() tries again
     }
 }
 
@@ -255,8 +254,7 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
                    std::span<const std::byte> bytes) {
     const bool has_news =
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
-    // A gap is reported only together with the next datagram, so that a full ring does not fill with
-    // gaps.
+    // A gap is reported only with the next datagram, so that gap events do not fill the ring.
     if (has_news &&
         !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce(session, time))) {
         return false;
@@ -269,16 +267,16 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
     return ring_->try_push(event);
 }
 
-/// Sets sessions aside while the ring is too full for all of them.
+/// Sets the newest sessions aside while the ring is too full for all sessions.
 void Tap::set_aside_newest_session() noexcept {
-    const std::size_t num_affordable =
-        shedding_.num_affordable(ring_->backlog(), ring_->capacity());
-    while (shedding_.num_shown() > num_affordable) {
-        shedding_.set_aside(*shedding_.newest());
+    const std::size_t max_copied_sessions =
+        shedding_.max_copied_sessions(ring_->backlog(), ring_->capacity());
+    while (shedding_.num_copied() > max_copied_sessions) {
+        shedding_.set_aside(*shedding_.newest_copied());
     }
 }
 
-/// Reports that a session is set aside. This is done once, as soon as there is room.
+/// Reports that a session is set aside, unless that was reported or the ring has no room.
 void Tap::report_aside(TapSession& session, base::Timestamp time) {
     if (!session.aside_reported && is_announced(session) && ring_->has_room(kLeadingEventsBytes)) {
         session.aside_reported = report_gaps(session.id, time, session.lost);
@@ -286,14 +284,14 @@ void Tap::report_aside(TapSession& session, base::Timestamp time) {
 }
 
 void Tap::resume_oldest() noexcept {
-    const std::size_t aside = shedding_.num_aside();
-    if (aside != 0 && ring_->used() <= ring_->capacity() / kResumeBelowPart) {
+    const std::size_t aside = shedding_.num_set_aside();
+    if (aside != 0 && ring_->bytes_used() <= ring_->capacity() / kResumeBelowPart) {
         shedding_.resume_oldest((aside + kResumedPart - 1) / kResumedPart);
     }
 }
 
-void Tap::datagram(TapSession& session, base::Timestamp time, Direction direction,
-                   std::span<const std::byte> bytes) {
+void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
+                        std::span<const std::byte> bytes) {
     if (ring_ == nullptr) {
         return;
     }
@@ -307,7 +305,7 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
             if (try_copy(session, time, direction, bytes)) {
                 return;
             }
-            shedding_.set_aside(session); // from here on, all copies of the session are missing
+            shedding_.set_aside(session); // from now on, all datagrams of the session are missing
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
@@ -317,7 +315,7 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
     }
 }
 
-void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
+void Tap::close_session(TapSession& session, base::Timestamp time, CloseReason reason) {
     if (ring_ == nullptr) {
         return;
     }
@@ -330,13 +328,13 @@ void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
         return;
     }
     PendingClose pending{session.id, reason, time, session.lost};
-    if (!report_pending(time) || !report_close(pending)) {
+    if (!report_pending(time) || !push_close(pending)) {
         pending_.push_back(pending);
         has_pending_ = true;
     }
 }
 
-void Tap::resync(const TapSession& session, base::Timestamp time) {
+void Tap::report_resync(const TapSession& session, base::Timestamp time) {
     if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.is_aside) {
         return;
     }
@@ -354,7 +352,8 @@ void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
     missed_ = missed_.value_or(0) + count;
     has_pending_ = true;
     if (has_observer()) {
-        static_cast<void>(report_pending(time)); // if the gap does not fit, datagram() tries again
+        static_cast<void>(
+            report_pending(time)); // if the gap does not fit, copy_datagram() tries again
     }
 }
 

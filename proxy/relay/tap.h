@@ -11,7 +11,7 @@
 
 namespace tw::relay {
 
-/// The tap's state for one session. The object must not be moved until the session is closed.
+/// A Tap's state about one session. The object must not be moved until the session is closed.
 struct TapSession {
     std::uint32_t id = 0;
     base::Timestamp opened = 0;
@@ -19,45 +19,47 @@ struct TapSession {
     base::Endpoint upstream;
     base::Endpoint server;
     std::uint16_t server_index = 0;
-    /// Number of the observer that ran when the session began; 0: there was none.
+    /// The number of the observer that ran when the session began; 0: no observer ran.
     std::uint32_t opened_for = 0;
-    /// Number of the observer that got the session's `open` event; 0: none.
+    /// The number of the observer that got the session's `open` event; 0: no observer got it.
     std::uint32_t announced_to = 0;
-    std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
+    /// Number of datagrams not copied since the session's last `gap` event; indexed by Direction.
+    std::array<std::uint64_t, 2> lost{};
 
-    // Members of LoadShedding.
+    // The following members are set by LoadShedding.
     TapSession* older = nullptr;
     TapSession* newer = nullptr;
     bool listed = false;
-    bool is_aside = false;       ///< the session's datagrams are not copied
-    bool aside_reported = false; ///< the observer got the gap event about setting the session aside
+    bool is_aside = false; ///< true if the session's datagrams are not copied now
+    /// True if the observer got a `gap` event since the session was set aside.
+    bool aside_reported = false;
 };
 
-/// Chooses which sessions' datagrams are copied to the observer. While the observer is too slow for
-/// all, the newest sessions are set aside: their datagrams are not copied. Owns nothing and allocates
-/// nothing.
+/// Chooses the sessions whose datagrams are copied to the observer. While the observer is too slow
+/// for all sessions, the newest sessions are set aside: their datagrams are not copied. Owns
+/// nothing and allocates nothing.
 class LoadShedding {
   public:
-    /// Adds a new session. It is set aside if another session is.
+    /// Adds a new session. Sets it aside if another session is set aside.
     void add(TapSession& session) noexcept;
     void remove(TapSession& session) noexcept;
 
-    /// Stops copying a session until resume_oldest() selects it.
+    /// Sets a session aside until resume_oldest() selects it.
     void set_aside(TapSession& session) noexcept;
-    /// Resumes copying up to `count` sessions, the oldest first.
+    /// Ends setting aside for up to `count` sessions, the oldest first.
     void resume_oldest(std::size_t count) noexcept;
 
-    /// How many sessions can be copied when `backlog` bytes of the ring are in use. The number
-    /// falls as the ring fills, so that the backlog stops growing.
-    [[nodiscard]] std::size_t num_affordable(std::size_t backlog,
-                                             std::size_t capacity) const noexcept;
+    /// Returns how many sessions may be copied when `backlog` of the ring's `capacity` bytes are in
+    /// use. The result falls as the ring fills, so that the backlog stops growing.
+    [[nodiscard]] std::size_t max_copied_sessions(std::size_t backlog,
+                                                  std::size_t capacity) const noexcept;
 
-    /// The newest session that is copied.
-    [[nodiscard]] TapSession* newest() const noexcept { return shown_.newest; }
+    /// Returns the newest session that is not set aside; null if all are set aside.
+    [[nodiscard]] TapSession* newest_copied() const noexcept { return shown_.newest; }
 
-    [[nodiscard]] std::size_t num_shown() const noexcept { return shown_.size; }
+    [[nodiscard]] std::size_t num_copied() const noexcept { return shown_.size; }
 
-    [[nodiscard]] std::size_t num_aside() const noexcept { return aside_.size; }
+    [[nodiscard]] std::size_t num_set_aside() const noexcept { return aside_.size; }
 
   private:
     struct SessionList {
@@ -78,59 +80,59 @@ class LoadShedding {
     SessionList aside_;
 };
 
-/// The producer's side of the ring of one relay thread: copies datagrams into the ring and counts
-/// the datagrams that did not fit.
+/// Copies the datagrams of a relay thread into its ring, and counts those that do not fit.
 ///
-/// The observer can rely on this, however full the ring was:
+/// The following is guaranteed to the observer, however full the ring is:
 /// - Each announced session begins with `open` and ends with exactly one `close`.
-/// - Between `open` and `close`, a session's datagrams are in order. If some are missing, a `gap`
-/// event in their place says the session, the direction and the exact number.
-/// - When the observer is too slow, whole sessions are set aside, the newest first, instead of
-/// losing single copies. A `gap` reports that; when the session is resumed, another `gap` says how
-/// many are missing.
-/// - Sessions that began and ended while the ring was full appear as one `gap` of session 0.
-/// - Events for an observer begin with an `observer` event that contains the observer's number. The
-/// events before it were for an earlier observer, which ended before it read them.
-/// - A new observer gets `open` and a `gap` with the reason `new_observer` for each running session
-/// before its next datagram, even if no copy is missing in between.
+/// - Between `open` and `close`, a session's datagrams are in order. Where datagrams are missing, a
+/// `gap` event contains the session, the direction and the exact number of missing datagrams.
+/// - When the observer is too slow, the newest sessions are set aside (see LoadShedding), so that
+/// the others lose no datagram. A `gap` reports that a session is set aside; when it is resumed,
+/// another `gap` contains the number of missing datagrams.
+/// - Sessions that began and ended while the ring was full are reported together by a `gap` of
+/// session 0.
+/// - The events for an observer begin with an `observer` event, which contains the observer's
+/// number. Earlier events in the ring are for an observer that ended before it read them.
+/// - A new observer gets, before the next datagram of each running session, an `open` and a `gap`
+/// with the reason `new_observer`, even if no datagram is missing.
 ///
-/// An `open` that did not fit is retried with the session's next datagram. A `close` that did not
-/// fit is kept in a list. No session is announced while a `close` is in the list, so the list has
-/// at most `max_sessions` entries.
+/// If an `open` does not fit, it is tried again with the session's next datagram. If a `close` does
+/// not fit, it is stored in a list. No session is announced while the list contains a `close`, so
+/// the list has at most `max_sessions` entries.
 class Tap {
   public:
-    /// `ring`: null means that there is no observer, and all functions do nothing.
-    /// `observer`: the number of the current observer, never reused; 0 while there is none. Other
-    /// threads may change it at any time. The object must outlive the tap.
+    /// `ring`: null if there is never an observer; all functions then do nothing. `observer`: the
+    /// number of the current observer, which is never reused; 0 while no observer runs. Other
+    /// threads may change it at any time. `ring` and `observer` must outlive the tap.
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
-    /// Reserves memory for this many more simultaneous sessions. Errors: std::bad_alloc.
+    /// Reserves memory for the events of this many further sessions. Errors: std::bad_alloc.
     void reserve(std::size_t more_sessions);
 
-    void open(TapSession& session, base::Timestamp time);
-    void datagram(TapSession& session, base::Timestamp time, Direction direction,
-                  std::span<const std::byte> bytes);
-    void close(TapSession& session, base::Timestamp time, CloseReason reason);
-    /// Reports that the next datagram of the session was rewritten before it was sent.
-    void resync(const TapSession& session, base::Timestamp time);
+    void open_session(TapSession& session, base::Timestamp time);
+    void copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
+                       std::span<const std::byte> bytes);
+    void close_session(TapSession& session, base::Timestamp time, CloseReason reason);
+    /// Reports that the relay changes the session's next datagram before it sends it.
+    void report_resync(const TapSession& session, base::Timestamp time);
 
-    /// Reports datagrams that were lost before the relay received them, as a gap of session 0.
+    /// Reports datagrams that the kernel dropped, as a `gap` of session 0.
     void add_unknown_losses(std::uint64_t count, base::Timestamp time);
 
-    /// Ends a batch: makes the pushed events visible to the observer.
+    /// Makes the events of a batch visible to the observer.
     void commit() noexcept;
 
-    /// Retries pending events. Returns whether no event is pending any more.
+    /// Tries again to report the events that did not fit. Returns true if all of them fit now.
     [[nodiscard]] bool retry_pending(base::Timestamp time);
 
-    /// True if no event is pending for the current observer.
-    [[nodiscard]] bool nothing_pending() const noexcept {
+    /// Returns true if the current observer has got all events.
+    [[nodiscard]] bool has_no_pending_events() const noexcept {
         return ring_ == nullptr ||
                (!has_pending_ && observer_->load(std::memory_order_relaxed) == seen_);
     }
 
-    /// The number of datagrams whose copies did not fit.
-    [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+    /// Returns the number of datagrams that were not copied since the tap was constructed.
+    [[nodiscard]] std::uint64_t num_lost() const noexcept { return lost_; }
 
   private:
     struct PendingClose {
@@ -156,21 +158,22 @@ class Tap {
     [[nodiscard]] bool announce_running(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
-    [[nodiscard]] bool report_close(PendingClose& pending);
+    [[nodiscard]] bool push_close(PendingClose& pending);
     [[nodiscard]] bool report_unknown_losses(base::Timestamp time);
     [[nodiscard]] bool report_pending(base::Timestamp time);
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
-    std::uint32_t seen_ = 0; ///< the last observer that got its `observer` event; 0: none
+    /// The number of the last observer that got its `observer` event; 0: no observer got it.
+    std::uint32_t seen_ = 0;
     LoadShedding shedding_;
     std::vector<PendingClose> pending_;
-    /// Lost copies of sessions that were never announced.
+    /// The number of datagrams not copied of sessions that ended unannounced; indexed by Direction.
     std::array<std::uint64_t, 2> unknown_lost_{};
-    /// Datagrams lost before the relay (see add_unknown_losses()) that are not reported yet.
+    /// The number of datagrams passed to add_unknown_losses() and not reported yet.
     std::optional<std::uint64_t> missed_;
     std::uint64_t lost_ = 0;
-    bool has_pending_ = false; ///< an event is pending, so that try_copy() needs a single test
+    bool has_pending_ = false; ///< true if any event did not fit and is not reported yet
 };
 
 } // namespace tw::relay

@@ -21,8 +21,8 @@ constexpr std::uint32_t kFirstLoopback = 0x7f400000; // 127.64.0.0
 constexpr std::uint32_t kLoopbackCount = 0x00400000; // up to 127.127.255.255
 constexpr std::uint32_t kLastOctet = 0xff;
 
-/// Whether a client can get this address. A last octet of 0 or 255 is not used, because some tools
-/// that read the server's log take such an address for a network.
+/// Returns whether a client may get this address. Addresses that end in 0 or 255 are not used,
+/// because some tools that read the server's log treat them as networks.
 bool is_usable(std::uint32_t address) {
     return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
 }
@@ -36,7 +36,7 @@ bool enable(int socket, int level, int option) {
     return ::setsockopt(socket, level, option, &on, sizeof on) == 0;
 }
 
-/// Binds to the client's own address, which does not belong to this host.
+/// Binds a socket to the client's address, which does not belong to this host.
 bool bind_transparent(int socket, const base::Endpoint& client) {
     const bool allowed = client.v6 ? enable(socket, SOL_IPV6, IPV6_TRANSPARENT)
                                    : enable(socket, SOL_IP, IP_TRANSPARENT);
@@ -55,7 +55,7 @@ bool bind_loopback(int socket, std::uint32_t address) {
     return ::bind(socket, &name.base, sizeof name.v4) == 0;
 }
 
-/// The bytes to hash: the client's address, then its family.
+/// Returns the bytes to hash: the client's address, then its address family.
 std::array<std::byte, 9> octets_of(const base::Network& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
@@ -89,7 +89,7 @@ std::optional<std::uint32_t> LoopbackAddresses::assign(const base::Endpoint& cli
     return std::nullopt;
 }
 
-bool LoopbackAddresses::take_over(const base::Endpoint& client, std::uint32_t address) {
+bool LoopbackAddresses::take_over_address(const base::Endpoint& client, std::uint32_t address) {
     const std::scoped_lock lock{mutex_};
     const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
     const auto [known, added] = assignments_.try_emplace(
@@ -133,9 +133,9 @@ base::Endpoint UpstreamFactory::server() const {
     return base::endpoint_from(server_.data());
 }
 
-Upstream UpstreamFactory::open(const base::Endpoint& client, std::error_code& error) {
+UpstreamSocket UpstreamFactory::open(const base::Endpoint& client, std::error_code& error) {
     error.clear();
-    Upstream upstream;
+    UpstreamSocket upstream;
     boost::asio::ip::udp::endpoint server;
     {
         const std::scoped_lock lock{server_mutex_};
@@ -195,8 +195,8 @@ bool UpstreamFactory::is_known_server(const base::Endpoint& server) const {
     return std::find(former_.begin(), former_.end(), server) != former_.end();
 }
 
-Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint& client,
-                                    bool own_loopback) {
+UpstreamSocket UpstreamFactory::take_over_socket(base::UniqueFd socket,
+                                                 const base::Endpoint& client, bool own_loopback) {
     base::SocketAddress peer{};
     base::SocketAddress local{};
     socklen_t peer_length = sizeof peer;
@@ -213,12 +213,13 @@ Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint&
         throw HandoverError{"a socket that was handed over does not lead to " +
                             base::to_string(server())};
     }
-    Upstream upstream;
+    UpstreamSocket upstream;
     upstream.local = base::endpoint_from(&local.base);
     upstream.server = base::endpoint_from(&peer.base);
     upstream.generation = stays ? generation() : generation() - 1;
     if (own_loopback) {
-        if (upstream.local.v6 || !addresses_.take_over(client, ntohl(local.v4.sin_addr.s_addr))) {
+        if (upstream.local.v6 ||
+            !addresses_.take_over_address(client, ntohl(local.v4.sin_addr.s_addr))) {
             throw HandoverError{"the address " + base::to_string(upstream.local) +
                                 " that was handed over is another client's, or none of ours"};
         }
@@ -228,10 +229,10 @@ Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint&
     return upstream;
 }
 
-void UpstreamFactory::close(Upstream& upstream) {
+void UpstreamFactory::close(UpstreamSocket& upstream) {
     if (upstream.ready_set >= 0) {
-        // A relay that took over may have a duplicate of the descriptor. Closing this descriptor would
-        // then not remove the socket from the epoll instance.
+        // Another relay that took over the session may have a duplicate of the descriptor. Closing
+        // the descriptor here would then not remove the socket from the epoll instance.
         ::epoll_ctl(upstream.ready_set, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
         upstream.ready_set = -1;
     }

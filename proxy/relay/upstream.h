@@ -17,30 +17,30 @@
 
 namespace tw::relay {
 
-/// Assigns one address of 127.64.0.0/10 to each client IPv4 address or IPv6 /64, for as long as that
-/// client has sessions. So the server's per-address limits, bans and anti-spoofing tokens work as
-/// without the proxy.
+/// Assigns an address of 127.64.0.0/10 to each client IPv4 address or IPv6 /64 while that client
+/// has sessions. With such addresses, the server's limits per address, bans and anti-spoofing
+/// tokens work as without the proxy.
 ///
-/// A keyed hash gives the first candidate for an address. So a returning client usually gets the
-/// same address, also in later runs with the same key, and clients cannot choose an address that
-/// collides with another's. Thread-safe.
+/// The address is derived from the client's address by a keyed hash. Therefore a returning client
+/// usually gets the same address, also in later runs with the same key, and clients cannot choose
+/// an address that collides with another client's. Thread-safe.
 class LoopbackAddresses {
   public:
     explicit LoopbackAddresses(const base::SipKey& key) : hash_{key} {}
 
-    /// Assigns an address to a client's new session. Returns it in host byte order; nullopt if no
-    /// address is free.
+    /// Assigns an address to a client's new session. Returns the address in host byte order;
+    /// nullopt if no address is free.
     [[nodiscard]] std::optional<std::uint32_t> assign(const base::Endpoint& client);
-    /// Like assign(), for an address that another relay assigned. Returns false if the address is outside
-    /// of 127.64.0.0/10 or assigned to another client.
-    [[nodiscard]] bool take_over(const base::Endpoint& client, std::uint32_t address);
-    /// Ends a session's use of the client's address; after the last session, the address is free.
+    /// Assigns an address that another relay had assigned to this client. Returns false if the
+    /// address is outside of 127.64.0.0/10 or assigned to another client.
+    [[nodiscard]] bool take_over_address(const base::Endpoint& client, std::uint32_t address);
+    /// Must be called when a session of the client ends. The last one makes the address free.
     void release_address(const base::Endpoint& client);
 
   private:
     struct Assignment {
         std::uint32_t address;
-        std::uint32_t sessions; ///< number of the client's sessions
+        std::uint32_t sessions; ///< number of sessions that use the address
     };
 
     std::mutex mutex_;
@@ -49,48 +49,49 @@ class LoopbackAddresses {
     std::unordered_set<std::uint32_t> taken_;
 };
 
-struct Upstream {
+struct UpstreamSocket {
     base::UniqueFd socket;
-    base::Endpoint local;         ///< the sender address that the server sees
-    base::Endpoint server;        ///< the server address that the socket is connected to
-    std::uint32_t generation = 0; ///< UpstreamFactory::generation() when the socket was opened
-    /// The client whose loopback address must be given back when the socket is closed; nullopt if
-    /// there is no such address.
+    base::Endpoint local;  ///< the socket's local address, which the server sees as the sender
+    base::Endpoint server; ///< the server address that the socket is connected to
+    /// The result of UpstreamFactory::generation() when the socket was opened.
+    std::uint32_t generation = 0;
+    /// The client whose loopback address must be released when the socket is closed; nullopt if the
+    /// client has no loopback address.
     std::optional<base::Endpoint> loopback_of;
-    /// The epoll instance that the socket was added to; -1: none.
+    /// The epoll instance that the socket was added to; -1: not added.
     int ready_set = -1;
 };
 
-/// Opens non-blocking upstream sockets, connected to the server and bound according to `mode`.
-/// Thread-safe.
+/// Opens non-blocking upstream sockets, which are connected to the server and bound to the address
+/// that `mode` requires. Thread-safe.
 class UpstreamFactory {
   public:
     UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
                     const base::SipKey& address_key);
 
-    /// Opens the socket of a new session for this client. Errors: the system's error;
+    /// Opens the upstream socket for a new session of this client. `error`: the system's error;
     /// address_not_available if no loopback address is free.
-    [[nodiscard]] Upstream open(const base::Endpoint& client, std::error_code& error);
-    /// Continues with a socket that another relay opened. `own_loopback`: the socket's local address
-    /// was assigned by LoopbackAddresses.
-    /// Errors: HandoverError for a socket that this relay would not have opened.
-    [[nodiscard]] Upstream take_over(base::UniqueFd socket, const base::Endpoint& client,
-                                     bool own_loopback);
-    void close(Upstream& upstream);
+    [[nodiscard]] UpstreamSocket open(const base::Endpoint& client, std::error_code& error);
+    /// Takes over an upstream socket that another relay opened for this client. `own_loopback`:
+    /// LoopbackAddresses assigned the socket's local address. Errors: HandoverError for a socket
+    /// that this relay would not have opened.
+    [[nodiscard]] UpstreamSocket take_over_socket(base::UniqueFd socket,
+                                                  const base::Endpoint& client, bool own_loopback);
+    void close(UpstreamSocket& upstream);
 
-    /// Sets the server address for new sockets; open sockets stay connected.
+    /// Sets the server's address for new sockets. Open sockets stay connected as they are.
     void set_server(const boost::asio::ip::udp::endpoint& server);
 
     [[nodiscard]] base::Endpoint server() const;
 
     static constexpr std::size_t kMaxFormer = 8;
-    /// Earlier addresses of the server, the latest one last, at most kMaxFormer.
+    /// Returns earlier addresses of the server, the latest address last, at most kMaxFormer.
     [[nodiscard]] std::vector<base::Endpoint> former_servers() const;
-    /// Adds earlier addresses that another relay used, so that sockets connected to them can be taken
-    /// over.
+    /// Sets the earlier addresses of the server that another relay knew. Sockets that are connected
+    /// to them can then be taken over.
     void set_former_servers(std::vector<base::Endpoint> former);
 
-    /// How often the server's address has changed.
+    /// Returns how often the server's address has changed.
     [[nodiscard]] std::uint32_t generation() const noexcept {
         return generation_.load(std::memory_order_relaxed);
     }

@@ -8,8 +8,8 @@ namespace tw::replay {
 
 namespace {
 
-/// The most ticks by which an input may be ahead of the newest snapshot. Real clients are a few ticks
-/// ahead; an input that is further ahead would only wait at the server.
+/// The maximum number of ticks by which an input may be ahead of the newest snapshot. Real clients
+/// are a few ticks ahead. Inputs that are further ahead would only wait at the server.
 constexpr std::int32_t kMaxLead = 50;
 constexpr std::int32_t kUsualLead = 5;
 
@@ -23,7 +23,7 @@ std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest
         std::clamp<std::int64_t>(std::int64_t{intended} - std::int64_t{*newest}, 1, kMaxLead));
 }
 
-/// Returns the first string of a body, with its NUL.
+/// Returns the first string of a message body, with the NUL.
 std::span<const std::byte> first_string(std::span<const std::byte> body) {
     const auto end = std::ranges::find(body, std::byte{0});
     return end == body.end()
@@ -33,7 +33,7 @@ std::span<const std::byte> first_string(std::span<const std::byte> body) {
 
 } // namespace
 
-void ScriptReader::on_datagram(const record::RecordHead& head,
+void ScriptReader::on_datagram(const record::RecordHeader& head,
                                std::span<const std::byte> /*datagram*/) {
     head_ = head;
     dialect_.reset();
@@ -62,10 +62,11 @@ ScriptReader::ScriptInProgress* ScriptReader::find_script() {
 }
 
 void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                            const wire::MessageHead* head) {
+                            const wire::MessageHeader* head) {
     if (!dialect_ || taken != wire::VitalClass::next || head == nullptr || head->spec == nullptr ||
         !head_.direction ||
-        !wire::is_expected(*head->spec, head->system, *head_.direction, chunk.vital)) {
+        !wire::is_processed_by_receivers(*head->spec, head->system, *head_.direction,
+                                         chunk.vital)) {
         return;
     }
     ScriptInProgress* const reading = find_script();
@@ -73,15 +74,15 @@ void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
         return;
     }
     if (*head_.direction == wire::Direction::s2c) {
-        on_server(*head, *reading);
+        on_server_message(*head, *reading);
     } else if (head->system) {
-        on_system(*head, chunk.payload, *reading);
+        on_system_message(*head, chunk.payload, *reading);
     } else {
-        on_game(chunk, *head, *reading);
+        on_game_message(chunk, *head, *reading);
     }
 }
 
-void ScriptReader::on_server(const wire::MessageHead& head, ScriptInProgress& reading) {
+void ScriptReader::on_server_message(const wire::MessageHeader& head, ScriptInProgress& reading) {
     if (wire::is_snapshot(head.spec->id)) {
         if (const auto body = wire::decode_snapshot(head.spec->id, head.body)) {
             reading.newest = std::max(reading.newest.value_or(body->tick), body->tick);
@@ -91,12 +92,12 @@ void ScriptReader::on_server(const wire::MessageHead& head, ScriptInProgress& re
     }
 }
 
-void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
-                             ScriptInProgress& reading) {
+void ScriptReader::on_system_message(const wire::MessageHeader& head,
+                                     std::span<const std::byte> whole, ScriptInProgress& reading) {
     ClientScript& script = reading.script;
     switch (head.spec->id) {
     case wire::MessageId::info: {
-        const auto version = first_string(head.body); // the password follows in the message
+        const auto version = first_string(head.body); // the password follows
         script.info.assign(version.begin(), version.end());
         wire::decode_fields(*head.spec, head.body, fields_);
         for (const wire::FieldValue& value : fields_.values) {
@@ -130,15 +131,15 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
         break;
     case wire::MessageId::rcon_auth:
     case wire::MessageId::rcon_cmd:
-        ++script.withheld; // such messages are meant for the captured server only
+        ++script.withheld; // such messages are not sent to another server
         break;
     default:
         break; // the replaying client makes these messages itself
     }
 }
 
-void ScriptReader::on_game(const wire::Chunk& chunk, const wire::MessageHead& head,
-                           ScriptInProgress& reading) {
+void ScriptReader::on_game_message(const wire::Chunk& chunk, const wire::MessageHeader& head,
+                                   ScriptInProgress& reading) {
     if (head.spec->id == wire::MessageId::cl_start_info) {
         reading.script.start_info.assign(chunk.payload.begin(), chunk.payload.end());
     } else if (!options_.secrets && is_secret(head)) {
@@ -148,8 +149,9 @@ void ScriptReader::on_game(const wire::Chunk& chunk, const wire::MessageHead& he
     }
 }
 
-bool ScriptReader::is_secret(const wire::MessageHead& head) {
-    wire::decode_fields(*head.spec, head.body, fields_, {.asked = options_.shown_commands});
+bool ScriptReader::is_secret(const wire::MessageHeader& head) {
+    wire::decode_fields(*head.spec, head.body, fields_,
+                        {.named_by_operator = options_.shown_commands});
     return std::ranges::any_of(fields_.values, [](const wire::FieldValue& value) {
         return value.secrecy == wire::Secrecy::secret;
     });
@@ -164,7 +166,7 @@ void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
         return;
     }
     bytes_ += size;
-    // Nothing showed that the client entered the game, so the capture begins in the game.
+    // If the client's entry was not captured, the capture begins in the game.
     reading.entered = reading.entered.value_or(head_.time);
     const std::int64_t since = head_.time - *reading.entered;
     // The times of steps never decrease, even if the capture's clock was set back.
@@ -190,7 +192,8 @@ namespace {
 using wire::Dialect;
 
 constexpr std::int32_t kInputInts = 10;
-/// The most bytes of a version text. Clients use 20, but captured data may have any length.
+/// The maximum number of bytes of a version text. Clients use 20, but captured data may have any
+/// length.
 constexpr std::size_t kMostInfo = 64;
 constexpr int kSkinParts = 6;
 
@@ -219,8 +222,8 @@ Bytes begin_system(std::int32_t number) {
     return bytes;
 }
 
-/// Appends a skin. In 0.6, that is a name and two colours. In 0.7, it is six parts, a flag for each
-/// part that has a colour, and the colours.
+/// Appends a skin. In 0.6: a name and two colours. In 0.7: six parts, a flag for each part that has
+/// a colour, and the colours.
 void append_skin(Bytes& out, Dialect dialect) {
     if (dialect == Dialect::six) {
         append_text(out, "default");
@@ -292,11 +295,11 @@ Bytes ping_reply_message(Dialect dialect) {
     return begin_system(numbers_of(dialect).ping_reply);
 }
 
-bool is_ping(const wire::MessageHead& head) {
+bool is_ping(const wire::MessageHeader& head) {
     return head.system && !head.uuid && head.number == numbers_of(head.dialect).ping;
 }
 
-bool is_ping_reply(const wire::MessageHead& head) {
+bool is_ping_reply(const wire::MessageHeader& head) {
     return head.system && !head.uuid && head.number == numbers_of(head.dialect).ping_reply;
 }
 

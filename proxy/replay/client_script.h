@@ -16,11 +16,11 @@
 
 namespace tw::replay {
 
-/// A message that a captured client sent while it was in the game.
+/// A message or input that a captured client sent in the game.
 struct ScriptStep {
     enum class Kind : std::uint8_t { input, message };
 
-    std::int64_t at = 0; ///< nanoseconds since the client entered the game
+    std::int64_t at = 0; ///< time in nanoseconds since the client entered the game
     Kind kind = Kind::input;
     bool vital = false;
     /// For an input: its intended tick minus the tick of the client's newest snapshot.
@@ -29,7 +29,7 @@ struct ScriptStep {
     std::size_t size = 0;
 };
 
-/// The client's side of a captured session, without the data that belongs to the connection: tokens,
+/// The messages of a captured client, without data that belongs to the connection: tokens,
 /// sequences, acknowledgements, ticks.
 struct ClientScript {
     std::uint32_t session = 0;
@@ -56,29 +56,30 @@ struct ClientScript {
 };
 
 /// Extracts the scripts of captured clients from inspected traffic. Uses only messages that the
-/// servers accepted. A session that used both dialects gets one script for each.
+/// servers accepted. A session that used both dialects gets one script per dialect.
 class ScriptReader final : public inspect::Observer {
   public:
     struct Options {
         bool secrets = false; ///< include chat lines with codes and passwords
-        /// The chat commands whose arguments are no secrets; null for the default list.
+        /// The chat commands whose arguments are not secret; null for the default list.
         const wire::CommandNames* shown_commands = nullptr;
-        /// The limit of all scripts together: six hours of a full server.
+        /// The size limit of all scripts together in bytes: six hours of a full server.
         std::size_t max_bytes = std::size_t{1} << 30U;
     };
 
     explicit ScriptReader(Options options) : options_{options} {}
 
-    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
+    void on_datagram(const record::RecordHeader& head,
+                     std::span<const std::byte> datagram) override;
     void on_packet(const wire::Packet& packet) override;
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                  const wire::MessageHead* head) override;
+                  const wire::MessageHeader* head) override;
 
-    /// Returns the scripts that have a step, in order of appearance. Afterwards the reader has no
-    /// scripts.
+    /// Returns the scripts with at least one step, in the order of their first datagrams. Removes
+    /// all scripts from the reader.
     [[nodiscard]] std::vector<ClientScript> take_scripts();
 
-    /// True if the scripts were truncated at Options::max_bytes or kMaxScripts.
+    /// Returns true if the scripts were truncated at Options::max_bytes or kMaxScripts.
     [[nodiscard]] bool is_truncated() const { return is_truncated_; }
 
   private:
@@ -92,16 +93,16 @@ class ScriptReader final : public inspect::Observer {
     };
 
     [[nodiscard]] ScriptInProgress* find_script();
-    static void on_server(const wire::MessageHead& head, ScriptInProgress& reading);
-    void on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
-                   ScriptInProgress& reading);
-    void on_game(const wire::Chunk& chunk, const wire::MessageHead& head,
-                 ScriptInProgress& reading);
+    static void on_server_message(const wire::MessageHeader& head, ScriptInProgress& reading);
+    void on_system_message(const wire::MessageHeader& head, std::span<const std::byte> whole,
+                           ScriptInProgress& reading);
+    void on_game_message(const wire::Chunk& chunk, const wire::MessageHeader& head,
+                         ScriptInProgress& reading);
     void add_step(ScriptStep step, std::span<const std::byte> bytes, ScriptInProgress& reading);
-    [[nodiscard]] bool is_secret(const wire::MessageHead& head);
+    [[nodiscard]] bool is_secret(const wire::MessageHeader& head);
 
     Options options_;
-    record::RecordHead head_;
+    record::RecordHeader head_;
     std::optional<wire::Dialect> dialect_; ///< dialect of the current packet
     std::map<std::pair<std::uint32_t, wire::Dialect>, ScriptInProgress> readings_;
     wire::DecodedFields fields_;
@@ -116,17 +117,17 @@ using Bytes = std::vector<std::byte>;
 /// Returns the start of a message that exists in both dialects.
 [[nodiscard]] Bytes begin_message(wire::MessageId id, wire::Dialect dialect);
 
-/// Returns the client's info message, which holds its version and the password.
+/// Returns the client's info message, which contains its version and the password.
 [[nodiscard]] Bytes info_message(const ClientScript& script, std::string_view password);
 /// Returns the captured cl_start_info message, or a default one without a name.
 [[nodiscard]] Bytes start_info_message(const ClientScript& script);
 
-/// Returns an input with no key pressed: its size and ints.
+/// Returns an input without a pressed key: size and ints.
 [[nodiscard]] Bytes idle_input();
 
 [[nodiscard]] Bytes ping_message(wire::Dialect dialect);
 [[nodiscard]] Bytes ping_reply_message(wire::Dialect dialect);
-[[nodiscard]] bool is_ping(const wire::MessageHead& head);
-[[nodiscard]] bool is_ping_reply(const wire::MessageHead& head);
+[[nodiscard]] bool is_ping(const wire::MessageHeader& head);
+[[nodiscard]] bool is_ping_reply(const wire::MessageHeader& head);
 
 } // namespace tw::replay

@@ -18,19 +18,20 @@ constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
 constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
 /// The shortest time between two resends on request. Repeated requests therefore cause no flood.
 constexpr record::Timestamp kAnswerEvery = 100 * kOutboxMillisecond;
-/// The most unacknowledged chunks: half of the sequence numbers. With more, a new chunk could not be
-/// distinguished from an old one.
+/// The maximum number of unacknowledged chunks: half of the sequence numbers. With more, a new
+/// chunk could not be distinguished from an old one.
 constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
-/// The most bytes of chunks in a packet that the oldest servers accept, if the token is added.
+/// The maximum number of bytes of chunks in a packet that the oldest servers accept, if the token
+/// is added.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
-/// The number of padding bytes after an announced token. With them, a request is not shorter than its
-/// answer, so servers cannot be used to amplify traffic.
+/// The number of padding bytes after an announced token. With them, a request is not shorter than
+/// its answer, so servers cannot be used to amplify traffic.
 constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
 
-bool PacketSender::add_vital(std::span<const std::byte> message, record::Timestamp now) {
+bool PacketSender::add_vital_message(std::span<const std::byte> message, record::Timestamp now) {
     if (unacked_.size() >= kMaxUnacked) {
         return false;
     }
@@ -39,16 +40,16 @@ bool PacketSender::add_vital(std::span<const std::byte> message, record::Timesta
                         .message = {message.begin(), message.end()},
                         .first_sent = now,
                         .sent = now});
-    append(true, sequence_, false, message);
+    append_chunk(true, sequence_, false, message);
     return true;
 }
 
-void PacketSender::add_nonvital(std::span<const std::byte> message) {
-    append(false, 0, false, message);
+void PacketSender::add_nonvital_message(std::span<const std::byte> message) {
+    append_chunk(false, 0, false, message);
 }
 
-void PacketSender::append(bool vital, std::uint16_t sequence, bool resend,
-                          std::span<const std::byte> message) {
+void PacketSender::append_chunk(bool vital, std::uint16_t sequence, bool resend,
+                                std::span<const std::byte> message) {
     if (chunks_.size() + message.size() + kChunkHeader > kMaxChunks ||
         num_chunks_ == std::numeric_limits<std::uint8_t>::max()) {
         pack_chunks();
@@ -57,7 +58,7 @@ void PacketSender::append(bool vital, std::uint16_t sequence, bool resend,
     ++num_chunks_;
 }
 
-wire::ControlSpec PacketSender::control_of(wire::ControlKind kind) const {
+wire::ControlSpec PacketSender::make_control(wire::ControlKind kind) const {
     const bool connect = kind == wire::ControlKind::connect;
     if (dialect_ == wire::Dialect::six) {
         return {.kind = kind, .ack = ack_, .token = connect ? wire::kTokenUnknown : token_};
@@ -72,7 +73,7 @@ wire::ControlSpec PacketSender::control_of(wire::ControlKind kind) const {
 void PacketSender::add_control(wire::ControlKind kind, record::Timestamp now,
                                std::optional<std::string_view> reason) {
     pack_chunks();
-    wire::ControlSpec spec = control_of(kind);
+    wire::ControlSpec spec = make_control(kind);
     spec.reason = reason;
     packets_.push_back(wire::encode_control(spec));
     if (dialect_ == wire::Dialect::seven && spec.token) {
@@ -102,7 +103,7 @@ void PacketSender::on_resend_request(record::Timestamp now) {
 void PacketSender::resend_chunk(UnackedChunk& chunk, record::Timestamp now) {
     chunk.sent = now;
     ++resent_;
-    append(true, chunk.sequence, true, chunk.message);
+    append_chunk(true, chunk.sequence, true, chunk.message);
 }
 
 void PacketSender::on_time(record::Timestamp now) {
@@ -151,10 +152,12 @@ constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
 constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
 /// The interval at which a client without input acknowledges snapshots.
 constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
-/// Steps that are late by more than this, as after a map change, are skipped instead of sent in a burst.
+/// Steps that are later than this (after a map change) are skipped, because a burst of steps would
+/// not be realistic.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// The number of timeouts to wait for a server that answers but does not let the client into the game.
+/// How long to wait for a server that answers but does not let the client into the game, in
+/// timeouts.
 constexpr int kPatience = 3;
 /// After more wrong snapshots than this, a DDNet client requests a full snapshot.
 constexpr int kMaxBad = 10;
@@ -195,8 +198,8 @@ void ReplayClient::on_time(Timestamp now) {
     }
     if (phase_ == Phase::playing) {
         play_steps();
-        keep_acknowledging();
-        ping();
+        repeat_last_input();
+        send_ping();
     }
     sender_.on_time(now_);
 }
@@ -225,8 +228,8 @@ void ReplayClient::connect() {
     }
 }
 
-/// Notes that the server has sent a packet now.
-void ReplayClient::note_answer() {
+/// Stores the current time as the time of the server's last packet.
+void ReplayClient::record_answer() {
     heard_ = now_;
     answered_ = true;
 }
@@ -246,14 +249,14 @@ void ReplayClient::on_control_of_six(const wire::Control& control) {
     const bool ours = !sender_.token() || control.token == sender_.token();
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
-        note_answer();
+        record_answer();
         if (control.has_token_magic) {
             sender_.set_token(control.token);
         }
         sender_.add_control(ControlKind::accept, now_);
         send_info();
     } else if (control.kind == ControlKind::keepalive && ours) {
-        note_answer();
+        record_answer();
     } else if (control.kind == ControlKind::close && (phase_ == Phase::connecting || ours)) {
         on_close(control);
     }
@@ -265,15 +268,15 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     }
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
-        note_answer();
+        record_answer();
         sender_.set_token(control.token);
-        connected_ = 0; // so that the client reconnects at once
+        connected_ = 0; // reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && sender_.token()) {
-        note_answer();
+        record_answer();
         send_info();
     } else if (control.kind == ControlKind::keepalive) {
-        note_answer();
+        record_answer();
     } else if (control.kind == ControlKind::close) {
         on_close(control);
     }
@@ -289,16 +292,16 @@ void ReplayClient::send_info() {
     if (script_->version.size() >= 1 + 2 * kUuid) {
         Bytes version = script_->version;
         std::ranges::copy(options_.connection_id, version.begin() + 1 + kUuid);
-        sender_.add_vital(version, now_);
+        sender_.add_vital_message(version, now_);
     }
-    sender_.add_vital(info_message(*script_, options_.password), now_);
+    sender_.add_vital_message(info_message(*script_, options_.password), now_);
 }
 
 void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
     if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
         return;
     }
-    note_answer();
+    record_answer();
     sender_.on_ack(ack);
     if (resend) {
         sender_.on_resend_request(now_);
@@ -306,7 +309,7 @@ void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
 }
 
 void ReplayClient::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                            const wire::MessageHead* head) {
+                            const wire::MessageHeader* head) {
     if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
         return;
     }
@@ -318,22 +321,22 @@ void ReplayClient::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
         return;
     }
     if (chunk.vital) {
-        sender_.acknowledge(chunk.sequence);
+        sender_.set_acknowledged_sequence(chunk.sequence);
     }
     if (head != nullptr && head->spec != nullptr && head->system == head->spec->system) {
         on_message(*head, chunk.vital);
     }
 }
 
-void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
+void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
     switch (head.spec->id) {
     case MessageId::map_change:
         phase_ = Phase::joining;
         newest_.reset();
-        sender_.add_vital(begin_message(MessageId::ready, script_->dialect), now_);
+        sender_.add_vital_message(begin_message(MessageId::ready, script_->dialect), now_);
         break;
     case MessageId::con_ready:
-        sender_.add_vital(start_info_message(*script_), now_);
+        sender_.add_vital_message(start_info_message(*script_), now_);
         break;
     case MessageId::sv_ready_to_enter:
         enter_game();
@@ -348,9 +351,9 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
         if (is_ping(head)) {
             const Bytes reply = ping_reply_message(head.dialect);
             if (vital) {
-                sender_.add_vital(reply, now_);
+                sender_.add_vital_message(reply, now_);
             } else {
-                sender_.add_nonvital(reply);
+                sender_.add_nonvital_message(reply);
             }
         } else if (is_ping_reply(head) && std::exchange(ping_open_, false)) {
             counts_.round_trip_us.add((now_ - pinged_) / 1000);
@@ -364,13 +367,14 @@ void ReplayClient::enter_game() {
     }
     phase_ = Phase::playing;
     entered_ = entered_.value_or(now_);
-    sender_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
+    sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
-/// Acknowledges the secret tick by which a server without tokens verifies the client's address.
+/// Acknowledges the secret tick. A server without tokens verifies the client's address by this
+/// acknowledgement.
 void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
-        sender_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
+        sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);
     }
     send_input(secret, secret, idle_input());
 }
@@ -409,12 +413,12 @@ void ReplayClient::play_steps() {
                 ++counts_.skipped;
             }
         } else if (!step.vital) {
-            sender_.add_nonvital(bytes);
+            sender_.add_nonvital_message(bytes);
             ++counts_.messages;
-        } else if (sender_.add_vital(bytes, now_)) {
+        } else if (sender_.add_vital_message(bytes, now_)) {
             ++counts_.messages;
         } else {
-            return; // continues once the server has acknowledged some chunks
+            return; // continues when the server has acknowledged some chunks
         }
     }
     if (next_ == script_->steps.size() && options_.duration == 0) {
@@ -429,24 +433,24 @@ void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
     if (message.size() <= kMaxChunk) {
-        sender_.add_nonvital(message);
+        sender_.add_nonvital_message(message);
     }
     input_sent_ = now_;
 }
 
-void ReplayClient::keep_acknowledging() {
+void ReplayClient::repeat_last_input() {
     if (!has_ended() && now_ - input_sent_ >= kIdleInputEvery) {
         const std::int32_t ack = newest_.value_or(kNoSnapshot);
         send_input(ack, ahead(ack, 1), pressed_);
     }
 }
 
-void ReplayClient::ping() {
+void ReplayClient::send_ping() {
     if (!has_ended() && now_ - pinged_ >= kPingEvery) {
         pinged_ = now_;
         ping_open_ = true;
         ++counts_.pings;
-        sender_.add_nonvital(ping_message(script_->dialect));
+        sender_.add_nonvital_message(ping_message(script_->dialect));
     }
 }
 
@@ -467,7 +471,7 @@ std::vector<Bytes> ReplayClient::take_datagrams() {
     return sender_.take_packets();
 }
 
-ReplayClient::Timestamp ReplayClient::next_due() const {
+ReplayClient::Timestamp ReplayClient::next_due_time() const {
     Timestamp next = std::max(now_ + kLookEvery, start_);
     if (phase_ == Phase::playing && next_ < script_->steps.size()) {
         next = std::min(next, std::max(due_time(script_->steps[next_]), now_ + kMillisecond));

@@ -28,8 +28,8 @@ using record::Timestamp;
 /// The time in nanoseconds between the starts of two clients, because servers accept only a few new
 /// connections at a time.
 constexpr Timestamp kStagger = 50'000'000;
-/// The size of the receive buffer. It is larger than any datagram of the game, so that longer datagrams
-/// are detected.
+/// The size of the receive buffer: larger than any datagram of the game, to detect longer
+/// datagrams.
 constexpr std::size_t kReceiveBytes = 2048;
 
 template <typename Id>
@@ -58,14 +58,14 @@ class Receiver final : public inspect::Observer, public record::RecordSink {
         }
     }
 
-    void on_chunks(const inspect::AcceptedChunks& /*chunks*/) override {
+    void on_chunks(const inspect::PayloadEnd& /*chunks*/) override {
         if (client_ != nullptr) {
             client_->on_packet(packet_.ack, packet_.resend);
         }
     }
 
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                  const wire::MessageHead* head) override {
+                  const wire::MessageHeader* head) override {
         if (client_ != nullptr) {
             client_->on_chunk(chunk, taken, head);
         }
@@ -169,14 +169,14 @@ class Run {
                 }
                 if (!error) {
                     on_datagram(peer, std::span{peer.room}.first(size));
-                } // on an error, the server does not answer; the client's timeout handles this
+                } // errors are ignored; the client's timeout handles them
                 receive(peer);
             });
     }
 
     void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
         if (!peer.opened) {
-            return; // the client has not sent anything yet, so the server cannot have answered
+            return; // the client has not sent anything yet; the server cannot have answered
         }
         const Timestamp time = now();
         peer.client.on_time(time);
@@ -210,7 +210,7 @@ class Run {
             send(*peer);
             if (!peer->client.has_ended()) {
                 playing = true;
-                next = std::min(next, peer->client.next_due());
+                next = std::min(next, peer->client.next_due_time());
             }
         }
         if (!playing) {
@@ -238,14 +238,14 @@ class Run {
                             .send_errors = send_errors_,
                             .seconds = static_cast<double>(now() - begin_) / 1e9,
                             .totals = inspector_.totals(),
-                            .sessions = inspector_.sessions_seen()};
+                            .sessions = inspector_.num_sessions_opened()};
         for (const auto& peer : peers_) {
             const ReplayClient& client = peer->client;
             const ClientCounts& counts = client.counts();
             ++result.endings[static_cast<std::size_t>(client.ending())];
             result.entered += static_cast<std::size_t>(client.was_in_game());
             result.reason = result.reason.empty() ? client.close_reason() : result.reason;
-            result.resent += client.resent();
+            result.resent += client.resent_count();
             result.counts.inputs += counts.inputs;
             result.counts.messages += counts.messages;
             result.counts.skipped += counts.skipped;

@@ -19,9 +19,9 @@ struct ReplayOptions {
     /// Client number i plays script number i modulo the number of scripts.
     std::vector<ClientScript> scripts{};
     std::size_t clients = 1;
-    /// Settings of each client; connection_id is replaced by a random one.
+    /// Settings of all clients. The member connection_id is replaced by a random id per client.
     ReplayClient::Options each{};
-    /// Settings of inspection; `observers` is replaced by the replay's own.
+    /// Settings of inspection. The member `observers` is replaced.
     inspect::Options inspect{};
 };
 
@@ -29,7 +29,7 @@ struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;
     std::array<std::size_t, 7> endings{}; ///< number of clients with each Ending
-    /// The server's reason for the first connection that it closed.
+    /// The reason that the server gave when it first closed a connection.
     std::string reason{};
     ClientCounts counts{}; ///< totals of all clients
     std::uint64_t resent = 0;
@@ -43,9 +43,9 @@ struct ReplayResult {
     }
 };
 
-/// Plays scripts against a server and inspects the traffic as if it passed the proxy. Each client has its
-/// own socket. Returns when all clients have ended. On SIGINT and SIGTERM, closes the connections and
-/// returns early.
+/// Plays scripts against a server and inspects the traffic. Each client has a separate socket.
+/// Returns when all clients have ended. On SIGINT and SIGTERM, closes the connections and returns
+/// early.
 /// Errors: throws std::system_error, or Boost's, if no socket can be opened.
 [[nodiscard]] ReplayResult run_replay(ReplayOptions options, inspect::MapSource& maps,
                                       record::RecordSink& sink);

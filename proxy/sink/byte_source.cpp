@@ -23,13 +23,14 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18U;
-/// The most text that is held back until its frame's checksum was verified. More would not fit into
-/// the processor's cache, which would halve the speed of reading a full server's recording.
+/// The most text that is stored until its frame's checksum was verified, in bytes. More text would
+/// not fit into the processor's cache, which would halve the speed of reading a full server's
+/// recording.
 constexpr std::size_t kMaxHeld = std::size_t{8} << 20U;
 
 } // namespace
 
-ByteSource::ByteSource(const std::string& path, OnDamage on_damage)
+ByteSource::ByteSource(const std::string& path, DamageHandling on_damage)
     : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)},
       on_damage_{on_damage} {
     if (file_ < 0) {
@@ -56,7 +57,7 @@ std::size_t ByteSource::read_file(std::span<char> room) {
 }
 
 /// Detects the file's format from its first bytes.
-void ByteSource::look_at_begin() {
+void ByteSource::detect_format() {
     std::array<char, kSignatureSize> begin{};
     while (packed_.size() < begin.size()) {
         const std::size_t more = read_file(std::span{begin}.first(begin.size() - packed_.size()));
@@ -67,9 +68,9 @@ void ByteSource::look_at_begin() {
                        begin.begin() + static_cast<std::ptrdiff_t>(more));
     }
     const std::string_view text{packed_.data(), packed_.size()};
-    unpacker_ = make_unpacker(text);
-    on_damage_ = is_zstd(text) ? on_damage_ : OnDamage::stop;
-    begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_packed(text);
+    unpacker_ = make_decompressor(text);
+    on_damage_ = is_zstd(text) ? on_damage_ : DamageHandling::stop;
+    begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_compressed(text);
 }
 
 std::size_t ByteSource::read(std::span<char> room) {
@@ -79,9 +80,9 @@ std::size_t ByteSource::read(std::span<char> room) {
         return 0;
     }
     if (!begun_) {
-        look_at_begin();
+        detect_format();
     }
-    if (unpacker_ != nullptr && on_damage_ == OnDamage::skip) {
+    if (unpacker_ != nullptr && on_damage_ == DamageHandling::skip) {
         return read_checked(room);
     }
     if (unpacker_ != nullptr) {
@@ -142,47 +143,47 @@ std::size_t ByteSource::read_checked(std::span<char> room) {
     return size;
 }
 
-/// Decompresses more of a frame until there is text to return. Returns false at the present end of the
+/// Decompresses until `text_` contains text for read(). Returns false at the current end of the
 /// file.
 bool ByteSource::unpack_frame() {
     unpacked_ = released_ = given_ = 0;
     while (released_ == 0) {
-        if (searching_ && !find_frame()) {
+        if (searching_ && !find_next_frame()) {
             end_ = end_ == FileEnd::unreadable ? end_
                    : too_wide_                 ? FileEnd::too_wide
                                                : FileEnd::damaged;
             return false;
         }
-        if (!make_room()) { // the frame is too large to be held back
+        if (!make_room()) { // the frame has more text than kMaxHeld
             released_ = unpacked_;
             shown_ = true;
         } else if (at_ == packed_.size() && !full_ && !load()) {
             if (within_frame_ && contains_another_frame()) {
-                leave_out();
+                skip_damaged_frame();
                 continue;
             }
             end_ = end_ == FileEnd::unreadable ? end_
                    : within_frame_             ? FileEnd::within_frame
                                                : FileEnd::whole;
-            released_ = unpacked_; // the frame has no end yet
+            released_ = unpacked_; // the file ends within the frame
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
-            take(unpacker_->unpack(std::span{packed_}.subspan(at_), room_left()));
+            take(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
         }
     }
     return true;
 }
 
-/// Makes room in `text_` for more of a frame. Returns false if the frame has reached kMaxHeld.
+/// Makes room in `text_` for further text. Returns false if the text has reached kMaxHeld.
 bool ByteSource::make_room() {
     if (unpacked_ == text_.size()) {
         text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
     }
-    return !room_left().empty();
+    return !free_text_space().empty();
 }
 
-std::span<char> ByteSource::room_left() {
+std::span<char> ByteSource::free_text_space() {
     const std::size_t most = shown_ ? std::min(kPiece, text_.size()) : text_.size();
     return std::span{text_}.first(most).subspan(unpacked_);
 }
@@ -194,21 +195,21 @@ bool ByteSource::load() {
     return !packed_.empty();
 }
 
-void ByteSource::take(const Unpacker::Step& step) {
+void ByteSource::take(const Decompressor::Step& step) {
     at_ += step.read;
     unpacked_ += step.written;
-    full_ = room_left().empty();
+    full_ = free_text_space().empty();
     within_frame_ = step.within_frame;
     if (step.damaged) {
         too_wide_ = step.too_wide && frame_ == 0;
-        leave_out();
+        skip_damaged_frame();
     } else if (!step.within_frame) {
         end_frame();
     }
 }
 
-/// True if the current frame, which reaches to the end of the file, contains another frame. The length
-/// in its header is then damaged.
+/// Returns whether the current frame, which reaches to the end of the file, contains the start of
+/// another frame. The length in the current frame's header is then damaged.
 bool ByteSource::contains_another_frame() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
     const off_t here = ::lseek(file_, 0, SEEK_CUR);
@@ -231,16 +232,16 @@ void ByteSource::end_frame() {
     frame_ = position_ - (packed_.size() - at_);
 }
 
-/// Skips a damaged frame. The end of the frame is unknown, because its length may be damaged. So the
-/// search for the next frame starts at the first byte of the damaged frame, or at the current
-/// position if the source can be read only once.
-void ByteSource::leave_out() {
+/// Skips a damaged frame. The end of the frame is unknown, because its length may be damaged.
+/// Therefore the search for the next frame starts at the first byte of the damaged frame, or at the
+/// current position if the source can be read only once.
+void ByteSource::skip_damaged_frame() {
     damage_ = damage_.value_or(frame_);
     doubtful_ = doubtful_ || shown_;
     unpacked_ = 0;
     within_frame_ = full_ = shown_ = false;
     searching_ = torn_ = true;
-    unpacker_ = make_unpacker(zstd_magic());
+    unpacker_ = make_decompressor(zstd_magic());
     const auto back = static_cast<off_t>(position_ - (frame_ + 1));
     if (::lseek(file_, -back, SEEK_CUR) >= 0) {
         position_ = frame_ + 1;
@@ -249,7 +250,7 @@ void ByteSource::leave_out() {
     }
 }
 
-bool ByteSource::find_frame() {
+bool ByteSource::find_next_frame() {
     const std::string_view magic = zstd_magic();
     while (true) {
         const std::string_view packed{packed_.data(), packed_.size()};
@@ -274,7 +275,7 @@ bool ByteSource::find_frame() {
     }
 }
 
-bool LineReader::next(std::string_view& line) {
+bool LineReader::next_line(std::string_view& line) {
     while (true) {
         const void* const end =
             looked_ < held_ ? std::memchr(room_.data() + looked_, '\n', held_ - looked_) : nullptr;
@@ -299,7 +300,7 @@ bool LineReader::next(std::string_view& line) {
     }
 }
 
-/// Reads more data. Returns false if there is none.
+/// Reads further data into `room_`. Returns false if the file has no further data now.
 bool LineReader::fill() {
     if (held_ - at_ >= kMaxLineBytes) {
         skipped_ += held_ - at_;
@@ -325,11 +326,11 @@ namespace {
 
 /// The default size of a pipe's buffer. It usually contains the first block of compressed data.
 constexpr std::size_t kCopied = std::size_t{64} << 10U;
-/// How many times a pipe with too little data is checked, and the time between two checks.
+/// How many times a pipe with too few bytes is checked, and the time between two checks.
 constexpr int kLooks = 50;
 constexpr std::chrono::milliseconds kLook{20};
 
-/// Returns the start of a file, decompressed. Opens the descriptor's file a second time, by its path.
+/// Returns the first bytes of a file, decompressed. Opens the descriptor's file a second time.
 std::string unpacked_begin(int file, std::size_t size) {
     std::string bytes(size, '\0');
     std::size_t held = 0;
@@ -343,14 +344,14 @@ std::string unpacked_begin(int file, std::size_t size) {
             held += read;
         }
     } catch (const std::system_error&) {
-        held = 0; // the file cannot be read so, for example because it is a terminal
+        held = 0; // the file cannot be opened again, for example because it is a terminal
     }
     bytes.resize(held);
     return bytes;
 }
 
-/// Copies the data that waits in a pipe or socket to another pipe, without consuming it. Returns false
-/// if that is impossible.
+/// Copies the data that waits in a pipe or socket to another pipe, without consuming the data.
+/// Returns false if that is impossible.
 bool copy_ahead(int from, int to) {
     if (::tee(from, to, kCopied, 0) > 0) {
         return true;
@@ -373,8 +374,8 @@ std::string waiting_begin(int file, std::size_t size) {
     return bytes;
 }
 
-/// True for a named pipe. If its writer has closed it, it cannot be opened a second time, because open()
-/// would block.
+/// Returns whether the path is a named pipe. A named pipe is not opened a second time, because
+/// open() would block if the writer has closed it.
 bool is_named_pipe(const std::string& path) {
     struct stat found {};
 
@@ -398,13 +399,14 @@ bool ended(int file) {
 
 } // namespace
 
-FileBegin::FileBegin(const std::string& path, std::size_t size) : file_{open_to_look(path)} {
+FileStartReader::FileStartReader(const std::string& path, std::size_t size)
+    : file_{open_to_look(path)} {
     if (file_ < 0) {
         return;
     }
     if (const off_t at = ::lseek(file_, 0, SEEK_CUR); at >= 0) {
-        // A file that is opened again starts at its first byte. That is wrong for standard input of which
-        // some bytes were already read.
+        // A file that is opened again is read from its first byte on. That is wrong for standard
+        // input if some of its bytes were already read.
         bytes_ = at == 0 ? unpacked_begin(file_, size) : std::string{};
         return;
     }
@@ -416,7 +418,7 @@ FileBegin::FileBegin(const std::string& path, std::size_t size) : file_{open_to_
     }
 }
 
-FileBegin::~FileBegin() {
+FileStartReader::~FileStartReader() {
     if (file_ >= 0) {
         ::close(file_);
     }

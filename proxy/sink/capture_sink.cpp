@@ -26,12 +26,12 @@ void CaptureBlockBuffer::finish(record::Timestamp time) {
     flush();
 }
 
-void CaptureBlockBuffer::forget() {
+void CaptureBlockBuffer::discard_comments() {
     std::vector<std::byte> said;
     blocks_.finish(0, said);
 }
 
-CaptureSink::CaptureSink(Output& output, Choice choice)
+CaptureSink::CaptureSink(Output& output, DatagramChoice choice)
     : output_{&output}, choice_{choice}, segment_{output.segment()},
       block_buffer_{[this](std::span<const std::byte> blocks) {
           output_->write_in(segment_,
@@ -39,11 +39,12 @@ CaptureSink::CaptureSink(Output& output, Choice choice)
           return true;
       }} {}
 
-void CaptureSink::on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
+void CaptureSink::on_datagram(const record::RecordHeader& head,
+                              std::span<const std::byte> datagram) {
     if (output_->segment() != segment_) {
         begin_segment();
     }
-    is_selected_ = choice_ == Choice::all;
+    is_selected_ = choice_ == DatagramChoice::all;
     if (!is_selected_) {
         block_buffer_.blocks().keep_for_next_datagram();
     }
@@ -56,14 +57,14 @@ void CaptureSink::on_datagram_end() {
         return;
     }
     block_buffer_.end_datagram();
-    lost_ += block_buffer_.take_lost();
+    lost_ += block_buffer_.take_lost_count();
 }
 
 void CaptureSink::begin_segment() {
     block_buffer_.flush();
     segment_ = output_->segment();
-    output_->arrive(segment_);
-    block_buffer_.blocks().introduce_again();
+    output_->reach_segment(segment_);
+    block_buffer_.blocks().on_new_file();
 }
 
 void CaptureSink::flush() {
@@ -74,7 +75,7 @@ void CaptureSink::flush() {
 }
 
 void CaptureSink::finish(record::Timestamp time) {
-    if (choice_ == Choice::selected) {
+    if (choice_ == DatagramChoice::selected) {
         block_buffer_.blocks().keep_for_next_datagram();
     }
     block_buffer_.finish(time);

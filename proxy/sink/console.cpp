@@ -23,21 +23,21 @@ namespace {
 
 /// Returns the value of an environment variable; empty if it is not set.
 std::string_view variable(const char* name) {
-    const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): nobody changes it
+    const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): it never changes
     return value == nullptr ? std::string_view{} : value;
 }
 
 } // namespace
 
-PromptStream::PromptStream(int descriptor)
+BoundedWaitStream::BoundedWaitStream(int descriptor)
     : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1}, redraws_{terminal_ &&
                                                                               variable("TERM") !=
                                                                                   "dumb"} {
     constexpr cookie_io_functions_t kWriteOnly{
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
-            static_cast<PromptStream*>(cookie)->write(text, size);
-            return static_cast<ssize_t>(size); // text that was dropped is counted, and is no error
+            static_cast<BoundedWaitStream*>(cookie)->write(text, size);
+            return static_cast<ssize_t>(size); // dropped text is counted and is no error
         },
         .seek = nullptr,
         .close = nullptr};
@@ -48,23 +48,23 @@ PromptStream::PromptStream(int descriptor)
     std::setvbuf(file_, nullptr, _IOLBF, BUFSIZ);
 }
 
-PromptStream::~PromptStream() {
+BoundedWaitStream::~BoundedWaitStream() {
     std::fclose(file_);
 }
 
-bool PromptStream::is_colored() const {
+bool BoundedWaitStream::is_colored() const {
     return colors_ == Colors::always ||
            (colors_ == Colors::automatic && redraws_ && variable("NO_COLOR").empty());
 }
 
-void PromptStream::write(const char* text, std::size_t size) {
+void BoundedWaitStream::write(const char* text, std::size_t size) {
     while (size != 0) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(patience_ms_)) <= 0 ||
             (room.revents & POLLOUT) == 0) {
             break;
         }
-        // If poll() says that a pipe is writable, it has room for at least this many bytes.
+        // If poll() reports that a pipe is writable, the pipe has room for at least PIPE_BUF bytes.
         const ssize_t written = ::write(descriptor_, text, std::min<std::size_t>(size, PIPE_BUF));
         if (written < 0 && errno != EINTR) {
             break;
@@ -98,7 +98,7 @@ std::string cut_to_columns(std::string_view line, std::size_t columns) {
     return std::string{line};
 }
 
-std::size_t columns_of(int terminal) {
+std::size_t terminal_columns(int terminal) {
     constexpr std::size_t kUsual = 80;
     const std::string_view digits = variable("COLUMNS");
     std::size_t columns = 0;
@@ -123,7 +123,7 @@ void Console::set_tee(std::uint32_t session, Tee tee) {
     tees_.insert_or_assign(session, std::move(tee));
 }
 
-void Console::forget(std::uint32_t session) {
+void Console::remove_tee(std::uint32_t session) {
     const std::lock_guard lock{mutex_};
     tees_.erase(session);
 }
@@ -133,7 +133,7 @@ void Console::add_finding(const record::FindingRecord& finding) {
     const auto tee = tees_.find(finding.head.session);
     const std::string_view player = tee == tees_.end() ? "" : std::string_view{tee->second.name};
     if (finding.id == record::FindingId::snapshot_explained) {
-        findings_.explain(finding, player);
+        findings_.add_explanation(finding, player);
     } else {
         findings_.add(finding, player);
     }
@@ -145,14 +145,14 @@ void Console::add_notice(std::string line, record::Severity severity) {
                                                           : colour("33", std::move(line)));
 }
 
-void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
+void Console::count_snapshots(std::uint64_t snapshots, std::uint64_t verified) {
     snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
     unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
 }
 
 namespace {
 
-/// Returns a share as "100%" or "99.9%". It is rounded down, so that "100%" really means all.
+/// Returns a share such as "100%" or "99.9%", rounded down, so that "100%" means all.
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
     constexpr std::uint64_t kPerMille = 1000;
     const std::uint64_t share = part * kPerMille / whole;
@@ -165,17 +165,18 @@ std::string Console::colour(std::string_view code, std::string text) const {
     return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
 }
 
-std::vector<std::string> Console::lines(record::Timestamp now, bool all) {
+std::vector<std::string> Console::take_lines(record::Timestamp now, bool all) {
     const std::lock_guard lock{mutex_};
     std::vector<std::string> lines = std::exchange(notices_, {});
-    for (FindingLines::Line& each : all ? findings_.take_all() : findings_.take(now)) {
+    for (FindingLines::Line& each : all ? findings_.take_all() : findings_.take_due(now)) {
         lines.push_back(
             colour(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
     }
     return lines;
 }
 
-std::string Console::status(record::Timestamp now, double seconds, const std::string& recording) {
+std::string Console::take_status(record::Timestamp now, double seconds,
+                                 const std::string& recording) {
     const std::lock_guard lock{mutex_};
     const std::uint64_t snapshots = snapshots_.exchange(0);
     const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
@@ -190,7 +191,7 @@ std::string Console::status(record::Timestamp now, double seconds, const std::st
                     snapshots == 0 ? std::string{}
                                    : ", " + colour(verified < snapshots ? "31" : "32",
                                                    share_text(verified, snapshots) + " verified"),
-                    record::counted(findings_.total(), "finding[s]"));
+                    record::counted(findings_.num_findings(), "finding[s]"));
     std::size_t shown = 0;
     for (const auto& [session, tee] : tees_) {
         if (++shown > kMaxTees) {
@@ -200,7 +201,7 @@ std::string Console::status(record::Timestamp now, double seconds, const std::st
         line += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
                                  : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
     }
-    // Last, because a narrow terminal cuts the line off, and players matter more than a path.
+    // The recording is last, because a narrow terminal cuts the line off.
     return recording.empty() ? line : fmt::format("{} | {}", line, recording);
 }
 
@@ -211,15 +212,15 @@ std::vector<std::string> Console::finding_table(const FindingLines::ExplainComma
 
 void ConsoleSink::on_record(const record::Record& record) {
     if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
-        see(**session);
+        handle_record(**session);
     } else if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-        see(**snapshot);
+        handle_record(**snapshot);
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        see(**finding);
+        handle_record(**finding);
     }
 }
 
-void ConsoleSink::see(const record::SessionRecord& record) {
+void ConsoleSink::handle_record(const record::SessionRecord& record) {
     const std::uint32_t session = record.head.session;
     switch (record.event) {
     case record::SessionEvent::open:
@@ -230,14 +231,14 @@ void ConsoleSink::see(const record::SessionRecord& record) {
             session, {.name = {}, .place = {}, .state = "speaks " + std::string{record.protocol}});
         break;
     case record::SessionEvent::close:
-        console_->forget(session);
+        console_->remove_tee(session);
         shown_.erase(session);
         break;
     }
 }
 
-void ConsoleSink::see(const record::SnapshotRecord& record) {
-    console_->count(1, record.rebuilt ? 1 : 0);
+void ConsoleSink::handle_record(const record::SnapshotRecord& record) {
+    console_->count_snapshots(1, record.rebuilt ? 1 : 0);
     if (!record.rebuilt) {
         return;
     }
@@ -253,9 +254,9 @@ void ConsoleSink::see(const record::SnapshotRecord& record) {
     }
 }
 
-void ConsoleSink::see(const record::FindingRecord& record) {
+void ConsoleSink::handle_record(const record::FindingRecord& record) {
     if (record.id == record::FindingId::session_server_silent) {
-        return; // ServerReport reports it once for all threads
+        return; // SilenceReporter reports it once for all threads
     }
     console_->add_finding(record);
 }

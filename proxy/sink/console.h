@@ -17,26 +17,26 @@
 
 namespace tw::sink {
 
-/// Whether text for users has colours. `automatic`: it has on a terminal, unless NO_COLOR is set or TERM
-/// is dumb.
+/// Whether text for users has colours. `automatic`: it has colours on a terminal, unless NO_COLOR
+/// is set or TERM is "dumb".
 enum class Colors : std::uint8_t { automatic, always, never };
 
-/// A text stream to a terminal, pipe or file. A write never waits longer than its time limit. Text that
-/// the reader does not take within that time is dropped and counted.
-class PromptStream {
+/// A text stream to a terminal, pipe or file. A write waits for a slow reader only as long as
+/// set_write_timeout() allows. Text that is not read in time is dropped and counted.
+class BoundedWaitStream {
   public:
-    /// The stream does not close `descriptor`. Errors: throws std::system_error.
-    explicit PromptStream(int descriptor);
-    ~PromptStream();
-    PromptStream(const PromptStream&) = delete;
-    PromptStream& operator=(const PromptStream&) = delete;
+    /// Writes to `descriptor`, and does not close it. Errors: throws std::system_error.
+    explicit BoundedWaitStream(int descriptor);
+    ~BoundedWaitStream();
+    BoundedWaitStream(const BoundedWaitStream&) = delete;
+    BoundedWaitStream& operator=(const BoundedWaitStream&) = delete;
 
     [[nodiscard]] std::FILE* file() const { return file_; }
 
     [[nodiscard]] bool is_terminal() const { return terminal_; }
 
     /// True if the output is a terminal that moves its cursor, so that a line can be replaced.
-    [[nodiscard]] bool redraws() const { return redraws_; }
+    [[nodiscard]] bool can_redraw() const { return redraws_; }
 
     [[nodiscard]] Colors colors() const { return colors_; }
 
@@ -46,12 +46,12 @@ class PromptStream {
 
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
-    /// Sets how long a write may wait for the reader. The default is not to wait.
-    void set_patience(std::chrono::milliseconds patience) { patience_ms_ = patience.count(); }
+    /// Sets the longest time for which a write waits for the reader. The default is 0.
+    void set_write_timeout(std::chrono::milliseconds patience) { patience_ms_ = patience.count(); }
 
     [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
-    /// Writes text that was printed to file().
+    /// Writes text to the descriptor. Called when text was printed to file().
     void write(const char* text, std::size_t size);
 
   private:
@@ -67,15 +67,17 @@ class PromptStream {
 /// Erases the terminal line with the cursor, so that a status line can be written again.
 inline constexpr std::string_view kEraseLine = "\r\033[K";
 
-/// Returns the beginning of a line that fits into this many columns of a terminal. Colours take no
-/// columns. A character from U+1100 on is counted as two columns, as most of them are.
+/// Returns the longest beginning of a line that fits into this many columns of a terminal. Colour
+/// codes take no columns. Each character from U+1100 on counts as two columns, because most of
+/// these characters take two.
 [[nodiscard]] std::string cut_to_columns(std::string_view line, std::size_t columns);
 
-/// Returns the width of a terminal: COLUMNS, or what the terminal says, or 80.
-[[nodiscard]] std::size_t columns_of(int terminal);
+/// Returns the number of columns of a terminal: the environment variable COLUMNS, else the
+/// terminal's own number, else 80.
+[[nodiscard]] std::size_t terminal_columns(int terminal);
 
-/// The text of a live run for users: a status line, and every warning or error. All workers share one
-/// Console; each worker has its own ConsoleSink.
+/// Makes the text that a live run shows to users: a status line, and all warnings and errors. All
+/// workers share one Console; each worker has a separate ConsoleSink.
 class Console {
   public:
     explicit Console(bool colours) : colours_{colours} {}
@@ -83,27 +85,27 @@ class Console {
     struct Tee {
         std::string name;
         std::string place; ///< position and tile, such as "(50,32) air"
-        std::string state; ///< the session's state; it is shown until a snapshot gives `place`
+        /// The session's state, which is shown until the first snapshot sets `place`.
+        std::string state;
     };
 
     void set_tee(std::uint32_t session, Tee tee);
-    void forget(std::uint32_t session);
+    void remove_tee(std::uint32_t session);
 
-    /// Adds a finding, or the explanation of an earlier one.
+    /// Adds a finding, or the explanation of an earlier finding.
     void add_finding(const record::FindingRecord& finding);
-    /// Adds a line about the whole run. The line is shown with the next ones, and is not counted as a
-    /// finding.
+    /// Adds a line about the run for the next call of take_lines(). It is not counted as a finding.
     void add_notice(std::string line, record::Severity severity);
-    void count(std::uint64_t snapshots, std::uint64_t verified);
+    void count_snapshots(std::uint64_t snapshots, std::uint64_t verified);
 
-    /// Returns the notices and findings that are to be printed since the last call. With `all`, also
-    /// repeated findings whose number is still growing.
-    [[nodiscard]] std::vector<std::string> lines(record::Timestamp now, bool all = false);
+    /// Returns the lines that must be printed now: notices and findings since the last call of
+    /// lines(). `all`: also counts of repeated findings that may still grow.
+    [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
 
-    /// Returns the status line. `seconds`: the time since the last call. `recording`: what is recorded,
-    /// and where; empty if nothing is.
-    [[nodiscard]] std::string status(record::Timestamp now, double seconds,
-                                     const std::string& recording);
+    /// Returns the status line. `seconds`: the time since the last call of take_status().
+    /// `recording`: a text that says what is recorded, and where; empty if nothing is recorded.
+    [[nodiscard]] std::string take_status(record::Timestamp now, double seconds,
+                                          const std::string& recording);
 
     /// Returns the table of all findings; see FindingLines::table().
     [[nodiscard]] std::vector<std::string>
@@ -117,13 +119,13 @@ class Console {
     bool colours_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
-    std::vector<std::string> notices_; ///< few, because callers report each subject once
+    std::vector<std::string> notices_; ///< not limited, because callers add each notice once
     FindingLines findings_;
     std::atomic<std::uint64_t> snapshots_{0};
     std::atomic<std::uint64_t> unverified_{0};
 };
 
-/// Passes one worker's records to the console; a session's snapshots at most once a second.
+/// Passes a worker's records to the console, but at most one snapshot a second of each session.
 class ConsoleSink final : public record::RecordSink {
   public:
     explicit ConsoleSink(Console& console) : console_{&console} {}
@@ -131,9 +133,9 @@ class ConsoleSink final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
   private:
-    void see(const record::SessionRecord& record);
-    void see(const record::SnapshotRecord& record);
-    void see(const record::FindingRecord& record);
+    void handle_record(const record::SessionRecord& record);
+    void handle_record(const record::SnapshotRecord& record);
+    void handle_record(const record::FindingRecord& record);
 
     Console* console_;
     std::unordered_map<std::uint32_t, record::Timestamp> shown_;

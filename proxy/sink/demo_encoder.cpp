@@ -63,8 +63,8 @@ Bytes full_snapshot(const SnapshotView& items) {
     return out;
 }
 
-/// True if demo players decode a delta between the two snapshots correctly. They know the sizes of the
-/// first types, and an item must keep its size.
+/// Returns whether demo players can decode a delta between the two snapshots. They assume the
+/// agreed sizes of the first types, and the size of an item must not change.
 bool can_differ(const SnapshotView& from, const SnapshotView& to,
                 const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {
@@ -83,7 +83,7 @@ bool can_differ(const SnapshotView& from, const SnapshotView& to,
 
 } // namespace
 
-Bytes DemoEncoder::head(const demo::Header& header, std::span<const std::byte> map) {
+Bytes DemoEncoder::encode_start(const demo::Header& header, std::span<const std::byte> map) {
     Bytes out;
     put_raw({reinterpret_cast<const std::uint8_t*>(demo::kMagic.data()), demo::kMagic.size()}, out);
     out.push_back(static_cast<std::byte>(header.version));
@@ -141,7 +141,7 @@ bool DemoEncoder::put_chunk(std::uint8_t type, std::span<const std::byte> varint
     return true;
 }
 
-void DemoEncoder::keep(snapshot::Tick tick, const SnapshotView& items) {
+void DemoEncoder::set_base(snapshot::Tick tick, const SnapshotView& items) {
     first_ = first_.value_or(tick);
     last_ = tick;
     ++ticks_;
@@ -153,7 +153,7 @@ void DemoEncoder::keep(snapshot::Tick tick, const SnapshotView& items) {
     }
 }
 
-bool DemoEncoder::snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes& out) {
+bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes& out) {
     if (tick < 0 || tick > demo::kMaxTick || (first_ && tick <= last_) ||
         items.size() > snapshot::kMaxItems || items.size_bytes() > snapshot::kMaxSnapshotBytes) {
         return false;
@@ -175,11 +175,11 @@ bool DemoEncoder::snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes
     keyframe_ = keyframe ? tick : keyframe_;
     unchanged_ = unchanged;
     unshown_ = unchanged;
-    keep(tick, items);
+    set_base(tick, items);
     return true;
 }
 
-bool DemoEncoder::message(std::span<const std::byte> payload, Bytes& out) {
+bool DemoEncoder::append_message(std::span<const std::byte> payload, Bytes& out) {
     Bytes varints;
     for (std::size_t at = 0; at < payload.size(); at += kIntBytes) {
         std::uint32_t value = 0;
@@ -195,7 +195,7 @@ bool DemoEncoder::message(std::span<const std::byte> payload, Bytes& out) {
     return true;
 }
 
-void DemoEncoder::mark() {
+void DemoEncoder::add_marker() {
     if (first_ && markers_.size() < demo::kMaxMarkers &&
         (markers_.empty() || last_ - markers_.back() >= kMarkerTicks)) {
         markers_.push_back(last_);

@@ -20,17 +20,18 @@ using namespace std::string_view_literals;
 inline constexpr std::string_view kMagic = "TWDEMO\0"sv;
 /// The net version in demos of Teeworlds 0.6 and DDNet.
 inline constexpr std::string_view kNetVersion = "0.6 626fce9a778df4d4";
-/// The net version in demos of Teeworlds 0.7. They must have the format version kSevenVersion, because
-/// the demo player of 0.7 accepts no other.
+/// The net version in demos of Teeworlds 0.7. Such demos must have the format version
+/// kSevenVersion, because the demo player of 0.7 accepts no other version.
 inline constexpr std::string_view kSevenNetVersion = "0.7 802f1be60a05665f";
 inline constexpr int kSevenVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
 inline constexpr int kMarkersVersion = 4; ///< first version with a table of markers
-inline constexpr int kStepsVersion = 5;   ///< first version with the new tick encoding
-inline constexpr int kSha256Version = 6;  ///< first version with the map's SHA-256
+/// First version in which the bit kStepBit marks a tick step.
+inline constexpr int kStepsVersion = 5;
+inline constexpr int kSha256Version = 6; ///< first version with the map's SHA-256
 
-/// The offsets of the fields in the header.
+/// The offsets of the fields in the header, in bytes.
 inline constexpr std::size_t kVersionAt = 7;
 inline constexpr std::size_t kNetVersionAt = 8;
 inline constexpr std::size_t kMapNameAt = 72;
@@ -46,7 +47,8 @@ inline constexpr std::size_t kMarkersEnd = 436;
 inline constexpr std::size_t kSha256At = 452;
 inline constexpr std::size_t kSha256End = 484;
 
-inline constexpr std::size_t kTextBytes = 64; ///< size of the net version and of the map name
+/// Size of the fields net version and map name, in bytes.
+inline constexpr std::size_t kTextBytes = 64;
 inline constexpr std::size_t kTypeBytes = 8;
 inline constexpr std::size_t kTimestampBytes = 20;
 inline constexpr std::size_t kMaxMarkers = 64;
@@ -55,10 +57,10 @@ inline constexpr std::size_t kMaxMarkers = 64;
 inline constexpr std::array<std::uint8_t, 16> kSha256Uuid{
     0x6b, 0xe6, 0xda, 0x4a, 0xce, 0xbd, 0x38, 0x0c, 0x9b, 0x5b, 0x12, 0x89, 0xc8, 0x42, 0xd7, 0x80};
 
-/// The bits of a chunk's first byte.
+/// Bits of a chunk's first byte.
 inline constexpr std::uint8_t kTickBit = 0x80;
 inline constexpr std::uint8_t kKeyframeBit = 0x40;
-/// The bit for a tick step in the low bits of the byte, from kStepsVersion on.
+/// The bit that says that the lower bits contain a tick step. Used from kStepsVersion on.
 inline constexpr std::uint8_t kStepBit = 0x20;
 inline constexpr std::uint8_t kOldStepMask = 0x3f;
 inline constexpr std::uint8_t kStepMask = 0x1f;
@@ -86,7 +88,7 @@ struct Header {
     std::uint32_t map_crc = 0;
     std::string type{"client"};
     std::int32_t length = 0; ///< in seconds; 0 if the recording was never finished
-    std::string timestamp{}; ///< local time of the recorder, such as "2026-11-21_16-15-30"
+    std::string timestamp{}; ///< local time of the recording machine, such as "2026-11-21_16-15-30"
     std::vector<std::int32_t> markers{};
     std::optional<std::array<std::uint8_t, 32>> sha256{};
 };
@@ -95,17 +97,17 @@ struct Header {
 
 namespace tw::sink {
 
-/// Bytes that overwrite a part of the header at the end of a demo: its length and markers.
+/// Bytes that overwrite a part of a demo's header when the demo ends: its length or its markers.
 struct DemoPatch {
     std::size_t at = 0;
     std::vector<std::byte> bytes;
 };
 
-/// Encodes one demo as bytes to be appended in order. After every call, the demo is valid, except for its
-/// length and markers, which patches() returns.
+/// Encodes a demo as bytes, which the caller must append to a file in order. After every call, the
+/// demo is valid, except for its length and markers, which patches() returns.
 class DemoEncoder {
   public:
-    /// The most ticks between two full snapshots. Demo players can seek only to full snapshots.
+    /// The most ticks between two full snapshots. Demo players can only seek to full snapshots.
     static constexpr snapshot::Tick kKeyframeTicks = 250;
     /// The fewest ticks between two markers.
     static constexpr snapshot::Tick kMarkerTicks = 50;
@@ -113,37 +115,38 @@ class DemoEncoder {
     explicit DemoEncoder(int version, snapshot::Dialect dialect)
         : version_{version}, sizes_{&snapshot::agreed_sizes(dialect)} {}
 
-    /// Returns the header, followed by the map. Texts that are too long are truncated.
-    [[nodiscard]] static std::vector<std::byte> head(const demo::Header& header,
-                                                     std::span<const std::byte> map);
+    /// Returns the start of a demo: header and map. Texts that are too long are truncated.
+    [[nodiscard]] static std::vector<std::byte> encode_start(const demo::Header& header,
+                                                             std::span<const std::byte> map);
 
-    /// Appends a tick and its snapshot, as a delta if that is possible. Returns false and appends
-    /// nothing if the tick is not later than the previous one, or if the snapshot is too large for a
-    /// demo.
-    [[nodiscard]] bool snapshot(snapshot::Tick tick, const snapshot::SnapshotView& items,
-                                std::vector<std::byte>& out);
-    /// Appends a message of the current tick. Returns false if the message is too long for a demo.
-    /// Precondition: snapshot() was called.
-    [[nodiscard]] bool message(std::span<const std::byte> payload, std::vector<std::byte>& out);
-    /// Adds a marker at the current tick. Does nothing if the demo has 64 markers already.
-    void mark();
-    /// Appends a last chunk if demo players would not show the last tick without it.
+    /// Appends a tick and its snapshot to `out`, as a delta if that is possible. Returns false and
+    /// appends nothing if the tick is not later than the previous one, or the snapshot is too large
+    /// for a demo.
+    [[nodiscard]] bool append_snapshot(snapshot::Tick tick, const snapshot::SnapshotView& items,
+                                       std::vector<std::byte>& out);
+    /// Appends a message of the current tick to `out`. Returns false if the message is too long for
+    /// a demo. Precondition: append_snapshot() was called.
+    [[nodiscard]] bool append_message(std::span<const std::byte> payload,
+                                      std::vector<std::byte>& out);
+    /// Adds a marker at the current tick. Does nothing if the demo already has 64 markers.
+    void add_marker();
+    /// Appends a last chunk to `out` if demo players would otherwise not show the last tick.
     void finish(std::vector<std::byte>& out);
 
     /// Returns the parts of the header that are known only at the end.
     [[nodiscard]] std::vector<DemoPatch> patches() const;
 
-    [[nodiscard]] std::optional<snapshot::Tick> first() const { return first_; }
+    [[nodiscard]] std::optional<snapshot::Tick> first_tick() const { return first_; }
 
-    [[nodiscard]] snapshot::Tick last() const { return last_; }
+    [[nodiscard]] snapshot::Tick last_tick() const { return last_; }
 
-    [[nodiscard]] std::uint64_t ticks() const { return ticks_; }
+    [[nodiscard]] std::uint64_t num_ticks() const { return ticks_; }
 
   private:
     void put_tick(snapshot::Tick tick, bool keyframe, std::vector<std::byte>& out) const;
     [[nodiscard]] static bool put_chunk(std::uint8_t type, std::span<const std::byte> varints,
                                         std::vector<std::byte>& out);
-    void keep(snapshot::Tick tick, const snapshot::SnapshotView& items);
+    void set_base(snapshot::Tick tick, const snapshot::SnapshotView& items);
 
     int version_;
     const snapshot::AgreedSizes* sizes_;
@@ -152,7 +155,7 @@ class DemoEncoder {
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
     bool unchanged_ = false; ///< the snapshots of the last two ticks are equal
-    /// True if, in addition, no chunk follows the last tick. Demo players then do not show that tick.
+    /// True if `unchanged_` and no chunk follows the last tick. Demo players then do not show it.
     bool unshown_ = false;
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;

@@ -18,8 +18,8 @@ namespace tw::sink {
 
 namespace {
 
-/// True for types that vanilla stores in an array with the item's id as index, without a bounds check.
-bool is_by_client(std::uint16_t type) {
+/// Returns whether vanilla Teeworlds uses ids of this item type as unchecked array indices.
+bool has_client_id(std::uint16_t type) {
     return type == snapshot::kCharacterType || type == snapshot::kPlayerInfoType ||
            type == snapshot::kClientInfoType;
 }
@@ -28,7 +28,7 @@ bool is_vanilla(const snapshot::ItemView& item, const snapshot::ObjectSpec* obje
     if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
         return false;
     }
-    if (is_by_client(item.key.type) && item.key.id >= kVanillaClients) {
+    if (has_client_id(item.key.type) && item.key.id >= kVanillaClients) {
         return false;
     }
     if (object == nullptr) {
@@ -68,7 +68,7 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
 
 bool is_vanilla_message(const record::MessageRecord& message) {
     const auto names_too_high = [](const wire::FieldValue& value) {
-        return value.integer >= kVanillaClients && record::names_client(value.name);
+        return value.integer >= kVanillaClients && record::is_client_id_field(value.name);
     };
     return !message.uuid && std::ranges::none_of(message.values, names_too_high);
 }
@@ -86,7 +86,7 @@ std::optional<std::int64_t> integer_in(Values values, std::string_view name) {
     return found == values.end() ? std::nullopt : std::optional{found->integer};
 }
 
-/// Returns the client that a message is about; nullopt if its id is not valid in 0.7.
+/// Returns the client that a message concerns; nullopt if the client id is not valid in 0.7.
 std::optional<std::uint16_t> client_in(Values values) {
     const auto id = integer_in(values, "client_id");
     const bool valid =
@@ -137,7 +137,7 @@ SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
     for (const FieldSpec& field : fields_of(kClientInfo)) {
-        if (field.kind == snapshot::FieldKind::int_string) { // all zeros would not be a packed text
+        if (field.kind == snapshot::FieldKind::int_string) { // zeros are not a packed text
             snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
         }
     }
@@ -170,7 +170,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
         for (const FieldValue& value : values) {
-            // DDNet appends its own values, and old versions include a value that 0.7 does not know.
+            // DDNet appends further values. Old versions include a value that 0.7 does not know.
             if (next < tuning.size() && value.name != "laser_damage") {
                 tuning[next++] = static_cast<std::int32_t>(value.integer);
             }
@@ -178,7 +178,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
     }
 }
 
-void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& out) const {
+void SevenDemoItems::append_items(const record::Roster* roster, snapshot::Snapshot& out) const {
     auto clients = clients_;
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
@@ -200,9 +200,9 @@ void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& o
     }
 }
 
-SnapshotRoom SevenDemoItems::room_of(const record::Roster* roster) {
+SnapshotSpace SevenDemoItems::added_space(const record::Roster* roster) {
     constexpr std::size_t kHead = 8; // size of an item's key and offset
-    SnapshotRoom room;
+    SnapshotSpace room;
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
             if (client < record::Roster::kMaxClients) {
@@ -214,7 +214,7 @@ SnapshotRoom SevenDemoItems::room_of(const record::Roster* roster) {
     return room;
 }
 
-void SevenDemoItems::take_from(const snapshot::ItemView& item) {
+void SevenDemoItems::store_item(const snapshot::ItemView& item) {
     const auto fill = [&](auto& own) {
         if (item.data.size() == own.size()) {
             std::ranges::copy(item.data, own.begin());
@@ -232,7 +232,7 @@ void SevenDemoItems::take_from(const snapshot::ItemView& item) {
 }
 
 void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Roster* roster,
-                         snapshot::Snapshot& out, Theirs theirs) const {
+                         snapshot::Snapshot& out, ExistingItems theirs) const {
     out.clear();
     std::size_t i = 0;
     for (; i < items.size() && items[i].key.type < kClientInfo; ++i) {
@@ -241,14 +241,14 @@ void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Rost
     const std::size_t own = i;
     for (; i < items.size() && items[i].key.type <= kTuneParams; ++i) {
     }
-    if (own == i || theirs == Theirs::left_out) {
-        add_own(roster, out);
+    if (own == i || theirs == ExistingItems::left_out) {
+        append_items(roster, out);
     } else {
         SevenDemoItems with = *this;
         for (std::size_t each = own; each < i; ++each) {
-            with.take_from(items[each]);
+            with.store_item(items[each]);
         }
-        with.add_own(roster, out);
+        with.append_items(roster, out);
     }
     for (; i < items.size(); ++i) {
         out.append(items[i].key, items[i].data);
@@ -257,15 +257,15 @@ void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Rost
 
 namespace {
 
-/// A kind of loss and its sentence. The first `{}` stands for the number of losses, the second one for a
-/// text such as "2 ticks".
+/// A kind of loss: its count, and its sentence. The first `{}` in the sentence stands for the
+/// count, the second `{}` for a text such as "2 ticks".
 struct LossSentence {
     std::uint64_t count = 0;
     std::string_view sentence;
     std::uint64_t ticks = 0;
 };
 
-std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) {
+std::vector<std::string> loss_sentences(std::initializer_list<LossSentence> rows) {
     std::vector<std::string> sentences;
     for (const LossSentence& row : rows) {
         if (row.count != 0) {
@@ -279,8 +279,8 @@ std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) 
 
 } // namespace
 
-std::vector<std::string> sentences_of(const DemoLosses& losses) {
-    return sentences_of({
+std::vector<std::string> loss_sentences(const DemoLosses& losses) {
+    return loss_sentences({
         {losses.late, "left out {} snapshot[s] that arrived after a newer one"},
         {losses.large_snapshots, "left out {} snapshot[s]: too large for a demo"},
         {losses.snapshots - losses.large_snapshots,
@@ -294,8 +294,8 @@ std::vector<std::string> sentences_of(const DemoLosses& losses) {
     });
 }
 
-std::vector<std::string> sentences_of(const WorldDemoLosses& losses) {
-    return sentences_of({
+std::vector<std::string> loss_sentences(const WorldDemoLosses& losses) {
+    return loss_sentences({
         {losses.items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
          losses.ticks_over_limit},
         {losses.items_without_id, "left out {} item[s] in {}: no id left for [its|their] player[s]",
@@ -309,7 +309,8 @@ std::vector<std::string> sentences_of(const WorldDemoLosses& losses) {
 
 namespace {
 
-/// Returns the owner part of a demo's file name. For all servers after the first, it has a number.
+/// Returns the name of a demo's session or server for its file name. The first server has no
+/// number.
 std::string owner_name(std::uint32_t session, bool of_server) {
     if (!of_server) {
         return fmt::format("s{}", session);
@@ -323,8 +324,8 @@ std::string time_text(record::Timestamp time, std::string_view form) {
     return fmt::format(fmt::runtime(form), fmt::gmtime(seconds));
 }
 
-/// True if recorders store the message. They do not store messages to their own client program, nor
-/// messages that may get lost.
+/// Returns whether a client that records a demo would store the message. Clients do not store
+/// system messages, nor messages that are not vital.
 bool is_recorded(const record::MessageRecord& record) {
     return record.head.direction == wire::Direction::s2c && !record.system &&
            record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
@@ -355,18 +356,18 @@ std::string safe_file_name(std::string_view text) {
 void DemoSink::on_record(const record::Record& record) {
     std::visit(
         [this](const auto* concrete) {
-            if constexpr (requires { take(*concrete); }) {
-                take(*concrete);
+            if constexpr (requires { handle_record(*concrete); }) {
+                handle_record(*concrete);
             }
         },
         record);
 }
 
-void DemoSink::take(const record::SessionRecord& record) {
-    // Nothing is kept from the previous connection.
+void DemoSink::handle_record(const record::SessionRecord& record) {
+    // A new connection does not use data of the previous connection.
     if (const auto found = session_demos_.find(record.head.session);
         found != session_demos_.end()) {
-        end(found->second);
+        end_demo(found->second);
         session_demos_.erase(found);
     }
     if (record.event == record::SessionEvent::established && record.protocol.starts_with("0.7")) {
@@ -374,7 +375,7 @@ void DemoSink::take(const record::SessionRecord& record) {
     }
 }
 
-void DemoSink::take(const record::MapRecord& record) {
+void DemoSink::handle_record(const record::MapRecord& record) {
     SessionDemo& session_demo = session_demos_[record.head.session];
     session_demo.map_name = record.name;
     session_demo.map_crc = record.crc;
@@ -382,10 +383,10 @@ void DemoSink::take(const record::MapRecord& record) {
     session_demo.map = record.file;
 }
 
-void DemoSink::take(const record::MessageRecord& record) {
+void DemoSink::handle_record(const record::MessageRecord& record) {
     if (record.name == "map_change" && record.system) {
         SessionDemo& session_demo = session_demos_[record.head.session];
-        end(session_demo);
+        end_demo(session_demo);
         session_demo.pending.clear();
         session_demo.pending_bytes = 0;
         session_demo.pending_tuning = false;
@@ -424,20 +425,21 @@ void DemoSink::take(const record::MessageRecord& record) {
 }
 
 void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
-    if (!session_demo.recording->encoder.message(payload, session_demo.recording->gathered)) {
+    if (!session_demo.recording->encoder.append_message(payload,
+                                                        session_demo.recording->gathered)) {
         ++losses_.messages;
         ++losses_.large_messages;
     }
 }
 
-void DemoSink::take(const record::SnapshotRecord& record) {
+void DemoSink::handle_record(const record::SnapshotRecord& record) {
     if (!record.rebuilt || !on_) {
         return;
     }
     SessionDemo& session_demo = session_demos_[record.head.session];
     if (record.ordinal == 0) {
         session_demo.seven = record::dialect_of(record) == snapshot::Dialect::seven;
-        end(session_demo); // the ticks and items of the next map start again
+        end_demo(session_demo); // the next map has other ticks and items
         session_demo.paused.reset();
     }
     if (session_demo.map_name.empty()) {
@@ -450,16 +452,17 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     }
     session_demo.paused.reset();
     if (!session_demo.recording) {
-        begin(session_demo, record);
+        begin_recording(session_demo, record);
     }
     Recording& recording = *session_demo.recording;
     DemoEncoder& encoder = recording.encoder;
-    if (encoder.first() && record.tick <= encoder.last()) {
+    if (encoder.first_tick() && record.tick <= encoder.last_tick()) {
         ++losses_.late;
         return;
     }
-    const bool first = !encoder.first();
-    if (!encoder.snapshot(record.tick, items_for(session_demo, record), recording.gathered)) {
+    const bool first = !encoder.first_tick();
+    if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record),
+                                 recording.gathered)) {
         ++losses_.snapshots;
         ++losses_.large_snapshots;
         return;
@@ -477,7 +480,7 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     }
     if (record.tick - recording.flushed >= kFlushTicks || !recording.file ||
         recording.gathered.size() >= kFlushBytes) {
-        flush(recording);
+        flush_chunks(recording);
         recording.flushed = record.tick;
         if (!recording.file) {
             session_demo.recording.reset();
@@ -486,12 +489,13 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     }
 }
 
-snapshot::SnapshotView DemoSink::items_for(const SessionDemo& session_demo,
-                                           const record::SnapshotRecord& record) {
+snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
+                                            const record::SnapshotRecord& record) {
     if (session_demo.seven) {
-        using Theirs = SevenDemoItems::Theirs;
+        using ExistingItems = SevenDemoItems::ExistingItems;
         session_demo.seven_items.add(record.items, record.roster, changed_,
-                                     record.of_demo ? Theirs::taken : Theirs::left_out);
+                                     record.of_demo ? ExistingItems::taken
+                                                    : ExistingItems::left_out);
         return changed_.view();
     }
     if (options_.version < demo::kStepsVersion) {
@@ -501,7 +505,8 @@ snapshot::SnapshotView DemoSink::items_for(const SessionDemo& session_demo,
     return record.items;
 }
 
-void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& record) const {
+void DemoSink::begin_recording(SessionDemo& session_demo,
+                               const record::SnapshotRecord& record) const {
     demo::Header header{
         .version = session_demo.seven ? demo::kSevenVersion : options_.version,
         .net_version = std::string{session_demo.seven ? demo::kSevenNetVersion : demo::kNetVersion},
@@ -513,7 +518,7 @@ void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& re
         .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
         .sha256 = session_demo.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
-        header.version = demo::kStepsVersion; // there is no hash to write
+        header.version = demo::kStepsVersion; // the map's SHA-256 is unknown
     }
     std::string name = fmt::format(
         "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
@@ -526,22 +531,22 @@ void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& re
                                              .flushed = record.tick});
 }
 
-/// Passes the collected chunks to the file. If the recording has no file afterwards, this demo has ended
+/// Passes the collected chunks to the file. Sets `recording.file` to nullopt if the demo ends
 /// because the queue or disk was full.
-void DemoSink::flush(Recording& recording) {
+void DemoSink::flush_chunks(Recording& recording) {
     if (recording.gathered.empty()) {
         return;
     }
     const std::uint64_t waiting = std::exchange(recording.waiting, 0);
     if (recording.file) {
         if (!files_->append(*recording.file, std::exchange(recording.gathered, {}))) {
-            close(recording);
+            close_recording(recording);
             losses_.snapshots += waiting;
         }
         return;
     }
-    Bytes bytes = DemoEncoder::head(recording.header, recording.map ? std::span{*recording.map}
-                                                                    : std::span<std::byte>{});
+    Bytes bytes = DemoEncoder::encode_start(
+        recording.header, recording.map ? std::span{*recording.map} : std::span<std::byte>{});
     bytes.insert(bytes.end(), recording.gathered.begin(), recording.gathered.end());
     recording.gathered.clear();
     recording.file = files_->create(options_.folder / recording.name, std::move(bytes));
@@ -550,7 +555,7 @@ void DemoSink::flush(Recording& recording) {
     }
 }
 
-void DemoSink::close(Recording& recording) {
+void DemoSink::close_recording(Recording& recording) {
     for (DemoPatch& patch : recording.encoder.patches()) {
         files_->patch(*recording.file, patch.at, std::move(patch.bytes));
     }
@@ -558,34 +563,34 @@ void DemoSink::close(Recording& recording) {
     recording.file.reset();
 }
 
-void DemoSink::end(SessionDemo& session_demo) {
+void DemoSink::end_demo(SessionDemo& session_demo) {
     if (session_demo.recording && session_demo.recording->file) {
         Recording& recording = *session_demo.recording;
         recording.encoder.finish(recording.gathered);
-        flush(recording);
+        flush_chunks(recording);
         if (recording.file) {
-            close(recording);
+            close_recording(recording);
         }
-    } else if (session_demo.recording && session_demo.recording->encoder.first()) {
+    } else if (session_demo.recording && session_demo.recording->encoder.first_tick()) {
         ++losses_.single;
     }
     session_demo.recording.reset();
 }
 
-void DemoSink::take(const record::FindingRecord& record) {
+void DemoSink::handle_record(const record::FindingRecord& record) {
     if (record::severity_of(record) == record::Severity::info) {
         return;
     }
     if (const auto found = session_demos_.find(record.head.session);
         found != session_demos_.end() && found->second.recording) {
-        found->second.recording->encoder.mark();
+        found->second.recording->encoder.add_marker();
     }
 }
 
-void DemoSink::set_on(bool on) {
+void DemoSink::set_enabled(bool on) {
     on_ = on;
     for (auto& [unused, session_demo] : session_demos_) {
-        end(session_demo);
+        end_demo(session_demo);
         session_demo.paused.reset();
         session_demo.pending.clear();
         session_demo.pending_bytes = 0;
@@ -595,7 +600,7 @@ void DemoSink::set_on(bool on) {
 
 void DemoSink::finish() {
     for (auto& [unused, session_demo] : session_demos_) {
-        end(session_demo);
+        end_demo(session_demo);
     }
     session_demos_.clear();
 }

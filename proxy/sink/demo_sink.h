@@ -18,48 +18,49 @@
 #include <unordered_map>
 #include <vector>
 
-/// Demos that vanilla Teeworlds 0.6 can play. Vanilla checks little: it uses a client id from a demo as
-/// an array index without comparing it with the size of its array.
+/// Demos that vanilla Teeworlds 0.6 can play. Vanilla checks little: it uses a client id from a
+/// demo as an array index without comparing it with the size of its array.
 namespace tw::sink {
 
 inline constexpr std::int32_t kVanillaClients = 16;
 
-/// Copies the items that vanilla knows. Items of UUID types, and items of clients from kVanillaClients
-/// on, are left out. A field that refers to such a client (hooked, watched, flag carrier) becomes -1.
+/// Copies the items that vanilla Teeworlds can play to `out`: no items of UUID types, and no items
+/// of clients from kVanillaClients on. A field that refers to such a client (hooked, watched, flag
+/// carrier) becomes -1.
 void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
 
-/// True if vanilla knows the message and all clients in it.
+/// Returns whether vanilla Teeworlds knows the message and all clients in it.
 [[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
 
-/// The space that items take in a snapshot.
-struct SnapshotRoom {
+/// The space that some items take in a snapshot.
+struct SnapshotSpace {
     std::size_t items = 0;
     std::size_t bytes = 0;
 };
 
-/// The items that 0.7 clients add to each snapshot of a demo: players, game info and tuning. Servers
-/// send these as messages, which would be missed when a viewer seeks in the demo.
+/// Makes the items that 0.7 clients add to each snapshot of a demo: players, game info and tuning.
+/// Servers send these data as messages, which a viewer who seeks in the demo would not get.
 class SevenDemoItems {
   public:
-    /// Forgets everything, because a new map or a new connection begins.
+    /// Forgets all data. Must be called when a new map or a new connection begins.
     void clear() { *this = {}; }
 
     void on_message(const record::MessageRecord& record);
 
-    /// Whether add() uses items of this kind that a snapshot already contains. Snapshots in demos
-    /// contain such items; servers send none.
-    enum class Theirs : bool { left_out, taken };
+    /// What add() does with such items that the snapshot already contains. Snapshots of demos
+    /// contain them; servers do not send them.
+    enum class ExistingItems : bool { left_out, taken };
 
-    /// Copies the items of a snapshot to `out`, and adds the items about players, game info and tuning.
-    /// `roster` names the players that no message described; it may be null.
+    /// Copies the items of a snapshot to `out`, and adds the items about players, game info and
+    /// tuning. `roster`: names the players that no message described; may be null.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
-             snapshot::Snapshot& out, Theirs theirs = Theirs::left_out) const;
+             snapshot::Snapshot& out, ExistingItems theirs = ExistingItems::left_out) const;
 
-    /// Returns the space that the added items take if no message described a player.
-    [[nodiscard]] static SnapshotRoom room_of(const record::Roster* roster);
+    /// Returns the space that the items which add() adds take if no message described a player.
+    [[nodiscard]] static SnapshotSpace added_space(const record::Roster* roster);
 
   private:
-    /// The item types: that of de_client_info, and the next two.
+    /// The types of the items de_client_info, de_game_info and de_tune_params.
     static constexpr std::uint16_t kClientInfo = 13;
     static constexpr std::uint16_t kGameInfo = 14;
     static constexpr std::uint16_t kTuneParams = 15;
@@ -74,28 +75,28 @@ class SevenDemoItems {
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
 
-    /// Stores an item of a demo as the current value. A demo has no message with that value.
-    void take_from(const snapshot::ItemView& item);
+    /// Stores an item's values from a demo, because demos contain no message with them.
+    void store_item(const snapshot::ItemView& item);
     /// Returns the item of a client about which nothing is known.
     [[nodiscard]] static ClientInfo unknown_client();
-    void add_own(const record::Roster* roster, snapshot::Snapshot& out) const;
+    void append_items(const record::Roster* roster, snapshot::Snapshot& out) const;
 
     std::map<std::uint16_t, ClientInfo> clients_; ///< by client id below Roster::kMaxClients
     std::optional<GameInfo> game_;
     std::optional<TuneParams> tuning_;
 };
 
-/// Counts of data that was left out of demos.
+/// Counts of data that is missing from demos.
 struct DemoLosses {
-    /// Snapshots that were too large, or that arrived while the write queue was full.
+    /// Snapshots that were too large, or that were made while the write queue was full.
     std::uint64_t snapshots = 0;
     std::uint64_t large_snapshots = 0; ///< snapshots that were too large
-    std::uint64_t late = 0;            ///< snapshots that arrived after a newer one
-    /// Messages that were too large, or that were too many before the first snapshot.
+    std::uint64_t late = 0;            ///< snapshots that arrived after a snapshot of a later tick
+    /// Messages that were too large, or exceeded the limit before the first snapshot.
     std::uint64_t messages = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
     std::uint64_t mapless = 0;        ///< sessions whose map is unknown
-    /// Map visits with a single snapshot, because no client plays a demo of one snapshot.
+    /// Map visits without a demo, because no client plays a demo with a single snapshot.
     std::uint64_t single = 0;
 
     void merge(const DemoLosses& other) {
@@ -109,37 +110,37 @@ struct DemoLosses {
     }
 };
 
-/// Counts of data that was left out of world demos. Data that the demo's protocol cannot express is not
-/// counted.
+/// Counts of data that is missing from world demos although the demo's protocol can express it.
 struct WorldDemoLosses {
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
     std::uint64_t ticks_over_limit = 0; ///< ticks in which such items are missing
     std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
     std::uint64_t ticks_without_id = 0;
-    std::uint64_t worlds = 0; ///< servers that got no demo because too many had one at that time
+    /// Servers without a demo, because too many servers had a demo at that time.
+    std::uint64_t worlds = 0;
     std::uint64_t messages_without_id = 0; ///< messages about players without an id
     std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of one tick
     DemoLosses demos{};
 };
 
-/// Returns a sentence for users about each kind of loss that occurred.
-[[nodiscard]] std::vector<std::string> sentences_of(const DemoLosses& losses);
-/// Like the function above, for world demos; without the losses in `demos`.
-[[nodiscard]] std::vector<std::string> sentences_of(const WorldDemoLosses& losses);
+/// Returns a sentence for users about each kind of loss whose count is not 0.
+[[nodiscard]] std::vector<std::string> loss_sentences(const DemoLosses& losses);
+/// Returns a sentence for users about each kind of loss that occurred, except those in `demos`.
+[[nodiscard]] std::vector<std::string> loss_sentences(const WorldDemoLosses& losses);
 
 struct DemoOptions {
     std::filesystem::path folder;
-    /// 6 for DDNet; 4 if vanilla must be able to play the demos, too
+    /// The format version: 6 for DDNet; 4 if vanilla Teeworlds must be able to play the demos, too.
     int version = demo::kSha256Version;
     bool messages = true;      ///< include chat, kills, broadcasts and similar messages
     bool show_secrets = false; ///< include messages with whispers and codes
-    bool of_server = false;    ///< write demos like those of servers, without a player's view
+    bool of_server = false; ///< write demos like those that servers record, without a player's view
 };
 
-/// Writes the snapshots that each session's client received as playable demos: one for each session and
-/// map. A demo starts with its second snapshot, so no demo is empty; it is valid at any time. If the map
-/// is unknown, there is no demo, because no client would play it. Demos of 0.7 connections always have
-/// the version that the 0.7 client plays.
+/// Writes the snapshots that each session's client received as playable demos: one demo for each
+/// session and map. The file is created at the second snapshot, so that no demo is empty, and is
+/// valid at any time. A session whose map is unknown gets no demo, because no client would play it.
+/// Demos of 0.7 connections always have the format version that 0.7 clients play.
 class DemoSink final : public record::RecordSink {
   public:
     /// `files` must outlive the sink; several sinks may share it.
@@ -148,9 +149,9 @@ class DemoSink final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Turns writing on or off. Turning it off ends all demos. While writing is off, the sink keeps the
-    /// data that a demo needs if it starts in the middle of a game.
-    void set_on(bool on);
+    /// Turns writing on or off. Turning it off ends all demos. While writing is off, the sink still
+    /// collects the data that a demo needs when it starts in the middle of a game.
+    void set_enabled(bool on);
 
     /// Ends every demo.
     void finish();
@@ -158,12 +159,12 @@ class DemoSink final : public record::RecordSink {
     [[nodiscard]] const DemoLosses& losses() const { return losses_; }
 
   private:
-    /// The limit of messages kept for the start of a demo: vote options, settings, chat.
+    /// The most bytes of messages that wait for the start of a demo: vote options, settings, chat.
     static constexpr std::size_t kMaxPendingBytes = std::size_t{256} << 10U;
-    /// After this many ticks or bytes, collected chunks are passed to the file.
+    /// Collected chunks are passed to the file after this many ticks or bytes.
     static constexpr snapshot::Tick kFlushTicks = 25;
     static constexpr std::size_t kFlushBytes = std::size_t{16} << 10U;
-    /// The number of ticks without a new demo after the queue or disk was full.
+    /// After the queue or disk was full, no new demo is started for this many ticks.
     static constexpr snapshot::Tick kPause = 250;
 
     using Bytes = std::vector<std::byte>;
@@ -191,39 +192,41 @@ class DemoSink final : public record::RecordSink {
         std::vector<Bytes> pending{}; ///< messages before the first snapshot
         std::size_t pending_bytes = 0;
         bool pending_tuning = false; ///< one of the pending messages is the tuning
-        Bytes tuning{};              ///< the last tuning message
-        bool seven = false;          ///< the connection is 0.7
-        bool mapless = false;        ///< the map is unknown, and the session was counted as mapless
+        Bytes tuning{};              ///< the payload of the last tuning message
+        bool seven = false;          ///< true if the connection is 0.7
+        /// True if the map is unknown, and the session was counted in DemoLosses::mapless.
+        bool mapless = false;
         SevenDemoItems seven_items{};
     };
 
-    void take(const record::SessionRecord& record);
-    void take(const record::MessageRecord& record);
-    void take(const record::MapRecord& record);
-    void take(const record::SnapshotRecord& record);
-    void take(const record::FindingRecord& record);
+    void handle_record(const record::SessionRecord& record);
+    void handle_record(const record::MessageRecord& record);
+    void handle_record(const record::MapRecord& record);
+    void handle_record(const record::SnapshotRecord& record);
+    void handle_record(const record::FindingRecord& record);
 
-    void begin(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
+    void begin_recording(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
     void add_message(SessionDemo& session_demo, std::span<const std::byte> payload);
-    void flush(Recording& recording);
-    /// Precondition: the recording has a file.
-    void close(Recording& recording);
-    void end(SessionDemo& session_demo);
+    void flush_chunks(Recording& recording);
+    /// Writes the collected chunks and closes the file. Precondition: the recording has a file.
+    void close_recording(Recording& recording);
+    void end_demo(SessionDemo& session_demo);
 
     DemoOptions options_;
     bool on_ = true;
     FileQueue* files_;
     std::unordered_map<std::uint32_t, SessionDemo> session_demos_;
-    /// Returns the items of a snapshot as the demo stores them, valid until the next call.
-    [[nodiscard]] snapshot::SnapshotView items_for(const SessionDemo& session_demo,
-                                                   const record::SnapshotRecord& record);
+    /// Returns a snapshot's items as the demo stores them, valid until the next call of
+    /// demo_items().
+    [[nodiscard]] snapshot::SnapshotView demo_items(const SessionDemo& session_demo,
+                                                    const record::SnapshotRecord& record);
 
     snapshot::Snapshot changed_; ///< kept to reuse its memory
     DemoLosses losses_;
 };
 
-/// Returns the text as a part of a file name: other characters than letters, digits, dots, dashes and
-/// underscores are replaced.
+/// Returns a text that can be a part of a file name: replaces all characters of `text` except
+/// letters, digits, dots, dashes and underscores.
 [[nodiscard]] std::string safe_file_name(std::string_view text);
 
 } // namespace tw::sink

@@ -26,7 +26,7 @@ namespace {
 /// The first bytes of every record (RECORDS.md).
 constexpr std::string_view kRecordStart = "{\"v\":";
 
-/// True if a file contains only zeros, as may happen after a power failure.
+/// Returns whether a file contains only zeros, as may happen after a power failure.
 bool is_zeros(int file) {
     std::array<char, 4096> piece{};
     for (off_t at = 0;;) {
@@ -54,7 +54,7 @@ class Lines final : public Framing {
     }
 
     [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
-        return lines_in(text);
+        return count_lines(text);
     }
 
     [[nodiscard]] std::optional<std::uint64_t>
@@ -76,16 +76,16 @@ class Lines final : public Framing {
         return 0;
     }
 
-    /// True if the file does not start like records. A truncated line with the start of a record counts
-    /// as a record.
+    /// Returns whether the file does not start with a record, or with the beginning of a record.
     [[nodiscard]] bool is_foreign_file(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
-        return is_foreign({piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
+        return is_foreign_data(
+                   {piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
                !is_zeros(file);
     }
 
-    [[nodiscard]] bool is_foreign(std::string_view begin) const override {
+    [[nodiscard]] bool is_foreign_data(std::string_view begin) const override {
         return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
     }
 
@@ -99,8 +99,8 @@ class Lines final : public Framing {
         return line_of(&record);
     }
 
-    [[nodiscard]] std::string segment_head(std::string_view name, std::uint64_t number,
-                                           std::int64_t now) const override {
+    [[nodiscard]] std::string segment_header(std::string_view name, std::uint64_t number,
+                                             std::int64_t now) const override {
         const record::SegmentRecord record{.head = {.time = now}, .name = name, .number = number};
         return line_of(&record);
     }
@@ -123,28 +123,28 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 
 class Blocks final : public Framing {
   public:
-    [[nodiscard]] std::string head() const override {
+    [[nodiscard]] std::string file_header() const override {
         return std::string{as_text(CaptureBlocks::head())};
     }
 
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
                                                   std::size_t size) const override {
-        BlockWalk walk{text};
-        while (walk.at() < size && walk.next()) {
+        BlockIterator walk{text};
+        while (walk.bytes_passed() < size && walk.next()) {
         }
-        return walk.at() < size ? text.size() : walk.at();
+        return walk.bytes_passed() < size ? text.size() : walk.bytes_passed();
     }
 
     [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
-        BlockWalk walk{text};
+        BlockIterator walk{text};
         while (walk.next()) {
         }
-        return walk.at();
+        return walk.bytes_passed();
     }
 
     [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
         std::uint64_t packets = 0;
-        BlockWalk walk{text};
+        BlockIterator walk{text};
         while (const auto block = walk.next()) {
             packets += block->type == PcapngEncoder::kPacketBlock ? 1U : 0U;
         }
@@ -157,21 +157,21 @@ class Blocks final : public Framing {
     }
 
     [[nodiscard]] bool is_foreign_file(int file) const override {
-        const std::string own = head();
+        const std::string own = file_header();
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
         first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-        // No whole block, but more than a truncated head: the data is another program's.
+        // More than a truncated head without a complete block is another program's data.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
             section && first.size() >= section->size && whole_capture_bytes(file) == 0;
-        return is_foreign(first) || is_broken;
+        return is_foreign_data(first) || is_broken;
     }
 
-    [[nodiscard]] bool is_foreign(std::string_view begin) const override {
+    [[nodiscard]] bool is_foreign_data(std::string_view begin) const override {
         constexpr std::size_t kOrderAt = 8; // offset after a block's type and length
-        const std::string own = head();
-        // The type is the same in both byte orders, so the mark after the length is compared, too.
+        const std::string own = file_header();
+        // The block type is equal in both byte orders, so the byte-order mark is compared, too.
         const auto is_same = [&](std::size_t at) {
             const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
             return begin.size() < at || mine.starts_with(begin.substr(at, sizeof(std::uint32_t)));
@@ -181,7 +181,7 @@ class Blocks final : public Framing {
 
     [[nodiscard]] std::string loss_unit(const Loss& loss, std::int64_t now) const override {
         CaptureBlocks blocks;
-        blocks.say(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
+        blocks.add_comment(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
         std::vector<std::byte> block;
         blocks.finish(now, block);
         return std::string{as_text(block)};
@@ -202,7 +202,7 @@ const Framing& capture_units() {
     return blocks;
 }
 
-void OutputFile::switch_to(int descriptor) {
+void OutputFile::switch_to_file(int descriptor) {
     const int other = next_.exchange(descriptor);
     if (other >= 0) {
         ::close(other);
@@ -212,12 +212,12 @@ void OutputFile::switch_to(int descriptor) {
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
-/// How many times a write waits for the reader after stop_waiting().
+/// How many times a write polls for the reader after stop_waiting().
 constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kOutputMode = 0644;
 
-/// Opens a file without waiting. If a pipe has no reader, this fails with ENXIO.
+/// Opens a file without waiting. Fails with ENXIO if the file is a pipe without a reader.
 int open_at_once(const std::string& path, int how) {
     const int file = ::open(
         path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
@@ -258,8 +258,8 @@ FileOutput::FileOutput(const std::string& path, const Framing& units,
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
-    learn_kind();
-    put(units.head());
+    detect_file_kind();
+    put(units.file_header());
 }
 
 FileOutput::~FileOutput() {
@@ -274,11 +274,11 @@ void FileOutput::change_file() {
     const int next = next_.exchange(-1);
     ::close(descriptor_);
     descriptor_ = next;
-    learn_kind();
+    detect_file_kind();
     error_ = 0;
 }
 
-void FileOutput::learn_kind() {
+void FileOutput::detect_file_kind() {
     struct stat found {};
 
     const bool disk = ::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode);
@@ -288,20 +288,20 @@ void FileOutput::learn_kind() {
     capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
-/// Waits for the reader. Returns false if the reader takes nothing after stop_waiting().
+/// Waits until data can be written. Returns false if the reader reads nothing after stop_waiting().
 bool FileOutput::wait_for_reader() const {
     for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
-            return true; // true also if the reader is gone, which the next write reports
+            return true; // also if the reader is gone; the next write then fails
         }
     }
     return false;
 }
 
-/// Returns the number of bytes that can be written without waiting for the reader. A writable pipe has
-/// room for at least PIPE_BUF bytes; an empty one, for its whole size.
-std::size_t FileOutput::room() const {
+/// Returns the number of bytes that can be written without waiting for the reader. A writable pipe
+/// has room for at least PIPE_BUF bytes, an empty pipe for its full size.
+std::size_t FileOutput::writable_bytes() const {
     int unread = 0;
     const bool empty =
         capacity_ > PIPE_BUF && ::ioctl(descriptor_, FIONREAD, &unread) == 0 && unread == 0;
@@ -315,7 +315,7 @@ void FileOutput::write(std::string_view block) {
         block.remove_prefix(rest);
         if (whole_) {
             change_file();
-            put(units().head());
+            put(units().file_header());
         }
     }
     put(block);
@@ -328,7 +328,7 @@ void FileOutput::put(std::string_view block) {
             error_ = ETIMEDOUT;
             break;
         }
-        const std::size_t size = waits_ ? std::min(block.size(), room()) : block.size();
+        const std::size_t size = waits_ ? std::min(block.size(), writable_bytes()) : block.size();
         const ssize_t written = ::write(descriptor_, block.data(), size);
         if (written >= 0) {
             block.remove_prefix(static_cast<std::size_t>(written));
@@ -343,12 +343,13 @@ void FileOutput::put(std::string_view block) {
 
 namespace {
 
-/// The interval of OutputFile::on_time() if there is nothing to write.
+/// The interval of calls of OutputFile::on_time() while no data is written.
 constexpr std::chrono::milliseconds kTurn{250};
-/// The number of bytes passed on at a time if the output file prefers no size. A small number makes
-/// progress visible.
+/// The number of bytes that are passed on at a time if the output file prefers no size. The number
+/// is small, so that the progress count rises steadily.
 constexpr std::size_t kQueuedPiece = 65'536;
-/// Time that is added to the clock at the end, so that the output file tries again at once.
+/// The time that is added to the current time in the last call of on_time(), so that the output
+/// file tries at once to write again.
 constexpr std::chrono::seconds kLastTry{10};
 
 std::string_view cause_of(int error) {
@@ -369,7 +370,7 @@ std::string_view cause_of(int error) {
 QueuedOutput::QueuedOutput(OutputFile& target, unsigned makers,
                            std::atomic<std::uint64_t>* progress)
     : target_{&target}, makers_{makers}, progress_{progress},
-      segment_{target.segmented() ? 1U : 0U}, thread_{[this] { run(); }} {}
+      segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { run(); }} {}
 
 QueuedOutput::~QueuedOutput() {
     finish();
@@ -393,21 +394,21 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
     {
         const std::lock_guard lock{mutex_};
         if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes) {
-            drop(block);
+            drop_block(block);
             return;
         }
-        // A producer may still add data for the current segment after the next one was announced.
+        // A producer may add data for the current segment after the next segment was announced.
         std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
-        if (queue.size() < target_->portion()) {
+        if (queue.size() < target_->preferred_write_bytes()) {
             return;
         }
     }
     wake_.notify_one();
 }
 
-void QueuedOutput::drop(std::string_view block) {
+void QueuedOutput::drop_block(std::string_view block) {
     const std::uint64_t count = target_->units().count_units(block);
     dropped_ += count;
     if (!loss_) {
@@ -424,7 +425,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
     loss_.reset();
 }
 
-void QueuedOutput::arrive(std::uint32_t segment) {
+void QueuedOutput::reach_segment(std::uint32_t segment) {
     {
         const std::lock_guard lock{mutex_};
         arrived_ += switching_ && segment == segment_ ? 1U : 0U;
@@ -437,10 +438,10 @@ std::uint64_t QueuedOutput::dropped() const {
     return dropped_;
 }
 
-/// Announces the next segment, and starts it once all producers have reached it.
+/// Announces a due segment, and starts it when all producers have called reach_segment().
 void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
     if (!switching_) {
-        if (target_->cut_due(now)) {
+        if (target_->is_segment_due(now)) {
             arrived_ = 0;
             switching_ = true;
             segment_.fetch_add(1, std::memory_order_release);
@@ -451,7 +452,7 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
         return;
     }
     lock.unlock(); // this may take long, because buffered data is synced to the disk
-    const bool cut = target_->cut();
+    const bool cut = target_->start_segment();
     lock.lock();
     if (cut) {
         queues_[0].append(queues_[1]);
@@ -460,9 +461,9 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
     }
 }
 
-/// Passes on the data taken from the queue, as long as the output file accepts it.
-void QueuedOutput::hand_on() {
-    const std::size_t most = std::max(kQueuedPiece, target_->portion());
+/// Passes the data in `writing_` to the output file, as long as the file accepts data.
+void QueuedOutput::pass_on_data() {
+    const std::size_t most = std::max(kQueuedPiece, target_->preferred_write_bytes());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
         // A small remainder is passed on together with the last piece.
@@ -486,8 +487,9 @@ void QueuedOutput::run() {
     while (!stop_) {
         wake_.wait_for(lock, kTurn, [this] {
             const bool all_arrived = switching_ && arrived_ >= makers_;
-            return stop_ || (target_->ready() && (queues_[0].size() >= target_->portion() ||
-                                                  !writing_.empty() || all_arrived));
+            return stop_ ||
+                   (target_->ready() && (queues_[0].size() >= target_->preferred_write_bytes() ||
+                                         !writing_.empty() || all_arrived));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);
@@ -495,33 +497,33 @@ void QueuedOutput::run() {
         const auto now = Clock::now();
         lock.unlock();
         target_->on_time(now);
-        hand_on();
+        pass_on_data();
         lock.lock();
         switch_segment(lock, now);
     }
     append_loss_notice(queues_[switching_ ? 1 : 0]);
-    lock.unlock(); // no other thread writes any more
-    write_rest();
+    lock.unlock(); // no other thread uses the queue any more
+    write_remaining_data();
 }
 
-/// Passes on all remaining data. What the output file does not accept now is lost.
-void QueuedOutput::write_rest() {
+/// Passes all remaining data to the output file. Data that the file does not accept now is lost.
+void QueuedOutput::write_remaining_data() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
-        hand_on_or_lose();
+        pass_on_or_drop_data();
         if (queue == &queues_[1] && switching_) {
-            std::ignore = target_->cut();
+            std::ignore = target_->start_segment();
         }
         std::swap(*queue, writing_);
-        hand_on_or_lose();
+        pass_on_or_drop_data();
     }
     target_->finish();
 }
 
-void QueuedOutput::hand_on_or_lose() {
+void QueuedOutput::pass_on_or_drop_data() {
     if (!target_->ready()) {
         target_->on_time(Clock::now() + kLastTry);
     }
-    hand_on();
+    pass_on_data();
     if (!writing_.empty()) {
         const std::lock_guard lock{mutex_};
         dropped_ += target_->units().count_units(std::string_view{writing_}.substr(handed_));

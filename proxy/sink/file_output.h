@@ -19,72 +19,76 @@
 
 namespace tw::sink {
 
-/// A number of records or packets that are missing from a recording.
+/// Records or packets that are missing from a recording.
 struct Loss {
-    std::uint64_t count = 0; ///< records or packets
-    std::int64_t since = 0;  ///< nanoseconds since 1970-01-01 UTC
+    std::uint64_t count = 0; ///< number of missing records or packets
+    std::int64_t since = 0;  ///< time of the first missing one, in nanoseconds since 1970-01-01 UTC
     std::string_view cause;
 };
 
-/// The unfinished end of a file that was removed.
-struct CutEnd {
+/// The unfinished end of a file, which was cut off.
+struct RemovedEnd {
     std::uint64_t bytes = 0;
-    std::uint64_t units = 0; ///< whole records or packets in it; more may have been unreadable
+    /// Number of complete records or packets that were cut off and could be read.
+    std::uint64_t units = 0;
 };
 
-/// The units of a recording: lines of records, or blocks of a capture. A recording is cut only between
-/// units. Every text passed to these functions starts at the first byte of a unit.
+/// Finds the units of a recording: lines of records, or blocks of a capture. A recording is divided
+/// only between units. Each text that is passed to these functions must start with a unit.
 class Framing : public record::Interface {
   public:
-    /// Returns the bytes that start each file. They also separate the units of one run from those of an
-    /// earlier run in the same file.
-    [[nodiscard]] virtual std::string head() const { return {}; }
+    /// Returns the bytes at the start of each file. They are also written before the first unit of
+    /// a run that continues an existing file.
+    [[nodiscard]] virtual std::string file_header() const { return {}; }
 
-    /// Returns the bytes that start a segment: those of head(), or a unit that names the segment. `now`
-    /// is in nanoseconds since 1970.
-    [[nodiscard]] virtual std::string
-    segment_head(std::string_view /*name*/, std::uint64_t /*number*/, std::int64_t /*now*/) const {
-        return head();
+    /// Returns the bytes at the start of a segment: the bytes of file_header(), or a unit that
+    /// contains the segment's name and number. `now`: nanoseconds since 1970-01-01 UTC.
+    [[nodiscard]] virtual std::string segment_header(std::string_view /*name*/,
+                                                     std::uint64_t /*number*/,
+                                                     std::int64_t /*now*/) const {
+        return file_header();
     }
 
-    /// Returns the size of the fewest units at the start that have at least `size` bytes together, or
-    /// of all units if they have fewer.
+    /// Returns the size of the first units of a text: as many units as are needed for `size` bytes,
+    /// or all units if they have fewer bytes.
     [[nodiscard]] virtual std::size_t size_of_first_units(std::string_view text,
                                                           std::size_t size) const = 0;
-    /// Returns the size of all whole units in the text.
+    /// Returns the size of all complete units in the text.
     [[nodiscard]] virtual std::size_t size_of_whole_units(std::string_view text) const = 0;
     /// Returns the number of records or packets in the text.
     [[nodiscard]] virtual std::uint64_t count_units(std::string_view text) const = 0;
 
-    /// Returns the file offset at which the last whole unit ends; nullopt if the file cannot be read.
+    /// Returns the file offset at which the last complete unit ends; nullopt if the file cannot be
+    /// read. `size`: the size of the file.
     [[nodiscard]] virtual std::optional<std::uint64_t>
     find_last_unit_end(int file, std::uint64_t size) const = 0;
 
-    /// Returns the text that completes an unfinished last unit; empty if more than its end is missing.
+    /// Returns the last bytes of a text's unfinished last unit; empty if more of the unit is
+    /// missing.
     [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
         return {};
     }
 
-    /// True if the file holds data of another kind, which appended units would spoil.
+    /// Returns whether a file contains data of another kind, which appended units would damage.
     [[nodiscard]] virtual bool is_foreign_file(int /*file*/) const { return false; }
 
-    /// Like is_foreign_file(), for the first bytes of some data.
-    [[nodiscard]] virtual bool is_foreign(std::string_view /*begin*/) const { return false; }
+    /// Returns whether data that begins with these bytes is of another kind.
+    [[nodiscard]] virtual bool is_foreign_data(std::string_view /*begin*/) const { return false; }
 
-    /// Returns a unit that takes the place of the missing ones.
+    /// Returns a unit that is written in place of missing units, with their number and the cause.
     [[nodiscard]] virtual std::string loss_unit(const Loss& loss, std::int64_t now) const = 0;
 
-    /// The name of units in messages, such as "records".
+    /// Returns the name of the units in messages to users, such as "records".
     [[nodiscard]] virtual std::string_view unit_name() const = 0;
 };
 
 [[nodiscard]] const Framing& record_lines();
-/// The framing of pcapng files as CaptureBlocks writes them.
+/// Returns the framing of the pcapng files that CaptureBlocks writes.
 [[nodiscard]] const Framing& capture_units();
 
-/// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message bus.
-/// One thread calls the virtual functions. Any thread may read the state and leave a request, which the
-/// writing thread fulfils with the next data or in on_time().
+/// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message
+/// bus. A single thread calls the virtual functions. Any thread may read the state and make a
+/// request, which the writing thread carries out with the next data or in on_time().
 class OutputFile : public Output {
   public:
     using Clock = std::chrono::steady_clock;
@@ -92,78 +96,82 @@ class OutputFile : public Output {
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
-    ~OutputFile() override { switch_to(-1); }
+    ~OutputFile() override { switch_to_file(-1); }
 
-    /// Does what is due at this time. Must be called regularly, also without new data.
+    /// Carries out requests and work that is due at this time, such as syncing. Must be called
+    /// regularly, also without new data.
     virtual void on_time(Clock::time_point /*now*/) {}
 
-    /// False if earlier data is not written yet. No further data is accepted then; on_time() tries to
-    /// write again.
+    /// Returns whether data is accepted. Returns false while earlier data could not be written;
+    /// on_time() then tries to write it again.
     [[nodiscard]] virtual bool ready() const { return true; }
 
-    /// True if the next segment is due. The writer then calls cut() as soon as the data that follows
-    /// can be read on its own.
-    [[nodiscard]] virtual bool cut_due(Clock::time_point /*now*/) { return false; }
+    /// Returns whether the next segment is due. If so, the writer must call start_segment() as soon
+    /// as the data that follows can be read without the earlier segments.
+    [[nodiscard]] virtual bool is_segment_due(Clock::time_point /*now*/) { return false; }
 
-    /// Starts the next segment. Returns false if that is not possible now; on_time() then tries again.
-    virtual bool cut() { return true; }
+    /// Starts the next segment. Returns false if that is impossible now; on_time() then tries
+    /// again.
+    virtual bool start_segment() { return true; }
 
-    /// Writes the data that is held back, and drops what cannot be written. No further call is allowed.
+    /// Writes waiting data, and drops data that cannot be written. Must be the last call.
     virtual void finish() {}
 
-    // Requests from any thread:
+    // Requests. Any thread may call these functions.
 
-    /// Takes over another open file and continues there from the next whole unit on. Clears the error
-    /// but keeps the loss count. Not for outputs with segments.
-    void switch_to(int descriptor);
+    /// Takes ownership of another open file and continues in it with the next unit. Clears the
+    /// error, but not the number of lost units. Not for outputs with segments.
+    void switch_to_file(int descriptor);
 
-    /// Starts the next segment soon.
-    void request_cut() { cut_wanted_ = true; }
+    /// Makes the writing thread start the next segment as soon as possible.
+    void request_segment() { cut_wanted_ = true; }
 
-    /// Removes an unfinished unit from the end of the file. No other process may write to the file then.
+    /// Makes the writing thread remove an unfinished unit from the end of the file. No other
+    /// process may write to the file at that time.
     void remove_unfinished_unit() { repair_wanted_ = true; }
 
-    /// Makes writes no longer wait for a slow reader.
+    /// Makes writes not wait for a slow reader any more.
     void stop_waiting() { hurried_ = true; }
 
-    // The state, for any thread:
+    // The state. Any thread may call these functions.
 
-    /// The path as the user gave it.
+    /// Returns the path as the user gave it.
     [[nodiscard]] const std::string& path() const { return path_; }
 
-    /// The framing of the data that is written.
+    /// Returns the framing of the data that is written.
     [[nodiscard]] const Framing& units() const { return *units_; }
 
-    /// The preferred size of a write in bytes. Less data may wait until on_time() is due.
-    [[nodiscard]] std::size_t portion() const { return portion_; }
+    /// Returns the preferred size of a write in bytes. Smaller data may wait until on_time().
+    [[nodiscard]] std::size_t preferred_write_bytes() const { return portion_; }
 
-    /// True if the output is written in segments; see cut_due().
-    [[nodiscard]] bool segmented() const { return segmented_; }
+    /// Returns whether the output is written in segments; see is_segment_due().
+    [[nodiscard]] bool has_segments() const { return segmented_; }
 
-    /// The errno of a failure; 0 if there is none.
+    /// Returns the errno of the last failure; 0 if the output works.
     [[nodiscard]] int error() const { return error_; }
 
     [[nodiscard]] bool failed() const { return error_ != 0; }
 
-    /// Whether the error is ENOSPC because less disk space is free than has to stay free.
+    /// Returns whether the error is ENOSPC because of the limit of free disk space.
     [[nodiscard]] bool is_disk_scarce() const { return scarce_; }
 
-    /// The number of records or packets that were lost.
+    /// Returns the number of records or packets that were lost since the start.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
-    /// The number of bytes that this process wrote to a disk; 0 for other outputs.
+    /// Returns the number of bytes that this process wrote to a disk; 0 for other outputs.
     [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
 
-    /// True if the path no longer refers to the open file, so that switch_to() would help.
-    [[nodiscard]] bool moved() const { return moved_; }
+    /// Returns whether the path no longer refers to the open file, so that a call of
+    /// switch_to_file() is needed.
+    [[nodiscard]] bool is_file_moved() const { return moved_; }
 
-    /// Returns what was cut off the ends of files since the last call.
-    [[nodiscard]] CutEnd take_cut() {
+    /// Returns how much was cut off the ends of files since the last call of take_removed_end().
+    [[nodiscard]] RemovedEnd take_removed_end() {
         return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
     }
 
-    /// Returns the number of seconds by which the wall clock was set since the last call while
-    /// recording; 0 for small corrections.
+    /// Returns the number of seconds by which the wall clock was set since the last call of
+    /// take_clock_jump(); 0 for small corrections.
     [[nodiscard]] std::int64_t take_clock_jump() { return clock_jump_.exchange(0); }
 
   protected:
@@ -171,7 +179,8 @@ class OutputFile : public Output {
                         std::size_t portion = 1, bool segmented = false)
         : path_{std::move(path)}, units_{&units}, portion_{portion}, segmented_{segmented} {}
 
-    std::atomic<int> next_{-1}; ///< the next descriptor to write to; negative if there is none
+    /// The descriptor that was passed to switch_to_file(); negative if it has been taken over.
+    std::atomic<int> next_{-1};
     std::atomic<bool> cut_wanted_{false};
     std::atomic<bool> repair_wanted_{false};
     std::atomic<bool> hurried_{false};
@@ -191,13 +200,13 @@ class OutputFile : public Output {
     bool segmented_;
 };
 
-/// Appends data to a file, or to standard output for "-". After the first error, it only counts the lost
-/// data, until switch_to() gives it another file. It waits some seconds for a pipe's reader to appear,
-/// and later for a slow reader. After stop_waiting(), a reader that takes nothing for a while is treated
-/// as gone.
+/// Appends data to a file, or to standard output if the path is "-". After the first error, only
+/// counts the lost data, until switch_to_file() sets another file. Waits some seconds until a pipe
+/// has a reader, and later for a slow reader. After stop_waiting(), a reader that reads nothing for
+/// a while counts as gone.
 class FileOutput final : public OutputFile {
   public:
-    /// How long to wait for a pipe's reader to appear.
+    /// The longest wait until a pipe has a reader.
     static constexpr std::chrono::seconds kReaderTime{20};
 
     /// Opens the file and empties it.
@@ -211,39 +220,39 @@ class FileOutput final : public OutputFile {
 
     void write(std::string_view block) override;
 
-    /// Opens or creates the file for appending; the result is for switch_to(). Returns a negative value
-    /// and sets errno if the file cannot be opened. Does not wait.
+    /// Opens or creates a file for appending, without waiting. Returns the descriptor for
+    /// switch_to_file(); a negative value, with errno set, if the file cannot be opened.
     [[nodiscard]] static int open_again(const std::string& path);
 
   private:
-    void learn_kind();
+    void detect_file_kind();
     [[nodiscard]] bool wait_for_reader() const;
-    [[nodiscard]] std::size_t room() const;
+    [[nodiscard]] std::size_t writable_bytes() const;
     void put(std::string_view block);
     void change_file();
 
     int descriptor_ = -1;
-    bool waits_ = false;       ///< writes to a pipe or terminal wait for the reader
+    bool waits_ = false;       ///< true for a pipe or terminal: writes wait for the reader
     std::size_t capacity_ = 0; ///< size in bytes of the pipe's empty buffer
-    bool whole_ = true;        ///< the data written so far ends with a whole unit
+    bool whole_ = true;        ///< true if the written data ends with a complete unit
 };
 
-/// Writes to an output file on its own thread. The queue is bounded. If the disk cannot keep up or is
-/// full, whole blocks are dropped and counted; the caller never waits. A notice, made by the file's
-/// framing, takes the place of dropped blocks.
+/// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
+/// If the disk is full or too slow, blocks are dropped and counted. Framing::loss_unit() is written
+/// in place of dropped blocks.
 ///
-/// If the output has segments, the next one starts when all producers of records have reached it. Until
-/// then, there are two queues.
+/// If the output has segments, the next segment starts when all producers of records have called
+/// reach_segment(). Until then, the data of the two segments waits in two queues.
 class QueuedOutput final : public Output {
   public:
-    /// Half a minute of a busy server's records.
+    /// The most bytes in the queue: half a minute of a busy server's records.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    /// `makers`: the number of producers that call arrive(). `progress`: counts the bytes passed on,
-    /// including lost ones; may be null. `target` and `progress` must outlive the object.
+    /// `makers`: the number of producers that call reach_segment(). `progress`: counts the bytes
+    /// that were written or lost; may be null. `target` and `progress` must outlive the object.
     explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
                           std::atomic<std::uint64_t>* progress = nullptr);
-    /// Writes what is queued, finishes the output file, then ends the thread.
+    /// Writes the queued data, finishes the output file, and ends the thread.
     ~QueuedOutput() override;
     QueuedOutput(const QueuedOutput&) = delete;
     QueuedOutput& operator=(const QueuedOutput&) = delete;
@@ -255,39 +264,40 @@ class QueuedOutput final : public Output {
     }
 
     void write_in(std::uint32_t segment, std::string_view block) override;
-    void arrive(std::uint32_t segment) override;
-    /// The number of records or packets that were dropped.
+    void reach_segment(std::uint32_t segment) override;
+    /// Returns the number of records or packets that were dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const;
 
-    /// Writes all queued data. No further write is allowed. To be called at most once; otherwise the
-    /// destructor does it.
+    /// Writes all queued data. Must be the last call. The destructor calls it if nobody has.
     void finish();
 
   private:
     using Clock = OutputFile::Clock;
 
     void run();
-    void drop(std::string_view block);
+    void drop_block(std::string_view block);
     void append_loss_notice(std::string& queue);
     void switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now);
-    void hand_on();
-    void write_rest();
-    void hand_on_or_lose();
+    void pass_on_data();
+    void write_remaining_data();
+    void pass_on_or_drop_data();
 
     OutputFile* target_;
     unsigned makers_;
     std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
-    std::array<std::string, 2> queues_; ///< one for the current segment, one for the next
-    std::string writing_;               ///< data taken from the queue, which is being written
-    std::size_t handed_ = 0;            ///< number of bytes of `writing_` passed to the output file
+    /// The data of the current segment, and of the next segment.
+    std::array<std::string, 2> queues_;
+    std::string writing_;    ///< data that was taken from the queue and is being written
+    std::size_t handed_ = 0; ///< number of bytes of `writing_` that were passed to the output file
     std::uint64_t dropped_ = 0;
-    std::optional<Loss> loss_; ///< a loss for which no notice was written yet
+    std::optional<Loss> loss_; ///< a loss for which no loss_unit() was written yet
     bool stop_ = false;
-    bool switching_ = false; ///< the next segment was announced but has not started
+    bool switching_ = false; ///< true if the next segment was announced but has not started
     unsigned arrived_ = 0;
-    std::atomic<std::uint32_t> segment_; ///< the segment of the records that are made now
+    /// The segment to which the data that producers now make belongs.
+    std::atomic<std::uint32_t> segment_;
     std::thread thread_;
 };
 

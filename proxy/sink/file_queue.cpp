@@ -26,8 +26,8 @@ FileFacts facts_of(const struct stat& found) {
 
 } // namespace
 
-int Disk::open(const std::string& path, How how, Readers readers) {
-    const int extra = how == How::empty ? O_TRUNC : how == How::create ? O_EXCL : 0;
+int Disk::open(const std::string& path, OpenMode how, Readers readers) {
+    const int extra = how == OpenMode::empty ? O_TRUNC : how == OpenMode::create ? O_EXCL : 0;
     return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra, mode_of(readers));
 }
 
@@ -82,13 +82,13 @@ Disk& system_disk() {
 
 namespace {
 
-/// The most error texts that are kept. If there are more, the disk is full, and users would not read all
-/// of them.
+/// The most error texts that wait for take_error_text(). Further texts are dropped; the disk is
+/// then full, and users would not read them all.
 constexpr std::size_t kMaxComplaints = 16;
 
 } // namespace
 
-FileQueue::FileQueue(Full full, std::size_t max_bytes, std::atomic<std::uint64_t>* progress)
+FileQueue::FileQueue(WhenFull full, std::size_t max_bytes, std::atomic<std::uint64_t>* progress)
     : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run(); }} {}
 
 FileQueue::~FileQueue() {
@@ -121,9 +121,9 @@ bool FileQueue::push(Command command) {
             ++lost_;
             return false;
         }
-        // A command that is larger than the queue is accepted if the queue is empty.
+        // A command that is larger than the limit is accepted if the queue is empty.
         const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
-        if (size != 0 && full_ == Full::wait) {
+        if (size != 0 && full_ == WhenFull::wait) {
             room_.wait(lock, fits);
         } else if (size != 0 && command.kind != Command::Kind::patch && !fits()) {
             ++lost_;
@@ -172,7 +172,7 @@ bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patie
     return true;
 }
 
-std::optional<std::string> FileQueue::take_complaint() {
+std::optional<std::string> FileQueue::take_error_text() {
     const std::lock_guard lock{mutex_};
     if (complaints_.empty()) {
         return std::nullopt;
@@ -204,7 +204,7 @@ void FileQueue::run() {
         if (queue_.empty()) {
             return;
         }
-        // The command stays in the queue while it is executed, so that its bytes still count.
+        // The command stays in the queue while it is executed, so that its bytes count as queued.
         Command& command = queue_.front();
         lock.unlock();
         execute(command);
@@ -240,7 +240,7 @@ void FileQueue::execute(Command& command) {
 }
 
 void FileQueue::create_file(const Command& command) {
-    Open& open = open_[command.file];
+    OpenFile& open = open_[command.file];
     open.path = command.path;
     const mode_t mode = mode_of(command.readers);
     constexpr int kMaxSameName = 1000;
@@ -263,11 +263,11 @@ void FileQueue::create_file(const Command& command) {
         ++created_;
         return;
     }
-    ::unlink(open.path.c_str()); // the file contains no complete data
+    ::unlink(open.path.c_str()); // the file would be incomplete
     ::close(std::exchange(open.descriptor, -1));
 }
 
-void FileQueue::write(Open& open, const Command& command) {
+void FileQueue::write(OpenFile& open, const Command& command) {
     const bool is_patch = command.kind == Command::Kind::patch;
     if (open.descriptor < 0 || (open.dead && !is_patch)) {
         const std::lock_guard lock{mutex_};
@@ -281,14 +281,14 @@ void FileQueue::write(Open& open, const Command& command) {
     const std::error_code error = base::write_all(open.descriptor, command.bytes);
     const bool cut = error && !is_patch && ::ftruncate(open.descriptor, end) == 0;
     if (is_patch || cut) {
-        ::lseek(open.descriptor, end, SEEK_SET); // the data up to here is complete
+        ::lseek(open.descriptor, end, SEEK_SET); // the data before this offset is complete
     }
     if (error) {
         fail(open, command.file, error);
     }
 }
 
-void FileQueue::fail(Open& open, File file, const std::error_code& error) {
+void FileQueue::fail(OpenFile& open, File file, const std::error_code& error) {
     open.dead = true;
     const std::lock_guard lock{mutex_};
     dead_.insert(file);

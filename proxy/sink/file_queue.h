@@ -23,15 +23,15 @@
 
 namespace tw::sink {
 
-/// The properties of a file that are needed to record to it.
+/// Properties of a file.
 struct FileFacts {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t size = 0;
     std::int64_t written = 0; ///< time of the last modification, in seconds since 1970-01-01 UTC
-    bool regular = false;     ///< the file is on a disk and is not a pipe or device
+    bool regular = false;     ///< true if it is a regular file, not a pipe or device
 
-    [[nodiscard]] bool same_file(const FileFacts& other) const {
+    [[nodiscard]] bool is_same_file(const FileFacts& other) const {
         return device == other.device && inode == other.inode;
     }
 };
@@ -39,16 +39,16 @@ struct FileFacts {
 /// Who may read a file.
 enum class Readers : std::uint8_t { all, owner };
 
-/// Returns the permissions of a new file. A file with passwords is readable by its owner only.
+/// Returns the permissions of a new file with these readers.
 [[nodiscard]] constexpr mode_t mode_of(Readers readers) {
     return readers == Readers::all ? 0644 : 0600;
 }
 
-/// The system calls by which a recording accesses its files. They set errno. Tests replace this class by
-/// a disk that fails on command.
+/// The system calls that access the files of recordings. They set errno on failure. Tests replace
+/// this class by a disk that fails on command.
 class Disk : public record::Interface {
   public:
-    enum class How : std::uint8_t {
+    enum class OpenMode : std::uint8_t {
         append, ///< write after the existing data; create the file if it does not exist
         empty,  ///< empty the file, or create it
         create, ///< create the file; it must not exist
@@ -56,7 +56,7 @@ class Disk : public record::Interface {
 
     /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
     /// applies only to a file that is created.
-    [[nodiscard]] virtual int open(const std::string& path, How how,
+    [[nodiscard]] virtual int open(const std::string& path, OpenMode how,
                                    Readers readers = Readers::all);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
@@ -65,25 +65,26 @@ class Disk : public record::Interface {
     virtual void close(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
-    /// Returns the free bytes on the disk of a file or folder; the largest number if unknown.
+    /// Returns the number of free bytes on a file's or folder's disk; the largest number if
+    /// unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
     /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::int64_t utc();
 };
 
-/// The disk of this machine.
+/// Returns the Disk that makes real system calls.
 [[nodiscard]] Disk& system_disk();
 
-/// Writes any number of files on its own thread, so that no caller waits for a disk. The queue is
-/// bounded; data beyond its limit is rejected. Any thread may call the functions.
+/// Writes any number of files on a separate thread, so that callers do not wait for a disk. The
+/// queue is bounded; data that does not fit is rejected. Any thread may call the functions.
 class FileQueue {
   public:
-    /// Half a minute of a full server's demos and captures, with a map among them.
+    /// The most queued bytes: half a minute of a full server's demos and captures, with a map.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    enum class Full : std::uint8_t {
-        refuse, ///< reject more data (live traffic)
-        wait,   ///< wait for room (decoding a file)
+    enum class WhenFull : std::uint8_t {
+        refuse, ///< reject further data (for live traffic)
+        wait,   ///< wait for room (for files)
     };
 
     using Readers = sink::Readers;
@@ -91,42 +92,41 @@ class FileQueue {
     using File = std::uint32_t;
 
     /// `progress` counts the bytes written; it may be null.
-    explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes,
+    explicit FileQueue(WhenFull full = WhenFull::refuse, std::size_t max_bytes = kMaxQueueBytes,
                        std::atomic<std::uint64_t>* progress = nullptr);
     /// Calls finish().
     ~FileQueue();
     FileQueue(const FileQueue&) = delete;
     FileQueue& operator=(const FileQueue&) = delete;
 
-    /// Creates a file with these bytes. If the name exists, a number is added to it: NAME-2.demo.
-    /// Returns nullopt if the queue is full.
+    /// Creates a file with these bytes. If a file of this name exists, adds a number to the name:
+    /// NAME-2.demo. Returns nullopt if the queue is full.
     [[nodiscard]] std::optional<File> create(std::filesystem::path path,
                                              std::vector<std::byte> bytes,
                                              Readers readers = Readers::all);
 
-    /// Appends all of the bytes or none of them. Returns false if the queue is full, or if an earlier
-    /// write to the file failed: the file is valid up to there, and nothing is appended after it.
+    /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
+    /// earlier write to the file failed: so the file has no gap.
     [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
-    /// Overwrites existing bytes.
+    /// Overwrites bytes of a file from the offset `at` on.
     void patch(File file, std::size_t at, std::vector<std::byte> bytes);
     /// Closes the file. No further call for the file is allowed.
     void close(File file);
 
-    /// Waits until there is room for `bytes` bytes. Returns false if nothing was written during the
-    /// time `patience`.
+    /// Waits for room in the queue. Returns false if no data was written for the time `patience`.
     [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
 
-    /// Writes all queued data, then ends the thread. No further call is allowed.
+    /// Writes all queued data, then ends the thread. No other function may be called afterwards.
     void finish();
 
-    /// Returns the next error about a file that could not be created or written. Each error is returned
-    /// once.
-    [[nodiscard]] std::optional<std::string> take_complaint();
+    /// Removes and returns the oldest error text about a file that could not be created or written;
+    /// nullopt if there is no such text.
+    [[nodiscard]] std::optional<std::string> take_error_text();
 
     [[nodiscard]] std::size_t queued_bytes() const;
-    /// The number of blocks that were rejected or could not be written.
+    /// Returns the number of blocks that were rejected or could not be written.
     [[nodiscard]] std::uint64_t lost() const;
-    /// The number of files that were created.
+    /// Returns the number of files that were created.
     [[nodiscard]] std::uint64_t created() const;
 
   private:
@@ -141,20 +141,20 @@ class FileQueue {
         Readers readers = Readers::all;
     };
 
-    struct Open {
+    struct OpenFile {
         int descriptor = -1; ///< negative if the file could not be created
         std::filesystem::path path{};
-        bool dead = false; ///< no more data can be appended
+        bool dead = false; ///< true if no data can be appended after an error
     };
 
     [[nodiscard]] bool push(Command command);
     void run();
     void execute(Command& command);
     void create_file(const Command& command);
-    void write(Open& open, const Command& command);
-    void fail(Open& open, File file, const std::error_code& error);
+    void write(OpenFile& open, const Command& command);
+    void fail(OpenFile& open, File file, const std::error_code& error);
 
-    Full full_;
+    WhenFull full_;
     std::size_t max_bytes_;
     std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;
@@ -168,7 +168,7 @@ class FileQueue {
     std::uint64_t created_ = 0;
     std::set<File> dead_; ///< open files to which no more data can be appended
     bool stop_ = false;
-    std::map<File, Open> open_; ///< used by the thread only
+    std::map<File, OpenFile> open_; ///< used only by the queue's thread
     std::thread thread_;
 };
 

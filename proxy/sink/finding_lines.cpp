@@ -14,7 +14,7 @@ namespace tw::sink {
 
 namespace {
 
-/// True if this much time has passed, or if the clock was set back by this much.
+/// Returns whether `time` has passed since `since`, or the clock was set back by that much.
 bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::Timestamp now) {
     return now - since >= time.count() || since - now >= time.count();
 }
@@ -52,7 +52,7 @@ FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) c
               .item = {},
               .field = std::string{finding.field},
               .name = std::string{finding.name}};
-    // In a misread delta, each item is another one.
+    // In a misread delta, the items are random, so they do not make kinds.
     if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};
@@ -60,7 +60,7 @@ FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) c
     return kinds_.size() < kMaxKinds || kinds_.contains(kind) ? kind : Kind{.id = finding.id};
 }
 
-void FindingLines::count(const record::FindingRecord& finding) {
+void FindingLines::count_finding(const record::FindingRecord& finding) {
     ++total_;
     Total& total = totals_[finding.id];
     if (total.count++ == 0) {
@@ -79,7 +79,7 @@ void FindingLines::add(const record::FindingRecord& finding, std::string_view pl
     if (severity == record::Severity::info) {
         return;
     }
-    count(finding);
+    count_finding(finding);
     const auto [entry, is_new] = kinds_.try_emplace(kind_of(finding));
     Shown& shown = entry->second;
     const record::Timestamp now = finding.head.time;
@@ -96,7 +96,8 @@ void FindingLines::add(const record::FindingRecord& finding, std::string_view pl
     shown.counted_from = now;
 }
 
-void FindingLines::explain(const record::FindingRecord& explained, std::string_view player) {
+void FindingLines::add_explanation(const record::FindingRecord& explained,
+                                   std::string_view player) {
     const auto known = std::ranges::find_if(kinds_, [&](const auto& each) {
         return each.first.id == record::FindingId::snapshot_crc_mismatch &&
                each.second.session == explained.head.session && each.second.tick == explained.tick;
@@ -137,7 +138,7 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
     return lines;
 }
 
-std::vector<FindingLines::Line> FindingLines::take(record::Timestamp now) {
+std::vector<FindingLines::Line> FindingLines::take_due(record::Timestamp now) {
     return take_lines(now, false);
 }
 

@@ -15,19 +15,19 @@
 
 namespace tw::sink {
 
-/// True if `explain` explains single findings of this name.
+/// Returns whether the command `twscope explain` can explain findings with this id.
 [[nodiscard]] bool is_explainable(std::string_view id);
 
-/// Turns findings into lines for users. Findings are of one kind if they have the same id, cause, item
-/// type and field. The first finding of a kind is shown; later ones are only counted ("+7 like this").
-/// Informational findings are ignored.
+/// Turns findings into lines for users. Findings are of one kind if they have the same id, cause,
+/// item type and field. The first finding of a kind gets a line; later findings are only counted
+/// ("+7 like this"). Ignores informational findings.
 class FindingLines {
   public:
-    /// The time during which findings of a kind are counted before their number is shown.
+    /// How long findings of a kind are counted before a line with their number is due.
     static constexpr std::chrono::seconds kCountingTime{10};
-    /// If a kind of finding was not seen for this time, its next finding is shown again.
+    /// If no finding of a kind was added for this time, the kind's next finding gets a line again.
     static constexpr std::chrono::seconds kQuietTime{60};
-    /// The most kinds of findings that are distinguished. All further kinds of an id count as one.
+    /// The most kinds that are distinguished. All further kinds of an id count as one kind.
     static constexpr std::size_t kMaxKinds = 64;
     /// The most sessions that are counted for an id; the table then shows "1024+".
     static constexpr std::size_t kMaxSessions = 1024;
@@ -38,46 +38,47 @@ class FindingLines {
         record::Timestamp time = 0; ///< the time in the text
     };
 
-    /// Adds a finding. `player`: name of the session's player; empty if unknown.
+    /// Adds a finding. `player`: the name of the session's player; empty if unknown.
     void add(const record::FindingRecord& finding, std::string_view player);
-    /// Adds the explanation of an earlier finding. If that finding's line was not taken yet, the
-    /// explanation replaces it; if it was taken, the explanation follows as another line. If the finding
-    /// was only counted, the explanation is left out.
-    void explain(const record::FindingRecord& explained, std::string_view player);
+    /// Adds the explanation of an earlier finding. If take_due() has not returned that finding's
+    /// line yet, the explanation replaces the line; otherwise it becomes a further line. Ignores
+    /// the explanation if the finding was only counted.
+    void add_explanation(const record::FindingRecord& explained, std::string_view player);
 
-    /// Returns the lines that have become due since the last call, by time.
-    [[nodiscard]] std::vector<Line> take(record::Timestamp now);
+    /// Returns the lines that have become due since the last call of take_due(), sorted by time.
+    [[nodiscard]] std::vector<Line> take_due(record::Timestamp now);
     /// Returns all lines at once, without waiting for more findings of a kind.
     [[nodiscard]] std::vector<Line> take_all();
 
-    /// The number of findings that are not informational.
-    [[nodiscard]] std::uint64_t total() const { return total_; }
+    /// Returns the number of all findings that are not informational.
+    [[nodiscard]] std::uint64_t num_findings() const { return total_; }
 
-    /// Returns the command that explains the finding of a session at a tick.
+    /// A function that returns the command line that explains a session's finding at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
-    /// Returns a table of findings, the most important first: how many, when, in how many sessions, and
-    /// the command that explains the first one. `explain`: null if there is no such command.
+    /// Returns a table of all findings, the most important first: how many, when, in how many
+    /// sessions, and the command that explains the first finding. `explain`: empty if no command
+    /// can explain findings.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:
-    /// The common properties of findings of one kind. The texts are empty beyond kMaxKinds.
+    /// The common properties of a kind's findings. The texts are empty for kinds beyond kMaxKinds.
     struct Kind {
         record::FindingId id = record::FindingId::count;
         std::string item{};
         std::string field{};
-        std::string name{}; ///< the cause of the findings, or a name of what they are about
+        std::string name{}; ///< the cause of the findings, or the name of what they concern
 
         friend auto operator<=>(const Kind&, const Kind&) = default;
     };
 
     struct Shown {
-        std::string line{}; ///< empty after it was taken
+        std::string line{}; ///< empty after take_due() has returned it
         record::Severity severity = record::Severity::info;
-        std::uint32_t session = 0;            ///< session of the finding that is shown
-        std::optional<snapshot::Tick> tick{}; ///< tick of the finding that is shown
-        std::uint64_t more = 0;               ///< number of findings since the last line
-        record::Timestamp counted_from = 0;   ///< time of the last line
+        std::uint32_t session = 0;            ///< session of the finding in the line
+        std::optional<snapshot::Tick> tick{}; ///< tick of the finding in the line
+        std::uint64_t more = 0;             ///< number of findings of this kind since its last line
+        record::Timestamp counted_from = 0; ///< time of the last line
         record::Timestamp last = 0;
     };
 
@@ -92,7 +93,7 @@ class FindingLines {
 
     [[nodiscard]] Kind kind_of(const record::FindingRecord& finding) const;
     [[nodiscard]] std::vector<Line> take_lines(record::Timestamp now, bool all);
-    void count(const record::FindingRecord& finding);
+    void count_finding(const record::FindingRecord& finding);
 
     std::map<Kind, Shown> kinds_;
     std::map<record::FindingId, Total> totals_;

@@ -58,7 +58,7 @@ bool FlightRing::push(std::uint32_t session, record::Timestamp time,
         return false;
     }
     const std::uint64_t left = capacity_ - end_ % capacity_;
-    if (left < need) { // a block is not split at the end of the memory
+    if (left < need) { // a block must be contiguous in memory
         make_room(end_ + left);
         put(end_, {.size = kFiller});
         end_ += left;
@@ -71,7 +71,7 @@ bool FlightRing::push(std::uint32_t session, record::Timestamp time,
     return true;
 }
 
-void FlightRing::forget_before(record::Timestamp time) {
+void FlightRing::drop_before(record::Timestamp time) {
     while (begin_ != end_) {
         const Head head = head_at(begin_);
         if (head.size != kFiller && head.time >= time) {
@@ -81,7 +81,7 @@ void FlightRing::forget_before(record::Timestamp time) {
     }
 }
 
-std::optional<FlightRing::Block> FlightRing::at(Place place) const {
+std::optional<FlightRing::Block> FlightRing::block_at(Place place) const {
     for (place = std::max(place, begin_); place < end_;) {
         const Head head = head_at(place);
         const Place next = place + length(place, head);
@@ -96,10 +96,10 @@ std::optional<FlightRing::Block> FlightRing::at(Place place) const {
     return std::nullopt;
 }
 
-bool FlightRing::holds(std::uint32_t session) const {
-    auto block = at(begin_);
+bool FlightRing::contains_session(std::uint32_t session) const {
+    auto block = block_at(begin_);
     while (block && block->session != session) {
-        block = at(block->next);
+        block = block_at(block->next);
     }
     return block.has_value();
 }
@@ -107,17 +107,15 @@ bool FlightRing::holds(std::uint32_t session) const {
 namespace {
 
 constexpr std::int64_t kFlightSecond = 1'000'000'000;
-/// While more than this many bytes are queued, the next piece waits, because the disk is slow.
+/// While more than this many bytes are in the write queue, the next piece is not written yet.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
-/// If the disk accepts nothing for this time at the end, it gets no more data.
+/// At the end, writing stops if the disk accepts no data for this time.
 constexpr std::chrono::milliseconds kPatience{500};
-/// If the kept data is divided into this many parts, a waiting finding gets its file before its part
-/// is the next to be dropped.
+/// A waiting finding's file is begun when its datagrams are in the oldest 1/kParts of the data.
 constexpr std::int64_t kParts = 8;
-/// If the kept data is divided into this many parts, session states repeat so often that the first
-/// state is within the first part.
+/// States are repeated so often that the oldest 1/kStates of the data contains one of each session.
 constexpr std::int64_t kStates = 6;
-/// The number of files that may be due at the end: the current one, a requested one, and a finding's.
+/// The most files to write at the end: the current, a requested, and a finding's file.
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
@@ -137,8 +135,8 @@ std::string file_name(const std::string& finding, std::uint32_t session, record:
 FlightRecorder::FlightRecorder(FlightOptions options, std::size_t bytes, FileQueue& files)
     : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
 
-void FlightRecorder::repeat_states(StateSource states) {
-    blocks_.repeat_states(std::move(states), std::max(options_.time / kStates, kFlightSecond));
+void FlightRecorder::set_state_source(StateSource states) {
+    blocks_.set_state_source(std::move(states), std::max(options_.time / kStates, kFlightSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {
@@ -164,7 +162,7 @@ void FlightRecorder::on_record(const record::Record& record) {
 void FlightRecorder::on_datagram_end() {
     block_.clear();
     if (!blocks_.end_datagram(block_) ||
-        !ring_.push(blocks_.at().session, blocks_.at().time, block_)) {
+        !ring_.push(blocks_.current_head().session, blocks_.current_head().time, block_)) {
         ++tally_.lost;
     }
 }
@@ -173,19 +171,19 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     if (dump_) {
         return files_->queued_bytes() <= kQueued && write_piece();
     }
-    ring_.forget_before(now - options_.time);
+    ring_.drop_before(now - options_.time);
     if (cause_ && cause_->since == 0) {
         cause_->since = now;
     }
     if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
         const auto wanted = static_cast<std::uint32_t>(session);
-        // Otherwise the session belongs to another recorder or is unknown.
-        if (wanted == 0 || ring_.holds(wanted)) {
-            begin({.session = wanted, .text = "on request"}, now);
+        // A session that is not in the ring belongs to another recorder or is unknown.
+        if (wanted == 0 || ring_.contains_session(wanted)) {
+            begin_file({.session = wanted, .text = "on request"}, now);
         }
     } else if (cause_ && is_due(now)) {
         written_ = now;
-        begin(*cause_, now);
+        begin_file(*cause_, now);
         cause_.reset();
         tally_.held_back += std::exchange(waiting_, 0);
     }
@@ -197,29 +195,29 @@ bool FlightRecorder::is_due(record::Timestamp now) const {
     if (written_ == 0 || pause >= std::max(kLeastPause, options_.time)) {
         return true;
     }
-    // The finding's datagrams are among the oldest ones, and will be dropped soon.
-    const auto oldest = ring_.at(ring_.begin());
-    return pause >= kLeastPause && oldest && ring_.nearly_full() &&
+    // The finding's datagrams are among the oldest datagrams, which will be dropped soon.
+    const auto oldest = ring_.block_at(ring_.begin());
+    return pause >= kLeastPause && oldest && ring_.is_nearly_full() &&
            now - cause_->since >= (now - oldest->time) / kParts * (kParts - 1);
 }
 
-void FlightRecorder::request(std::uint32_t session) {
+void FlightRecorder::request_file(std::uint32_t session) {
     auto none = kNobody;
     if (!asked_.compare_exchange_strong(none, session) && none != session) {
         asked_.store(0);
     }
 }
 
-void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
+void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
     std::string comment = fmt::format("flight recorder: the last {} s; {}",
                                       options_.time / kFlightSecond, cause.text);
     if (waiting_ != 0 && !cause.name.empty()) {
         comment += fmt::format("; and {} more findings since the previous file", waiting_);
     }
     if (cause.session != 0) {
-        comment += "; " + blocks_.describe(cause.session);
+        comment += "; " + blocks_.describe_session(cause.session);
     }
-    const auto oldest = ring_.at(ring_.begin());
+    const auto oldest = ring_.block_at(ring_.begin());
     if (cause.since != 0 && oldest && cause.since < oldest->time) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
                                static_cast<double>(now - oldest->time) / kFlightSecond);
@@ -235,21 +233,21 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
                  .session = cause.session,
                  .at = ring_.begin(),
                  .end = ring_.end(),
-                 .dropped = ring_.dropped()};
+                 .dropped = ring_.num_dropped()};
 }
 
 bool FlightRecorder::write_piece() {
-    // blocks of the file were dropped; some of them were written before
+    // blocks of the file were dropped from memory; some of them may already be in the file
     if (dump_->at < ring_.begin()) {
-        tally_.lost += ring_.dropped() - dump_->dropped;
+        tally_.lost += ring_.num_dropped() - dump_->dropped;
     }
     std::vector<std::byte> piece;
     std::uint64_t blocks = 0;
-    auto block = ring_.at(dump_->at);
+    auto block = ring_.block_at(dump_->at);
     for (; block && dump_->at < dump_->end && piece.size() < kPieceBytes;
-         block = ring_.at(dump_->at)) {
+         block = ring_.block_at(dump_->at)) {
         if (block->next > dump_->end) {
-            dump_->at = dump_->end; // skips the blocks that were added since the file was begun
+            dump_->at = dump_->end; // leaves out blocks that are newer than the file
             break;
         }
         if (dump_->session == 0 || dump_->session == block->session) {
@@ -258,7 +256,7 @@ bool FlightRecorder::write_piece() {
         }
         dump_->at = block->next;
     }
-    dump_->dropped = ring_.dropped();
+    dump_->dropped = ring_.num_dropped();
     if (!piece.empty() && !files_->append(dump_->file, std::move(piece))) {
         tally_.lost += blocks;
     }
@@ -283,8 +281,8 @@ void FlightRecorder::finish(record::Timestamp now) {
             static_cast<void>(write_piece());
         }
         if (dump_) { // the disk accepts no data
-            for (auto block = ring_.at(dump_->at); block && block->next <= dump_->end;
-                 block = ring_.at(block->next)) {
+            for (auto block = ring_.block_at(dump_->at); block && block->next <= dump_->end;
+                 block = ring_.block_at(block->next)) {
                 tally_.lost += dump_->session == 0 || dump_->session == block->session ? 1U : 0U;
             }
             end_dump();

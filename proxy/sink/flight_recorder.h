@@ -18,9 +18,9 @@
 
 namespace tw::sink {
 
-/// The latest blocks of a capture, in memory that is allocated once. A new block replaces the oldest
-/// ones. The place of a block is a number that no later block gets, so a reader notices if its block was
-/// replaced.
+/// The latest blocks of a capture, in memory that is allocated once. A new block replaces the
+/// oldest blocks. Each block has a place, a number that no later block gets, so that a reader
+/// notices if its block was replaced.
 class FlightRing {
   public:
     using Place = std::uint64_t;
@@ -32,32 +32,32 @@ class FlightRing {
         Place next = 0;
     };
 
-    /// Reserves `bytes` bytes. They take physical memory only when they are filled.
+    /// Reserves `bytes` bytes of memory, which take physical memory only when they are filled.
     explicit FlightRing(std::size_t bytes);
 
     /// Adds a block. Returns false if the block is larger than the ring.
     bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> block);
     /// Drops blocks older than `time`.
-    void forget_before(record::Timestamp time);
+    void drop_before(record::Timestamp time);
 
-    /// The place of the oldest block.
+    /// Returns the place of the oldest block.
     [[nodiscard]] Place begin() const { return begin_; }
 
     [[nodiscard]] Place end() const { return end_; }
 
-    /// Returns the block at a place, or the oldest block after that place; nullopt at the end.
-    [[nodiscard]] std::optional<Block> at(Place place) const;
+    /// Returns the block at a place, or the oldest later block; nullopt at the end.
+    [[nodiscard]] std::optional<Block> block_at(Place place) const;
 
-    [[nodiscard]] bool holds(std::uint32_t session) const;
+    [[nodiscard]] bool contains_session(std::uint32_t session) const;
 
-    /// True if the oldest blocks will be replaced soon.
-    [[nodiscard]] bool nearly_full() const { return end_ - begin_ >= capacity_ / 8 * 7; }
+    /// Returns whether the oldest blocks will be replaced soon.
+    [[nodiscard]] bool is_nearly_full() const { return end_ - begin_ >= capacity_ / 8 * 7; }
 
-    /// The number of blocks in the ring.
+    /// Returns the number of blocks in the ring.
     [[nodiscard]] std::uint64_t size() const { return pushed_ - dropped_; }
 
-    /// The number of blocks that were dropped since the start.
-    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+    /// Returns the number of blocks that were dropped since the ring was constructed.
+    [[nodiscard]] std::uint64_t num_dropped() const { return dropped_; }
 
   private:
     struct Head {
@@ -68,7 +68,7 @@ class FlightRing {
 
     static_assert(sizeof(Head) == 16);
 
-    /// Takes the place of a block's size if the next block is at the beginning of the memory.
+    /// A value of Head::size that says that the next block is at the start of the memory.
     static constexpr std::uint32_t kFiller = 0xffffffff;
 
     [[nodiscard]] Head head_at(Place place) const;
@@ -87,78 +87,80 @@ class FlightRing {
 
 struct FlightOptions {
     std::filesystem::path folder{};
-    std::int64_t time = 0; ///< time in nanoseconds for which datagrams are kept
-    /// The memory for kept datagrams of all recorders of a run together, in bytes.
+    std::int64_t time = 0; ///< how long datagrams stay in memory, in nanoseconds
+    /// The memory for the datagrams of all recorders of a run together, in bytes.
     std::size_t bytes = 0;
-    /// The findings that cause a file to be written.
+    /// The findings after which a file is written.
     std::array<bool, record::kFindingCount> triggers{};
-    bool whole = false; ///< after a finding, write all sessions and not only the finding's session
+    /// After a finding, write the datagrams of all sessions, not only of the finding's session.
+    bool whole = false;
 };
 
-/// Counts of what recorders wrote and lost.
-struct FlightTally {
+/// Counts of files that flight recorders wrote, and of losses.
+struct FlightCounts {
     std::uint64_t files = 0;
-    /// Findings without a file of their own, because they came too soon after another file.
+    /// Findings after which no file was written, because another file was written shortly before.
     std::uint64_t held_back = 0;
-    std::uint64_t lost = 0; ///< datagrams that were dropped before they were written
+    /// Datagrams of files that were dropped from memory before they were written.
+    std::uint64_t lost = 0;
 
-    void merge(const FlightTally& other) {
+    void merge(const FlightCounts& other) {
         files += other.files;
         held_back += other.held_back;
         lost += other.lost;
     }
 };
 
-/// Keeps the latest datagrams in memory, and writes them as a capture after a finding or on request.
-/// Writes in pieces between datagrams, so that no caller waits.
+/// Stores the latest datagrams in memory, and writes them to a capture file after a finding or on
+/// request. Writes the file in pieces, so that callers do not wait.
 class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
-    /// The shortest time in nanoseconds between two files caused by findings. Usually the time between
-    /// them is FlightOptions::time, so that the files together hold all datagrams. It is shorter if the
-    /// datagrams around a finding would otherwise be dropped, but never shorter than this.
+    /// The shortest time between two files that are written after findings, in nanoseconds. Usually
+    /// the time is FlightOptions::time, so that together the files contain all datagrams. It is
+    /// shorter if the datagrams around a finding would otherwise be dropped.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
-    /// `bytes`: this recorder's share of the run's memory. `files` must outlive the recorder.
+    /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.
     FlightRecorder(FlightOptions options, std::size_t bytes, FileQueue& files);
 
     void on_record(const record::Record& record) override;
 
-    /// Sets the source of session states. Each session's state is repeated regularly, so that the
-    /// kept datagrams can be decoded from any of these points on.
-    void repeat_states(StateSource states);
+    /// Sets the source of session states. Each session's state is stored regularly, so that
+    /// datagrams after a stored state can be decoded.
+    void set_state_source(StateSource states);
 
-    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
+    void on_datagram(const record::RecordHeader& head,
+                     std::span<const std::byte> datagram) override {
         blocks_.on_datagram(head, datagram);
     }
 
     void on_datagram_end() override;
 
-    /// Requests a file with the kept datagrams of one session, or of all sessions if `session` is 0. If
-    /// another request waits, one file with all sessions answers both. May be called from any thread.
-    void request(std::uint32_t session);
+    /// Requests a file with the stored datagrams of one session; of all sessions if `session` is 0.
+    /// Two waiting requests get a single file with all sessions. Callable from any thread.
+    void request_file(std::uint32_t session);
 
-    /// Writes the next piece of a file. To be called regularly. Returns true if there is more to write
-    /// at once.
+    /// Writes the next piece of a file. Must be called regularly; at once again if it returns true.
     bool on_time(record::Timestamp now);
 
-    /// True if a file is being written, or a finding waits for its file.
-    [[nodiscard]] bool busy() const { return dump_ || cause_; }
+    /// Returns whether a file is being written or must be written.
+    [[nodiscard]] bool is_busy() const { return dump_ || cause_; }
 
-    /// Writes the requested files. No further call is allowed.
+    /// Writes all files that must be written. No other function may be called afterwards.
     void finish(record::Timestamp now);
 
-    [[nodiscard]] const FlightTally& tally() const { return tally_; }
+    [[nodiscard]] const FlightCounts& tally() const { return tally_; }
 
   private:
     static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
     static constexpr std::int64_t kNobody = -1;
 
-    /// The reason for writing a file.
+    /// The finding or request because of which a file is written.
     struct Cause {
         std::uint32_t session = 0; ///< 0 for all sessions
         std::string name{};        ///< the finding's id; empty for a request
         std::string text{};
-        record::Timestamp since = 0; ///< time of the finding; 0: the next on_time() sets it
+        record::Timestamp since = 0; ///< time of the finding; 0: on_time() sets it
     };
 
     struct Dump {
@@ -166,14 +168,14 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint32_t session;
         FlightRing::Place at;
         FlightRing::Place end;
-        std::uint64_t dropped; ///< value of the ring's dropped() when the file was begun
+        std::uint64_t dropped; ///< the result of FlightRing::num_dropped() when the file was begun
     };
 
-    /// True if the file may be begun: the previous file is old enough, or the datagrams around the
-    /// finding would otherwise be dropped soon.
+    /// Returns whether a finding's file may be begun: the previous file is old enough, or the
+    /// datagrams around the finding will soon be dropped.
     [[nodiscard]] bool is_due(record::Timestamp now) const;
-    void begin(const Cause& cause, record::Timestamp now);
-    /// Writes one piece of the file. Returns false if it was the last piece.
+    void begin_file(const Cause& cause, record::Timestamp now);
+    /// Writes a piece of the current file. Returns false if it was the last piece.
     [[nodiscard]] bool write_piece();
     void end_dump();
 
@@ -181,14 +183,14 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     FileQueue* files_;
     CaptureBlocks blocks_;
     FlightRing ring_;
-    std::vector<std::byte> block_; ///< kept to reuse its memory
+    std::vector<std::byte> block_; ///< a member only to reuse its memory
     std::atomic<std::int64_t> asked_{kNobody};
-    std::optional<Cause> cause_; ///< the first finding that waits for a file
-    std::uint64_t waiting_ = 0;  ///< number of findings that wait after the first one
-    /// Time of the last file caused by a finding; 0 if there was none.
+    std::optional<Cause> cause_; ///< the oldest finding that waits for a file
+    std::uint64_t waiting_ = 0;  ///< number of further findings that wait for a file
+    /// The time of the last file that was written after a finding; 0: no such file was written.
     record::Timestamp written_ = 0;
     std::optional<Dump> dump_;
-    FlightTally tally_;
+    FlightCounts tally_;
 };
 
 } // namespace tw::sink

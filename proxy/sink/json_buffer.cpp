@@ -11,7 +11,7 @@ namespace tw::sink {
 
 namespace {
 
-/// Returns the length of the text's beginning that needs no escapes in JSON.
+/// Returns how many characters at the start of the text need no escapes in JSON.
 std::size_t plain_length(std::string_view text) {
     std::size_t plain = 0;
     while (plain < text.size() && is_plain(text[plain])) {
@@ -22,7 +22,7 @@ std::size_t plain_length(std::string_view text) {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-/// Appends a character as an escape. `value`: at most U+FFFF.
+/// Appends a character as a JSON escape. `value`: at most U+FFFF.
 void append_escape(std::uint32_t value, JsonBuffer& out) {
     out.append(std::string_view{"\\u"});
     for (const unsigned shift : {12U, 8U, 4U, 0U}) {
@@ -70,7 +70,7 @@ void JsonBuffer::append_key(std::string_view name) {
     to = std::copy(name.begin(), name.end(), to);
     *to++ = '"';
     *to++ = ':';
-    took(to);
+    set_end(to);
 }
 
 void JsonBuffer::append_string(std::string_view text) {

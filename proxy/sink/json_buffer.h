@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-/// Writes JSON through a plain pointer, without any checks. The memory must be large enough; JsonBuffer
-/// provides such memory.
+/// Functions that write JSON through a plain pointer, without checks. The memory must be large
+/// enough; JsonBuffer provides such memory.
 namespace tw::sink {
 
-/// A piece of JSON that is written often. It is stored with padding, so that it can be copied in steps
-/// of a fixed size.
+/// A constant piece of JSON that is written often. It is stored with padding, so that it can be
+/// copied in steps of a fixed size.
 class Literal {
   public:
     static constexpr std::size_t kStep = 32;
@@ -28,7 +28,7 @@ class Literal {
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// The number of bytes that put() may overwrite.
+    /// Returns the number of bytes that put() may overwrite.
     [[nodiscard]] std::size_t room() const { return size_ + kStep; }
 
     [[nodiscard]] char* put(char* to) const {
@@ -45,7 +45,7 @@ class Literal {
     std::size_t size_ = 0;
 };
 
-/// True if the character needs no escape, neither in a JSON string nor on a terminal.
+/// Returns whether the character needs no escape in a JSON string, nor on a terminal.
 constexpr bool is_plain(char character) {
     const auto byte = static_cast<unsigned char>(character);
     return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
@@ -59,11 +59,10 @@ inline bool is_plain(std::string_view text) {
     return plain;
 }
 
-/// The number of bytes that put_int() may overwrite: at most eleven of text, and the remainder of a copy
-/// of fixed size.
+/// The most bytes that put_int() overwrites: eleven of text, and the rest of a fixed-size copy.
 inline constexpr std::size_t kIntRoom = 16;
 
-/// The numbers below 1000 as three digits each. Element [3] is the number of leading zeros.
+/// The three digits of each number below 1000; element [3] is the number of leading zeros.
 inline constexpr auto kThreeDigits = [] {
     std::array<std::array<char, 4>, 1000> digits{};
     for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -74,8 +73,8 @@ inline constexpr auto kThreeDigits = [] {
     return digits;
 }();
 
-/// Writes a number below 1000 without leading zeros.
-inline char* put_first_three(char* to, std::uint32_t value) {
+/// Writes a number below 1000 without leading zeros. Returns the end of the text.
+inline char* put_without_leading_zeros(char* to, std::uint32_t value) {
     const auto& digits = kThreeDigits[value];
     const std::size_t skipped = static_cast<unsigned char>(digits[3]);
     std::uint32_t word = 0;
@@ -87,7 +86,7 @@ inline char* put_first_three(char* to, std::uint32_t value) {
     return to + 3 - skipped;
 }
 
-/// Writes a number below 1000 as three digits. Overwrites a fourth byte, too.
+/// Writes a number below 1000 as three digits. Returns their end. Overwrites the byte after them.
 inline char* put_three(char* to, std::uint32_t value) {
     std::memcpy(to, kThreeDigits[value].data(), 4);
     return to + 3;
@@ -98,15 +97,15 @@ inline char* put_int(char* to, std::uint32_t value) {
     constexpr std::uint32_t kMillion = 1'000'000;
     constexpr std::uint32_t kBillion = 1'000'000'000;
     if (value < kThousand) {
-        return put_first_three(to, value);
+        return put_without_leading_zeros(to, value);
     }
     if (value < kMillion) {
-        return put_three(put_first_three(to, value / kThousand), value % kThousand);
+        return put_three(put_without_leading_zeros(to, value / kThousand), value % kThousand);
     }
     if (value < kBillion) {
-        to = put_first_three(to, value / kMillion);
+        to = put_without_leading_zeros(to, value / kMillion);
     } else {
-        to = put_first_three(to, value / kBillion);
+        to = put_without_leading_zeros(to, value / kBillion);
         value %= kBillion;
         to = put_three(to, value / kMillion);
     }
@@ -121,8 +120,7 @@ inline char* put_int(char* to, std::int32_t value) {
     return put_int(to, value < 0 ? 0U - bits : bits);
 }
 
-/// A text that grows. Each public append function makes the room that it needs, so callers need not check
-/// anything.
+/// A growing text in memory. append() and append_…() make room for their data.
 class JsonBuffer {
   public:
     /// The length of the longest text of a 64-bit int.
@@ -130,7 +128,7 @@ class JsonBuffer {
 
     void clear() { size_ = 0; }
 
-    /// Shortens the text to an earlier size().
+    /// Shortens the text to this size.
     void truncate(std::size_t size) { size_ = size; }
 
     void replace(std::size_t at, char character) { text_[at] = character; }
@@ -143,13 +141,13 @@ class JsonBuffer {
 
     [[nodiscard]] char back() const { return text_[size_ - 1]; }
 
-    /// Returns memory for `bytes` bytes after the text. Call took(end) afterwards: it appends what was
-    /// written there up to `end`.
+    /// Returns a pointer to at least `bytes` writable bytes after the text. After writing, call
+    /// set_end() with the end of the written bytes, which appends these bytes to the text.
     [[nodiscard]] char* room(std::size_t bytes) { return reserve(bytes); }
 
-    void took(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
+    void set_end(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
 
-    void append(const Literal& literal) { took(literal.put(reserve(literal.room()))); }
+    void append(const Literal& literal) { set_end(literal.put(reserve(literal.room()))); }
 
     void append(std::string_view text) {
         if (text.empty()) {
@@ -166,14 +164,14 @@ class JsonBuffer {
 
     void append_int(std::int64_t value);
 
-    void append_int(std::int32_t value) { took(put_int(reserve(kIntRoom), value)); }
+    void append_int(std::int32_t value) { set_end(put_int(reserve(kIntRoom), value)); }
 
     /// Appends the ints in brackets, separated by commas.
     void append_ints(std::span<const std::int32_t> values);
-    /// Appends the key of a member, after a comma unless a bracket stands before it. The name must need
-    /// no escapes.
+    /// Appends the key of an object's member, with a comma before it unless the text ends with a
+    /// bracket. Precondition: the name needs no escapes.
     void append_key(std::string_view name);
-    /// Appends a quoted string, which is always valid JSON and UTF-8: invalid bytes become U+FFFD.
+    /// Appends a quoted string in valid JSON and UTF-8: invalid bytes become U+FFFD.
     void append_string(std::string_view text);
     /// Appends a quoted string of lower-case hex digits.
     void append_hex(std::span<const std::byte> bytes);

@@ -15,7 +15,7 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kMaxIntString = 4 * snapshot::kMaxStringInts;
-/// The most bytes of a packed text in JSON: its quotes, and up to six bytes for each character.
+/// The most bytes of a packed text as a JSON string: two quotes, and six bytes per character.
 constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
 
 using record::kItemFields;
@@ -67,7 +67,7 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
         *to++ = '"';
         return to;
     }
-    JsonBuffer escaped; // rarely needed: few names contain characters that need escapes
+    JsonBuffer escaped; // rarely used, because few names need escapes
     escaped.append_string(text.view());
     std::memcpy(to, escaped.view().data(), escaped.size());
     return to + escaped.size();
@@ -76,7 +76,7 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
 } // namespace
 
 void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
-    out.took(put_int_string(out.room(kIntStringRoom), ints));
+    out.set_end(put_int_string(out.room(kIntStringRoom), ints));
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
@@ -88,7 +88,7 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .kind = field.kind,
                            .offset = field.offset,
                            .count = field.count,
-                           .bit = record::SeenBy::bit(field.offset)});
+                           .bit = record::Sightings::bit(field.offset)});
         room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
         if (field.names != nullptr) {
             prepare_names(field);
@@ -99,8 +99,9 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
 void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     const std::string key = ",\"" + std::string{field.name} + "\":";
     const auto& values = field.names->values;
-    Names names{
-        .offset = field.offset, .when = field.names_when, .bit = record::SeenBy::bit(field.offset)};
+    Names names{.offset = field.offset,
+                .when = field.names_when,
+                .bit = record::Sightings::bit(field.offset)};
     if (field.names->flags) {
         names.key = Literal{key + '['};
         room_ += names.key.room();
@@ -133,7 +134,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
     char* const begin = to;
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
-            break; // an older server sends fewer ints; the other fields are left out
+            break; // older servers send fewer ints; the other fields are not written
         }
         if ((untold & field.bit) != 0) {
             continue;
@@ -154,7 +155,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
             to = put_int(to, ints.front());
         }
     }
-    // the first field was left out, so its comma is missing
+    // the first field was not written, so the text starts with a comma
     if (untold != 0 && to != begin && *begin == ',') {
         std::memmove(begin, begin + 1, static_cast<std::size_t>(to - begin) - 1);
         --to;
@@ -228,7 +229,7 @@ void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> da
     to = put_int(kIdKey.put(to), key.id);
     to = put_fields(kFieldsKey.put(to), data, untold);
     *to++ = '}';
-    out.took(put_names(to, data, untold));
+    out.set_end(put_names(to, data, untold));
 }
 
 using record::SnapshotRecord;
@@ -239,18 +240,18 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// With ItemChoice::changed, one of this many snapshots lists all items, so that readers can start
-/// there.
+/// With ItemChoice::changed, one of this many snapshots lists all items, for new readers.
 constexpr std::uint64_t kFullEvery = 250;
 
-/// True if the item has no position in a merged snapshot, because each viewer received another one.
+/// Returns whether a merged item has no known position, because its viewers got different ones.
 bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
-    using record::SeenBy;
+    using record::Sightings;
     return untold != 0 && object.position &&
-           (untold & (SeenBy::bit(object.position->x) | SeenBy::bit(object.position->y))) != 0;
+           (untold & (Sightings::bit(object.position->x) | Sightings::bit(object.position->y))) !=
+               0;
 }
 
-/// Appends "[type,id]" to a list of such pairs.
+/// Appends `[type,id]` to a list of such pairs. `packed`: the packed ItemKey.
 void append_key(std::uint32_t packed, JsonBuffer& list) {
     const auto key = snapshot::ItemKey::from_packed(packed);
     list.append(list.empty() ? std::string_view{"["} : std::string_view{",["});
@@ -260,17 +261,17 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
     list.append(']');
 }
 
-/// Appends the value of a key below `at`.
+/// Appends the value of a key of the object `at`.
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
-    if constexpr (std::is_same_v<Value, record::Pair>) {
+    if constexpr (std::is_same_v<Value, record::NumberPair>) {
         char* to = out.room(2 * kIntRoom + 3);
         *to++ = '[';
         to = put_int(to, value.x);
         *to++ = ',';
         to = put_int(to, value.y);
         *to++ = ']';
-        out.took(to);
+        out.set_end(to);
     } else if constexpr (std::is_integral_v<Value>) {
         out.append_int(std::int32_t{value});
     } else {
@@ -281,7 +282,7 @@ void put(const Value& value, JsonBuffer& out) {
 template <typename Source, typename Schema>
 void put_object(const Source& source, const Schema& schema, JsonBuffer& out);
 
-/// Appends the members of an object. Each one starts with a comma.
+/// Appends the members of an object, each with a comma before it.
 template <typename Source, typename Schema>
 void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
     record::for_each_row(schema, [&](const auto& row) {
@@ -308,8 +309,8 @@ void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
     out.append('}');
 }
 
-/// Writes the beginning, up to the id, of an item without a known object: a descriptor, or an item of an
-/// unknown UUID or number.
+/// Writes the start of an item, up to its id, if the item is no known object: a UUID descriptor, or
+/// an item of an unknown type.
 void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
     const std::size_t begin = out.size();
     out.append(record::kItemType.key.json());
@@ -362,7 +363,7 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         set_name(player, record.roster->name(client));
         return;
     }
-    // Servers send all client_infos in a row, so the index of a client can usually be computed.
+    // Servers send all client_infos in a row, so a client's index can usually be computed.
     const auto keys = record.items.keys();
     const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
     std::size_t info = first_client_info_ + client;
@@ -374,7 +375,7 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         }
         info = *found;
     }
-    set_name(player, record::name_in(record.items[info].data));
+    set_name(player, record::player_name_in(record.items[info].data));
 }
 
 void ItemWriter::set_name(PlayerName& player, std::optional<record::PackedText> packed) {
@@ -405,7 +406,7 @@ void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client
     out.append(player.text);
 }
 
-void ItemWriter::write_place(const record::WorldPlace& place, JsonBuffer& out) {
+void ItemWriter::write_place(const record::MapPosition& place, JsonBuffer& out) {
     put_object(place, record::kPlaceSchema, out);
 }
 
@@ -426,7 +427,7 @@ void ItemWriter::WrittenItem::put(std::span<const std::int32_t> ints, std::strin
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
                                                       const ItemView& item, std::uint32_t untold,
                                                       JsonBuffer& out) {
-    // Knuth's multiplicative hash, of which the upper bits are the best.
+    // Knuth's multiplicative hash. Its upper bits are distributed best.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
@@ -452,7 +453,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
 void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                             std::size_t index, JsonBuffer& out) {
     const ItemView item = record.items[index];
-    const record::SeenBy* const sightings = record.sightings;
+    const record::Sightings* const sightings = record.sightings;
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
     } else {
@@ -462,7 +463,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
         }
         write_id_kind(record::id_kind(record, spec, item), out);
         if (record.tile_map != nullptr && !is_position_untold(*spec, untold)) {
-            if (const auto place = record.tile_map->place(*spec, item.data)) {
+            if (const auto place = record.tile_map->tiles_at(*spec, item.data)) {
                 out.append(record::kItemAt.key.json());
                 write_place(*place, out);
             }
@@ -487,9 +488,9 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
     }
 }
 
-/// Appends [session, number, id] for each player whose number in a session differs from the player's id
-/// in the merged snapshot.
-void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& out) {
+/// Appends [session, number, id] for each player who has another client id in a session (`number`)
+/// than in the merged snapshot (`id`).
+void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
     for (const record::Renumbered& each : sightings.renumbered) {
@@ -506,11 +507,11 @@ void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& o
     out.append(sightings.renumbered.empty() ? std::string_view{"[]"} : std::string_view{"]"});
 }
 
-/// Appends the sessions that received an item. A merged snapshot's items have few different sets of
-/// sessions, mostly those of the previous snapshot. So the texts of sets are cached.
-void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t index,
+/// Appends the list of the sessions that received an item. The items of a merged snapshot have few
+/// different lists, most of them as in the previous snapshot, so the texts are cached.
+void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
-    // multiplier of a hash, of which the upper bits are the best
+    // the multiplier of Knuth's multiplicative hash
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U;
     const auto seen = sightings.of(index);
     std::uint64_t hash = 0;
@@ -534,7 +535,7 @@ void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t ind
         to += to == begin ? 1 : 0; // the list is empty
         *begin = '[';              // replaces the first comma
         *to++ = ']';
-        known.text.took(to);
+        known.text.set_end(to);
     }
     out.append(known.text.view());
 }
@@ -564,7 +565,7 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     std::size_t old = 0;
     std::optional<std::uint16_t> type; // the type of the previous item; items are sorted by type
     const snapshot::ObjectSpec* spec = nullptr;
-    // Walks both lists in the order of keys, and collects the removed items.
+    // Goes through both lists of items in the order of keys, and collects the removed items.
     removed_.clear();
     for (std::size_t i = 0; i < now.size(); ++i) {
         const std::uint32_t key = now.keys()[i];

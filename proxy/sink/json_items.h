@@ -17,15 +17,15 @@
 
 namespace tw::sink {
 
-/// Writes the items of one object type. All text that does not depend on an item's ints is made once, and
-/// so is the limit of the length of an item's text. So an item needs only copies and numbers.
+/// Writes items of one object type as JSON. To be fast, makes all text that does not depend on an
+/// item's ints once, in the constructor.
 class ObjectWriter {
   public:
     explicit ObjectWriter(const snapshot::ObjectSpec& object);
 
-    /// Appends `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`, without the
-    /// closing brace. `untold`: bit mask of the ints that are not known (record::SeenBy); their fields
-    /// are left out.
+    /// Appends an item as `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`,
+    /// without the closing brace. `untold`: bit mask of the item's unknown ints (record::Sightings),
+    /// whose fields are not written.
     void write(snapshot::ItemKey key, std::span<const std::int32_t> data, std::uint32_t untold,
                JsonBuffer& out) const;
 
@@ -35,7 +35,7 @@ class ObjectWriter {
         snapshot::FieldKind kind = snapshot::FieldKind::integer;
         std::uint8_t offset = 0;
         std::uint8_t count = 1;
-        std::uint32_t bit = 0; ///< bit of the field's first int in `untold`
+        std::uint32_t bit = 0; ///< bit of the field's first int in the bit mask `untold`
     };
 
     struct Flag {
@@ -68,49 +68,50 @@ class ObjectWriter {
     Literal front_; ///< `{"type":"character","type_id":`
     std::vector<Field> fields_;
     std::vector<Names> names_;
-    std::size_t room_ = 0; ///< the most bytes of an item's text
+    std::size_t room_ = 0; ///< the most bytes of the text of an item
 };
 
-/// Appends the text packed in these ints as a JSON string.
+/// Appends a text that is packed into ints as a JSON string.
 void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints);
 
 /// Which items of a snapshot are written.
 enum class ItemChoice : std::uint8_t {
     none,
-    changed, ///< items that are new or differ from the session's previous snapshot; all items in every 250th
+    /// Items that changed since the session's previous snapshot; in every 250th snapshot all items.
+    changed,
     all,
 };
 
-/// Appends the names of the set flags as a JSON array.
+/// Appends a JSON array with the names of the flags that are set in `value`.
 void write_flag_names(const snapshot::NameTable& names, std::int32_t value, JsonBuffer& out);
 
-/// Writes the keys `items` and `removed` of snapshots.
+/// Writes the members `items` and `removed` of snapshot records.
 class ItemWriter {
   public:
     ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
-    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` if all items are listed. With
-    /// `whole`, all items are listed, except for ItemChoice::none.
+    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` if all items are listed.
+    /// `whole`: list all items, except with ItemChoice::none.
     void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
     /// Appends a position as an object: `{"x":..,"y":..,"tile":[..],...}`.
-    static void write_place(const record::WorldPlace& place, JsonBuffer& out);
+    static void write_place(const record::MapPosition& place, JsonBuffer& out);
 
   private:
-    /// The cached JSON text of a player's name. Names rarely change, and are the same in all sessions of
-    /// a server.
+    /// The cached JSON text of a player's name. It is cached because names rarely change, and are
+    /// the same in all sessions of a server.
     struct PlayerName {
-        /// The value of snapshots_ for the last snapshot that contained this name.
+        /// The value of snapshots_ at the last snapshot for which this name was looked up.
         std::uint64_t checked_in = 0;
         std::array<std::int32_t, record::kPlayerNameInts> ints{};
         Literal text; ///< `,"player":"nameless tee"`; empty if unknown
     };
 
-    /// The cached text of an item. The sessions of a server have the same items, and most items stay the
-    /// same from tick to tick. Copying the text is many times faster than formatting it.
+    /// The cached JSON text of an item. The sessions of a server have the same items, most items do
+    /// not change from tick to tick, and copying text is many times faster than formatting it.
     struct WrittenItem {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
-        std::uint32_t untold = 0; ///< bit mask of the item's unknown ints, as in record::SeenBy
+        std::uint32_t untold = 0; ///< bit mask of the item's unknown ints, as in record::Sightings
         std::optional<std::uint16_t> client; ///< the client that the item belongs to
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text
@@ -124,29 +125,30 @@ class ItemWriter {
         }
     };
 
-    /// The cached text for the sessions that received an item of a world. Most items share one text.
+    /// The cached JSON text that lists the sessions that received an item of a world. Most items
+    /// share one text.
     struct SeenText {
-        /// The value of seen_generation_ for which `sessions` is valid; 0 if there is no text yet.
+        /// The value of seen_generation_ for which `sessions` is valid; 0: no text is cached.
         std::uint64_t generation = 0;
-        std::vector<std::uint64_t> sessions; ///< bits as in record::SeenBy
+        std::vector<std::uint64_t> sessions; ///< the sessions, as bits as in record::Sightings
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
 
     static constexpr std::size_t kMaxPlayers = record::Roster::kMaxPlayers;
-    /// In a server with 64 players, there are about 60 different sets of sessions.
+    /// The size of the cache for lists of sessions. A server with 64 players has about 60 lists.
     static constexpr std::size_t kSeenTexts = 256;
-    /// A server with 64 players has about 800 different items.
+    /// The size of the cache for items. A server with 64 players has about 800 different items.
     static constexpr std::size_t kWrittenItems = 2048;
-    /// A longer text is not cached. Only items of custom objects have such texts.
+    /// The longest cached text of an item, in bytes. Only custom objects have longer texts.
     static constexpr std::size_t kMaxWrittenText = 2048;
 
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                     std::size_t index, JsonBuffer& out);
     static void write_id_kind(record::IdKind kind, JsonBuffer& out);
-    static void write_renumbered(const record::SeenBy& sightings, JsonBuffer& out);
+    static void write_renumbered(const record::Sightings& sightings, JsonBuffer& out);
     /// Appends the sessions that received an item of a world.
-    void write_sessions(const record::SeenBy& sightings, std::size_t index, JsonBuffer& out);
-    /// Appends an item of a known type. Returns the client that the item belongs to.
+    void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
+    /// Appends an item of a known type. Returns the client that it belongs to; nullopt: no client.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
                                               const snapshot::ItemView& item, std::uint32_t untold,
                                               JsonBuffer& out);
@@ -158,16 +160,18 @@ class ItemWriter {
     const snapshot::ObjectSet* set_;
     ItemChoice choice_;
     bool raw_;
-    std::vector<ObjectWriter> objects_; ///< in the order of ObjectSet::index_of
-    std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers); ///< by client id
-    /// The items that were written last, in a table indexed by the hash of the item's key.
+    std::vector<ObjectWriter> objects_; ///< indexed by ObjectSet::index_of()
+    /// Indexed by client id.
+    std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);
+    /// The cache for items, indexed by the hash of an item's key.
     std::vector<WrittenItem> written_ = std::vector<WrittenItem>(kWrittenItems);
     std::size_t first_client_info_ = 0; ///< index of the first client_info in the current snapshot
     std::uint64_t snapshots_ = 0;       ///< number of snapshots written, including the current one
     JsonBuffer removed_;
-    std::vector<std::uint32_t> seen_sessions_; ///< sessions of the world written last
-    std::uint64_t seen_generation_ = 1;        ///< incremented when seen_sessions_ changes
-    std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts); ///< by hash of the sessions
+    std::vector<std::uint32_t> seen_sessions_; ///< the sessions in the world that was written last
+    std::uint64_t seen_generation_ = 1;        ///< incremented whenever seen_sessions_ changes
+    /// Indexed by the hash of the sessions.
+    std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts);
 };
 
 } // namespace tw::sink

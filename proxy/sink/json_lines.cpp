@@ -36,7 +36,7 @@ void OpenSessions::append_to(JsonBuffer& out) const {
     }
 }
 
-bool OpenSessions::first_snapshot(const record::Record& record, std::uint32_t segment) {
+bool OpenSessions::is_first_snapshot(const record::Record& record, std::uint32_t segment) {
     if (std::holds_alternative<const record::WorldRecord*>(record)) {
         return std::exchange(worlds_whole_in_, segment) != segment;
     }
@@ -48,7 +48,7 @@ bool OpenSessions::first_snapshot(const record::Record& record, std::uint32_t se
     return session != nullptr && std::exchange(session->whole_in, segment) != segment;
 }
 
-void OpenSessions::remember(const record::Record& record, std::string_view line) {
+void OpenSessions::store_line(const record::Record& record, std::string_view line) {
     line.remove_suffix(2); // removes the closing bracket and the line's end
     if (const auto* const* const event = std::get_if<const record::SessionRecord*>(&record)) {
         on_event(**event, line);
@@ -69,7 +69,7 @@ void OpenSessions::on_event(const record::SessionRecord& event, std::string_view
         session->open = line;
     } else if (event.event == record::SessionEvent::established) {
         session->established = line;
-    } else { // the session continues with the same number
+    } else { // the number of the session stays the same
         session->established.clear();
         session->map.clear();
     }
@@ -105,7 +105,7 @@ class BracketStack {
     [[nodiscard]] bool in_array() const { return open_.find(']') != std::string::npos; }
 
   private:
-    std::string open_; // short enough to need no allocation
+    std::string open_; // always short enough to need no allocation
 };
 
 template <typename Value>
@@ -129,24 +129,24 @@ void JsonLines::on_record(const record::Record& record) {
     if (output_->segment() != segment_) {
         begin_segment();
     }
-    whole_ = segment_ != 0 && sessions_.first_snapshot(record, segment_);
+    whole_ = segment_ != 0 && sessions_.is_first_snapshot(record, segment_);
     const std::size_t begin = out_.size();
     out_.append('{');
     std::visit(
         [&](const auto* concrete) {
-            write_rows(record::TypedHead{&concrete->head, record.index()}, record::kHeadSchema);
+            write_rows(record::TypedHeader{&concrete->head, record.index()}, record::kHeadSchema);
             write_rows(*concrete, record::schema_of(*concrete));
         },
         record);
     out_.append(std::string_view{"}\n"});
     if (segment_ != 0) {
-        sessions_.remember(record, out_.view().substr(begin));
+        sessions_.store_line(record, out_.view().substr(begin));
     }
     if (options_.max_line_bytes != 0) {
         limit_line(begin);
     }
     if (out_.size() >= kBlockBytes) {
-        hand_over();
+        pass_on_lines();
     }
 }
 
@@ -154,10 +154,10 @@ void JsonLines::flush() {
     if (output_->segment() != segment_) {
         begin_segment();
     }
-    hand_over();
+    pass_on_lines();
 }
 
-void JsonLines::hand_over() {
+void JsonLines::pass_on_lines() {
     if (!out_.empty()) {
         output_->write_in(segment_, out_.view());
         handed_over_ += out_.size();
@@ -176,9 +176,9 @@ void JsonLines::limit_line(std::size_t begin) {
 }
 
 void JsonLines::begin_segment() {
-    hand_over();
+    pass_on_lines();
     segment_ = output_->segment();
-    output_->arrive(segment_);
+    output_->reach_segment(segment_);
     sessions_.append_to(out_);
 }
 
@@ -217,12 +217,12 @@ void JsonLines::write_member(const Key& key, const Value& value) {
         }
     } else if constexpr (std::is_same_v<Value, record::FieldNames>) {
         put_names(key.name(), value);
-    } else if constexpr (std::is_same_v<Value, record::Items>) {
+    } else if constexpr (std::is_same_v<Value, record::SnapshotItems>) {
         items_.write(*value.record, whole_, out_);
     } else if constexpr (record::kIsWord<Value>) {
         put_key(key);
         put(value.text);
-    } else if constexpr (!std::is_same_v<Value, record::WithItems>) {
+    } else if constexpr (!std::is_same_v<Value, record::WrittenWithItems>) {
         put_key(key);
         put(value);
     }
@@ -250,7 +250,7 @@ void JsonLines::put(Integer value) {
     }
 }
 
-void JsonLines::put(record::Moment moment) {
+void JsonLines::put(record::UtcTime moment) {
     std::int64_t second = moment.time / kNanosecondsPerSecond;
     std::int64_t rest = moment.time % kNanosecondsPerSecond;
     if (rest < 0) {
@@ -282,7 +282,7 @@ void JsonLines::put(record::FindingId id) {
     put(record::finding_info(id).name);
 }
 
-void JsonLines::put(record::OrNull number) {
+void JsonLines::put(record::NumberOrNull number) {
     if (number.value) {
         out_.append_int(*number.value);
     } else {
@@ -307,7 +307,7 @@ void JsonLines::put(const snapshot::Uuid& uuid) {
     put(std::string_view{shown.data(), shown.size()});
 }
 
-void JsonLines::put(record::Fields fields) {
+void JsonLines::put(record::MessageFields fields) {
     out_.append('{');
     BracketStack open;
     for (const FieldValue& value : fields.values) {

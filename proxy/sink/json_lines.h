@@ -16,21 +16,20 @@
 
 namespace tw::sink {
 
-/// The lines that a reader needs at the start of a segment. For each open session, these are the lines
-/// about its opening, its establishment and its map.
+/// Stores, for each open session, the record lines that a reader of a later segment needs: the
+/// lines about its opening, its establishment and its map.
 class OpenSessions {
   public:
-    /// Stores the record's line if readers of later segments need it. `line`: the line as written, with
-    /// its newline.
-    void remember(const record::Record& record, std::string_view line);
-    /// Appends all stored lines, with the key `again`.
+    /// Stores a record's line, with its newline, if readers of later segments need it.
+    void store_line(const record::Record& record, std::string_view line);
+    /// Appends all stored lines to `out`, each with the key `again`.
     void append_to(JsonBuffer& out) const;
-    /// True if the record is the first snapshot with items of its session in this segment, or the first
-    /// world in this segment.
-    [[nodiscard]] bool first_snapshot(const record::Record& record, std::uint32_t segment);
+    /// Returns whether the record is its session's first snapshot with items in this segment, or
+    /// the first world in this segment.
+    [[nodiscard]] bool is_first_snapshot(const record::Record& record, std::uint32_t segment);
 
   private:
-    /// The limit of sessions; no proxy has more.
+    /// The most sessions. No proxy has more sessions.
     static constexpr std::size_t kMaxSessions = 65536;
 
     /// The lines of a session, without newlines.
@@ -38,33 +37,34 @@ class OpenSessions {
         std::string open;
         std::string established;
         std::string map;
-        /// The last segment with a snapshot of the session that lists all items.
+        /// The last segment that contains a snapshot of the session with all items.
         std::uint32_t whole_in = 0;
     };
 
     void on_event(const record::SessionRecord& event, std::string_view line);
-    /// Returns the lines of the session; null if there are too many sessions.
+    /// Returns the lines of a session; null if the limit of sessions is reached.
     [[nodiscard]] Session* find(std::uint32_t number);
 
     std::map<std::uint32_t, Session> sessions_;
-    std::uint32_t worlds_whole_in_ = 0; ///< the last segment with a world that lists all items
+    std::uint32_t worlds_whole_in_ = 0; ///< the last segment that contains a world with all items
 };
 
 /// What the JSON lines contain.
 struct JsonOptions {
     ItemChoice items = ItemChoice::changed;
-    bool raw = false;     ///< write `data` of every item and not only of unknown ones
+    bool raw = false;     ///< write the key `data` of all items, not only of unknown items
     bool messages = true; ///< write the records of single messages
-    /// The known objects; null for the standard table.
+    /// The known objects; null: the objects of the standard table.
     const snapshot::ObjectSet* objects = nullptr;
     bool show_secrets = false; ///< write passwords, rcon, codes and whispers unredacted
-    /// Longer snapshots and worlds are written as several lines (split_lines.h); 0 for no limit.
+    /// The longest line in bytes; 0: no limit. Longer snapshots and worlds are split (see
+    /// split_line()).
     std::size_t max_line_bytes = 0;
 };
 
-/// Writes records as JSON, one object on each line (RECORDS.md describes every key). Passes whole lines
-/// to the output in blocks. If the output has segments, each segment starts with the lines about the open
-/// sessions and their maps, and the first snapshot of each session in it lists all items.
+/// Writes records as JSON, one object on each line (RECORDS.md describes every key). Passes blocks
+/// of complete lines to the output. If the output has segments, each segment starts with lines
+/// about the open sessions and their maps, and each session's first snapshot in it lists all items.
 class JsonLines final : public record::RecordSink {
   public:
     JsonLines(const JsonOptions& options, Output& output);
@@ -73,16 +73,17 @@ class JsonLines final : public record::RecordSink {
     /// Passes the collected lines to the output.
     void flush();
 
-    /// The number of bytes in all lines written so far.
-    [[nodiscard]] std::uint64_t written() const { return handed_over_ + out_.size(); }
+    /// Returns the number of bytes of all lines since the start.
+    [[nodiscard]] std::uint64_t bytes_written() const { return handed_over_ + out_.size(); }
 
   private:
-    /// When the collected lines reach this size, they are passed to the output.
+    /// The collected lines are passed to the output when they have this many bytes.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
 
     void begin_segment();
-    void hand_over();
-    /// Replaces the last line, which begins here, by several ones if it is too long.
+    void pass_on_lines();
+    /// Splits the last line into several lines if it is too long. `begin`: the line's offset in
+    /// out_.
     void limit_line(std::size_t begin);
     template <typename Source, typename Schema>
     void write_rows(const Source& source, const Schema& schema);
@@ -103,19 +104,19 @@ class JsonLines final : public record::RecordSink {
 
     void put(std::string_view text) { out_.append_string(text); }
 
-    void put(record::Moment moment);
+    void put(record::UtcTime moment);
     void put(record::Severity severity);
     void put(record::FindingId id);
-    void put(record::OrNull number);
+    void put(record::NumberOrNull number);
     void put(const record::Hex& hex);
     void put(record::Hex32 number);
     void put(const snapshot::Uuid& uuid);
-    void put(record::Fields fields);
+    void put(record::MessageFields fields);
     void put(const record::Spread& spread);
     void put(record::FindingTotals findings);
     void put(record::Candidates candidates);
 
-    void put(const record::WorldPlace& place) { ItemWriter::write_place(place, out_); }
+    void put(const record::MapPosition& place) { ItemWriter::write_place(place, out_); }
 
     void put_field(const wire::FieldValue& value);
     void put_names(std::string_view key, record::FieldNames names);
@@ -126,10 +127,10 @@ class JsonLines final : public record::RecordSink {
     JsonBuffer split_;              ///< the lines of a long record
     std::uint64_t handed_over_ = 0; ///< number of bytes passed to the output
     ItemWriter items_;
-    std::optional<std::int64_t> second_; ///< the second whose text `second_text_` holds
+    std::optional<std::int64_t> second_; ///< the second whose text is in `second_text_`
     std::string second_text_;
     std::uint32_t segment_; ///< 0 if the output has no segments
-    bool whole_ = false;    ///< the current snapshot must list all items
+    bool whole_ = false;    ///< true if the current snapshot must list all items
     OpenSessions sessions_; ///< filled only if the output has segments
 };
 

@@ -15,40 +15,41 @@
 
 namespace tw::sink {
 
-/// Prints text for users. Control characters are escaped, because they may come from file names or peers.
-/// Write errors are ignored.
-inline void say(std::FILE* stream, const std::string& text) {
+/// Prints text for users. Escapes control characters, which peers may send. Ignores write errors.
+inline void print_text(std::FILE* stream, const std::string& text) {
     static_cast<void>(std::fputs(record::terminal_lines(text).c_str(), stream));
 }
 
 /// Prints an error message as one line on standard error.
 template <typename... Arguments>
 void print_error(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    say(stderr, "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
+    print_text(stderr,
+               "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
 }
 
-/// A destination of finished text. The text comes in blocks of whole lines.
+/// A destination of text, which is written in blocks of complete lines.
 class Output : public record::Interface {
   public:
     virtual void write(std::string_view block) = 0;
 
-    /// The segment for data that is made now, from 1 on; 0 if the output has no segments. At the start
-    /// of a segment, a producer repeats everything that is needed to read the segment on its own.
+    /// Returns the segment to which new data belongs, from 1 on; 0 if the output has no segments.
+    /// When the segment changes, a producer must repeat all data that is needed to read the segment
+    /// alone.
     [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
 
-    /// Writes a block that was made for this segment.
+    /// Writes a block that belongs to this segment.
     virtual void write_in(std::uint32_t /*segment*/, std::string_view block) { write(block); }
 
-    /// The caller promises to write no more data for segments before this one.
-    virtual void arrive(std::uint32_t /*segment*/) {}
+    /// Must be called when a producer will write no more data for segments before this one.
+    virtual void reach_segment(std::uint32_t /*segment*/) {}
 };
 
 /// Returns the number of records in a block.
-[[nodiscard]] inline std::uint64_t lines_in(std::string_view block) {
+[[nodiscard]] inline std::uint64_t count_lines(std::string_view block) {
     return static_cast<std::uint64_t>(std::ranges::count(block, '\n'));
 }
 
-/// Keeps what is written.
+/// Stores the written text in memory.
 class TextOutput final : public Output {
   public:
     void write(std::string_view block) override { text += block; }
@@ -56,7 +57,7 @@ class TextOutput final : public Output {
     std::string text;
 };
 
-/// Writes blocks to two outputs. The segments are those of the first output; the second has none.
+/// Writes each block to two outputs. Only the first output may have segments.
 class TeeOutput final : public Output {
   public:
     /// Both outputs must outlive the object.
@@ -71,7 +72,7 @@ class TeeOutput final : public Output {
         second_->write(block);
     }
 
-    void arrive(std::uint32_t segment) override { first_->arrive(segment); }
+    void reach_segment(std::uint32_t segment) override { first_->reach_segment(segment); }
 
   private:
     Output* first_;

@@ -20,7 +20,8 @@ constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kIpv4Header = 20;
 
-/// The internet checksum over several pieces. All pieces except the last have an even number of bytes.
+/// Computes the internet checksum of data in several pieces. All pieces except the last must have
+/// an even number of bytes.
 class Checksum {
   public:
     void add(std::span<const std::byte> bytes) {
@@ -67,7 +68,7 @@ void put_ethernet(bool is_v6, std::vector<std::byte>& out) {
     put16(is_v6 ? 0x86dd : 0x0800, out);
 }
 
-/// Returns the endpoint with an IPv6 address.
+/// Returns the endpoint with its address as an IPv6 address.
 FrameEndpoint as_v6(const FrameEndpoint& endpoint) {
     if (endpoint.is_v6) {
         return endpoint;
@@ -220,7 +221,8 @@ void PcapngEncoder::end(std::size_t begin, Bytes& out) const {
     std::copy(out.end() - 4, out.end(), out.begin() + static_cast<std::ptrdiff_t>(begin) + 4);
 }
 
-void PcapngEncoder::section(std::string_view program, Bytes& out, std::string_view comment) const {
+void PcapngEncoder::append_section(std::string_view program, Bytes& out,
+                                   std::string_view comment) const {
     const std::size_t at = begin(kPcapngSection, out);
     put32(kPcapngByteOrder, out);
     put16(1, out);
@@ -235,7 +237,7 @@ void PcapngEncoder::section(std::string_view program, Bytes& out, std::string_vi
     end(at, out);
 }
 
-void PcapngEncoder::interface(const PcapngInterface& interface, Bytes& out) const {
+void PcapngEncoder::append_interface(const PcapngInterface& interface, Bytes& out) const {
     const std::size_t at = begin(kInterface, out);
     put16(interface.link, out);
     put16(0, out);
@@ -248,7 +250,7 @@ void PcapngEncoder::interface(const PcapngInterface& interface, Bytes& out) cons
     end(at, out);
 }
 
-void PcapngEncoder::packet(const PcapngPacket& packet, Bytes& out) const {
+void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const {
     const std::size_t at = begin(kPacketBlock, out);
     put32(packet.interface, out);
     put32(static_cast<std::uint32_t>(packet.time >> 32U), out);
@@ -272,8 +274,8 @@ void PcapngEncoder::packet(const PcapngPacket& packet, Bytes& out) const {
     end(at, out);
 }
 
-void PcapngEncoder::statistics(std::uint32_t interface, std::uint64_t time,
-                               std::span<const std::string> comments, Bytes& out) const {
+void PcapngEncoder::append_statistics(std::uint32_t interface, std::uint64_t time,
+                                      std::span<const std::string> comments, Bytes& out) const {
     const std::size_t at = begin(kStatistics, out);
     put32(interface, out);
     put32(static_cast<std::uint32_t>(time >> 32U), out);
@@ -285,7 +287,8 @@ void PcapngEncoder::statistics(std::uint32_t interface, std::uint64_t time,
     end(at, out);
 }
 
-void PcapngEncoder::block(std::uint32_t type, std::span<const std::byte> body, Bytes& out) const {
+void PcapngEncoder::append_block(std::uint32_t type, std::span<const std::byte> body,
+                                 Bytes& out) const {
     const std::size_t at = begin(type, out);
     out.insert(out.end(), body.begin(), body.end());
     pad(out, body.size());
@@ -303,7 +306,7 @@ std::optional<PcapngBlock> PcapngBlock::read(std::string_view head) {
     return block.size >= kSmallest && block.size % 4 == 0 ? std::optional{block} : std::nullopt;
 }
 
-std::optional<PcapngBlock> BlockWalk::next() {
+std::optional<PcapngBlock> BlockIterator::next() {
     const auto block = PcapngBlock::read(text_.substr(at_));
     if (!block || block->size > text_.size() - at_) {
         return std::nullopt;
@@ -315,7 +318,8 @@ std::optional<PcapngBlock> BlockWalk::next() {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
-/// The first bytes in the body of our state blocks, because other programs may use the same block type.
+/// The first bytes of a state block's body. They identify the block, because other programs may use
+/// the same block type.
 constexpr std::array<std::uint8_t, 8> kMagic{'t', 'w', 's', 'c', 'o', 'p', 'e', kVersion};
 constexpr std::size_t kEnds = kMagic.size() + 4;
 constexpr std::size_t kEndpoint = 1 + 16 + 2;
@@ -359,7 +363,7 @@ void put_session_state(const SessionState& state, std::vector<std::byte>& out) {
     put_endpoint(state.client, body);
     put_endpoint(state.server, body);
     body.insert(body.end(), state.bytes.begin(), state.bytes.end());
-    PcapngEncoder{}.block(kStateBlock, body, out);
+    PcapngEncoder{}.append_block(kStateBlock, body, out);
 }
 
 std::optional<SessionState> read_session_state(std::span<const std::byte> body) {
@@ -384,8 +388,8 @@ namespace {
 constexpr std::uint32_t kClients = 0;
 constexpr std::uint32_t kServer = 1;
 
-/// Returns an address for a session whose address is unknown or hidden. It is from a network for tests
-/// (RFC 2544).
+/// Returns a substitute address, from a network for tests (RFC 2544), for a session whose address
+/// is unknown or hidden.
 FrameEndpoint stand_in(std::uint32_t session) {
     constexpr std::uint16_t kPort = 49152;
     return {.address = {198, 18, static_cast<std::uint8_t>(session >> 8U),
@@ -398,23 +402,24 @@ FrameEndpoint stand_in(std::uint32_t session) {
 CaptureBlocks::Bytes CaptureBlocks::head(std::string_view comment) {
     Bytes head;
     const PcapngEncoder encoder;
-    encoder.section("twscope", head, comment);
-    encoder.interface({.name = "clients", .description = kClientsDescription}, head);
-    encoder.interface({.name = "server", .description = "between twscope and the server"}, head);
+    encoder.append_section("twscope", head, comment);
+    encoder.append_interface({.name = "clients", .description = kClientsDescription}, head);
+    encoder.append_interface({.name = "server", .description = "between twscope and the server"},
+                             head);
     return head;
 }
 
 void CaptureBlocks::on_record(const record::Record& record) {
     std::visit(
         [this](const auto* concrete) {
-            if constexpr (requires { take(*concrete); }) {
-                take(*concrete);
+            if constexpr (requires { handle_record(*concrete); }) {
+                handle_record(*concrete);
             }
         },
         record);
 }
 
-void CaptureBlocks::take(const record::SessionRecord& record) {
+void CaptureBlocks::handle_record(const record::SessionRecord& record) {
     const std::uint32_t session = record.head.session;
     switch (record.event) {
     case record::SessionEvent::open:
@@ -425,24 +430,26 @@ void CaptureBlocks::take(const record::SessionRecord& record) {
             .told = fmt::format("session {}: {} to {}", session, record.client, record.server),
             .opened = introduction_};
         closed_.erase(session);
-        forget_one_too_many();
+        forget_oldest_session();
         break;
     case record::SessionEvent::established:
         closed_.erase(session);
-        say(session, fmt::format("session {}: established, {}", session, record.protocol), true);
+        add_comment(session, fmt::format("session {}: established, {}", session, record.protocol),
+                    true);
         break;
     case record::SessionEvent::close:
         if (sessions_.contains(session)) {
             closed_.insert(session);
         }
-        say(session,
+        add_comment(
+            session,
             fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)),
             true);
         break;
     }
 }
 
-void CaptureBlocks::forget_one_too_many() {
+void CaptureBlocks::forget_oldest_session() {
     if (sessions_.size() <= kMaxSessions) {
         return;
     }
@@ -451,11 +458,11 @@ void CaptureBlocks::forget_one_too_many() {
     closed_.erase(oldest);
 }
 
-void CaptureBlocks::take(const record::FindingRecord& record) {
-    say(record.head.session, record::describe(record), false);
+void CaptureBlocks::handle_record(const record::FindingRecord& record) {
+    add_comment(record.head.session, record::describe(record), false);
 }
 
-void CaptureBlocks::say(std::uint32_t session, std::string text, bool of_session) {
+void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool of_session) {
     if (comments_.size() < kMaxComments) {
         comments_.push_back(
             {.session = session, .of_session = of_session, .text = std::move(text)});
@@ -502,24 +509,24 @@ std::vector<std::string> CaptureBlocks::take_comments(Ends* ends) {
     return texts;
 }
 
-void CaptureBlocks::repeat_states(StateSource states, record::Timestamp every) {
+void CaptureBlocks::set_state_source(StateSource states, record::Timestamp every) {
     states_ = std::move(states);
     states_every_ = every;
 }
 
-bool CaptureBlocks::wants_state(const Ends& ends) const {
+bool CaptureBlocks::is_state_due(const Ends& ends) const {
     return ends.stated != introduction_ ||
            (states_every_ != 0 && head_.time - ends.stated_at >= states_every_);
 }
 
-void CaptureBlocks::on_datagram(const record::RecordHead& head,
+void CaptureBlocks::on_datagram(const record::RecordHeader& head,
                                 std::span<const std::byte> datagram) {
     head_ = head;
     datagram_ = datagram;
     state_.clear();
     const auto found = sessions_.find(head.session);
     ends_ = found == sessions_.end() ? nullptr : &found->second;
-    if (ends_ != nullptr && states_ && states_left_.any() && wants_state(*ends_)) {
+    if (ends_ != nullptr && states_ && states_left_.has_left() && is_state_due(*ends_)) {
         ends_->stated = introduction_;
         ends_->stated_at = head.time;
         state_ = states_();
@@ -547,24 +554,24 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
     const auto comments = take_comments(ends_);
     using Direction = PcapngPacket::Direction;
-    encoder_.packet({.interface = to_server ? kClients : kServer,
-                     .time = static_cast<std::uint64_t>(head_.time),
-                     .frame = frame_,
-                     .direction = to_server ? Direction::inbound : Direction::outbound,
-                     .comments = comments},
-                    out);
+    encoder_.append_packet({.interface = to_server ? kClients : kServer,
+                            .time = static_cast<std::uint64_t>(head_.time),
+                            .frame = frame_,
+                            .direction = to_server ? Direction::inbound : Direction::outbound,
+                            .comments = comments},
+                           out);
     return true;
 }
 
-std::string CaptureBlocks::describe(std::uint32_t session) const {
+std::string CaptureBlocks::describe_session(std::uint32_t session) const {
     const auto found = sessions_.find(session);
     return found == sessions_.end() ? std::string{} : found->second.told;
 }
 
 void CaptureBlocks::finish(record::Timestamp time, Bytes& out) {
     if (!comments_.empty()) {
-        encoder_.statistics(kClients, static_cast<std::uint64_t>(time), take_comments(nullptr),
-                            out);
+        encoder_.append_statistics(kClients, static_cast<std::uint64_t>(time),
+                                   take_comments(nullptr), out);
     }
 }
 
@@ -577,7 +584,7 @@ std::uint64_t whole_capture_bytes(int descriptor) {
     constexpr std::size_t kPiece = std::size_t{1} << 16U;
     const auto size = static_cast<std::uint64_t>(found.st_size);
     std::string piece;
-    std::uint64_t begin = 0; // file offset of the piece in memory
+    std::uint64_t begin = 0; // file offset at which `piece` begins
     for (std::uint64_t at = 0;;) {
         if (at + PcapngBlock::kHead > begin + piece.size()) {
             piece.resize(kPiece);

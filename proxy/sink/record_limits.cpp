@@ -19,8 +19,8 @@ constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id, std::size_
     return std::uint64_t{session} << 32U | type << 16U | id;
 }
 
-/// Returns the key of a finding's kind. For types of another size, it includes the type, because a server
-/// sends all of them at once.
+/// Returns the key of a finding's kind. For snapshot.size_differs, the key includes the item type,
+/// because a server sends all such types at the same time.
 std::uint64_t key_of(const record::FindingRecord& finding) {
     const bool has_type = finding.id == record::FindingId::snapshot_size_differs && finding.item &&
                           finding.item->type_id < kSizedTypes;
@@ -36,7 +36,7 @@ constexpr record::FindingId id_of(std::uint64_t key) {
 
 void FindingLimit::on_record(const record::Record& record) {
     if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
-        limit(**finding);
+        limit_finding(**finding);
         return;
     }
     const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
@@ -46,7 +46,7 @@ void FindingLimit::on_record(const record::Record& record) {
     target_->on_record(record);
 }
 
-void FindingLimit::limit(const record::FindingRecord& finding) {
+void FindingLimit::limit_finding(const record::FindingRecord& finding) {
     const std::uint64_t key = key_of(finding);
     auto found = kinds_.find(key);
     if (found == kinds_.end() && kinds_.size() >= kMaxKinds) {
@@ -75,15 +75,15 @@ void FindingLimit::limit(const record::FindingRecord& finding) {
     target_->on_record(&counted);
 }
 
-void FindingLimit::report_rest(record::FindingId id, const record::RecordHead& head,
-                               std::uint64_t left_out) {
+void FindingLimit::report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
+                                           std::uint64_t left_out) {
     if (left_out != 0) {
         const record::FindingRecord rest{.head = head, .id = id, .left_out = left_out};
         target_->on_record(&rest);
     }
 }
 
-void FindingLimit::end_session(const record::RecordHead& head) {
+void FindingLimit::end_session(const record::RecordHeader& head) {
     for (std::size_t id = 0; id < static_cast<std::size_t>(record::FindingId::count); ++id) {
         const auto finding = static_cast<record::FindingId>(id);
         const std::size_t types =
@@ -96,7 +96,7 @@ void FindingLimit::end_session(const record::RecordHead& head) {
                 kinds_.erase(found);
             }
         }
-        report_rest(finding, head, left_out);
+        report_omitted_findings(finding, head, left_out);
     }
 }
 
@@ -112,18 +112,18 @@ void FindingLimit::make_room(record::Timestamp now) {
         const auto& [key, kind] = each;
         const bool past = is_past(std::max(kind.written, kind.head.time));
         if (past) {
-            report_rest(id_of(key), kind.head, kind.left_out);
+            report_omitted_findings(id_of(key), kind.head, kind.left_out);
         }
         return past;
     });
 }
 
 void FindingLimit::finish() {
-    // a copy, to report in a fixed order
+    // a sorted copy, so that the order of the reports is fixed
     const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()};
     kinds_.clear();
     for (const auto& [key, kind] : rest) {
-        report_rest(id_of(key), kind.head, kind.left_out);
+        report_omitted_findings(id_of(key), kind.head, kind.left_out);
     }
 }
 
@@ -132,8 +132,8 @@ namespace {
 constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
 constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
 
-/// Returns the time between two records; 0 if time went back. The times may come from captures and have
-/// any value.
+/// Returns the time between two records; 0 if time went back. The times may come from captures and
+/// have any value.
 std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
     return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
 }
@@ -143,21 +143,21 @@ std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
 void MessageLimit::on_record(const record::Record& record) {
     const auto* const* const message = std::get_if<const record::MessageRecord*>(&record);
     if (message != nullptr && bytes_ != 0) {
-        take(**message);
+        limit_message(**message);
         return;
     }
     const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
     if (session != nullptr && (*session)->event == record::SessionEvent::close) {
         if (const auto found = sessions_.find((*session)->head.session); found != sessions_.end()) {
             found->second.head.time = (*session)->head.time;
-            tell(found->second);
+            report_omitted_messages(found->second);
             sessions_.erase(found);
         }
     }
     target_->on_record(record);
 }
 
-void MessageLimit::take(const record::MessageRecord& message) {
+void MessageLimit::limit_message(const record::MessageRecord& message) {
     const record::Timestamp now = message.head.time;
     if (sessions_.size() >= kMaxSessions) {
         make_room(now);
@@ -168,11 +168,11 @@ void MessageLimit::take(const record::MessageRecord& message) {
         session.room = static_cast<std::int64_t>(kBurstSeconds * bytes_);
         session.time = now;
     }
-    fill(session, now);
+    refill(session, now);
     if (session.room > 0) {
-        const std::uint64_t before = target_->written();
+        const std::uint64_t before = target_->bytes_written();
         target_->on_record(&message);
-        session.room -= static_cast<std::int64_t>(target_->written() - before);
+        session.room -= static_cast<std::int64_t>(target_->bytes_written() - before);
         return;
     }
     ++left_out_;
@@ -181,13 +181,13 @@ void MessageLimit::take(const record::MessageRecord& message) {
     if (session.told == 0 || elapsed_between(session.told_at, now) >= kTellEvery ||
         now < session.told_at) {
         session.told_at = now;
-        tell(session);
+        report_omitted_messages(session);
     }
 }
 
-/// Adds the bytes that the session may write for the time since the last call. If the clock was set back,
-/// adds nothing; if it was set forward, adds at most the limit.
-void MessageLimit::fill(Session& session, record::Timestamp now) const {
+/// Adds the number of bytes that the session may write for the time since the last call. Adds
+/// nothing if the clock was set back, and at most kBurstSeconds' bytes if it was set forward.
+void MessageLimit::refill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
                                                          kBurstSeconds * kNanosecondsASecond);
@@ -197,7 +197,7 @@ void MessageLimit::fill(Session& session, record::Timestamp now) const {
     session.room = std::min(full, session.room + static_cast<std::int64_t>(more));
 }
 
-void MessageLimit::tell(Session& session) {
+void MessageLimit::report_omitted_messages(Session& session) {
     if (session.left_out == session.told) {
         return;
     }
@@ -209,30 +209,30 @@ void MessageLimit::tell(Session& session) {
     target_->on_record(&finding);
 }
 
-/// Forgets the sessions that may write kBurstSeconds' bytes, and as many others as necessary.
+/// Forgets the sessions that may write kBurstSeconds' bytes now, and if necessary further sessions.
 void MessageLimit::make_room(record::Timestamp now) {
     for (auto each = sessions_.begin(); each != sessions_.end();) {
         Session& session = each->second;
-        fill(session, now);
+        refill(session, now);
         if (session.room >= static_cast<std::int64_t>(kBurstSeconds * bytes_)) {
-            tell(session);
+            report_omitted_messages(session);
             each = sessions_.erase(each);
         } else {
             ++each;
         }
     }
     while (sessions_.size() >= kMaxSessions) {
-        tell(sessions_.begin()->second);
+        report_omitted_messages(sessions_.begin()->second);
         sessions_.erase(sessions_.begin());
     }
 }
 
 void MessageLimit::finish() {
-    // A copy, to report in a fixed order.
+    // A sorted copy, so that the order of the reports is fixed.
     const std::map<std::uint32_t, Session> rest{sessions_.begin(), sessions_.end()};
     sessions_.clear();
     for (auto [number, session] : rest) {
-        tell(session);
+        report_omitted_messages(session);
     }
 }
 

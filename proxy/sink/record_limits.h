@@ -9,79 +9,82 @@
 
 namespace tw::sink {
 
-/// Passes records on, but limits findings to one a second for each id and session, so that no peer can
-/// fill a disk with findings. (For snapshot.size_differs, each type of item has its own limit.) Each
-/// finding that is passed on says how many were left out before it. The remaining numbers are reported when
-/// the session closes, and at the end. Times are those of the records.
+/// Passes records on, but at most one finding a second for each id and session, so that no peer can
+/// fill a disk with findings. (For snapshot.size_differs, each item type has a separate limit.)
+/// Each finding that is passed on contains the number of findings omitted before it. Omitted
+/// findings without a later finding are reported when the session closes, and at the end. All times
+/// are the times of records.
 class FindingLimit final : public record::RecordSink {
   public:
     explicit FindingLimit(record::RecordSink& target) : target_{&target} {}
 
     void on_record(const record::Record& record) override;
 
-    /// Ends a session. For callers that do not pass on the record of the session's end.
-    void end_session(const record::RecordHead& head);
+    /// Must be called at a session's end if on_record() does not get the record about it.
+    void end_session(const record::RecordHeader& head);
 
-    /// Reports the remaining numbers. No further record is allowed.
+    /// Reports omitted records that are not reported yet. No record may be passed afterwards.
     void finish();
 
   private:
-    /// The most kinds (session and id). If there are more, kinds without a finding in the last second are
-    /// forgotten. This is needed because not every caller reports the end of a session.
+    /// The most kinds of findings (session and id). If more occur, kinds without a finding in the
+    /// last second are forgotten. This is needed because some callers do not report a session's
+    /// end.
     static constexpr std::size_t kMaxKinds = std::size_t{1} << 16U;
 
     struct Kind {
-        record::RecordHead head{}; ///< head of the last finding that was left out
+        record::RecordHeader head{}; ///< head of the last finding that was omitted
         record::Timestamp written = 0;
         std::uint64_t left_out = 0;
     };
 
-    void limit(const record::FindingRecord& finding);
-    /// Forgets kinds without a recent finding. Does so at most once in a while.
+    void limit_finding(const record::FindingRecord& finding);
+    /// Forgets kinds without a recent finding. Does nothing if it did so shortly before.
     void make_room(record::Timestamp now);
-    void report_rest(record::FindingId id, const record::RecordHead& head, std::uint64_t left_out);
+    void report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
+                                 std::uint64_t left_out);
 
     record::RecordSink* target_;
-    record::Timestamp cleared_ = 0;                 ///< time at which kinds were last forgotten
-    std::unordered_map<std::uint64_t, Kind> kinds_; ///< by session and id
+    record::Timestamp cleared_ = 0;                 ///< when kinds were last forgotten
+    std::unordered_map<std::uint64_t, Kind> kinds_; ///< the key is made of session and id
 };
 
-/// Passes records on, but limits the messages of a session to a number of bytes a second, so that a player
-/// cannot fill a disk with tiny messages. All other records pass. Messages left out are counted and
-/// reported as a finding: at once, then once a minute, when the session closes, and at the end. Times are
-/// those of the records.
+/// Passes records on, but only a limited number of bytes a second of message records per session,
+/// so that a player cannot fill a disk with tiny messages. Omitted messages are counted and
+/// reported as a finding: at once, then once a minute, when the session closes, and at the end. All
+/// times are the times of records.
 class MessageLimit final : public record::RecordSink {
   public:
-    /// A session may write this many seconds' bytes at once, for example during a map download.
+    /// How many seconds' bytes a session may write at once, for example during a map download.
     static constexpr std::uint64_t kBurstSeconds = 8;
 
-    /// `bytes`: the most bytes a second for the records of a session's messages; 0 for no limit.
+    /// `bytes`: the most bytes a second of a session's message records; 0: no limit.
     MessageLimit(JsonLines& target, std::uint64_t bytes) : target_{&target}, bytes_{bytes} {}
 
     void on_record(const record::Record& record) override;
 
-    /// Reports the remaining numbers. No further record is allowed.
+    /// Reports omitted records that are not reported yet. No record may be passed afterwards.
     void finish();
 
-    /// The number of messages left out, in all sessions.
+    /// Returns the number of omitted messages of all sessions.
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
   private:
-    /// The limit of sessions. If there are more, those that are within their limit are forgotten.
+    /// The most sessions. If more occur, sessions that are within their limit are forgotten.
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {
-        std::int64_t room = 0; ///< bytes that the session may write at `time`
+        std::int64_t room = 0; ///< number of bytes that the session could write at `time`
         record::Timestamp time = 0;
-        record::RecordHead head{};  ///< head of the last message that was left out
-        std::uint64_t left_out = 0; ///< number of messages left out since the connection began
-        std::uint64_t told = 0;     ///< number of messages that the last finding reported
+        record::RecordHeader head{}; ///< head of the last message that was omitted
+        std::uint64_t left_out = 0;  ///< number of omitted messages since the connection began
+        std::uint64_t told = 0;      ///< number of omitted messages in the last finding
         record::Timestamp told_at = 0;
     };
 
-    void take(const record::MessageRecord& message);
-    void fill(Session& session, record::Timestamp now) const;
-    void tell(Session& session);
+    void limit_message(const record::MessageRecord& message);
+    void refill(Session& session, record::Timestamp now) const;
+    void report_omitted_messages(Session& session);
     void make_room(record::Timestamp now);
 
     JsonLines* target_;

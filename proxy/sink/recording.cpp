@@ -26,27 +26,27 @@ namespace tw::sink {
 
 namespace {
 
-using Result = Repair::Result;
+using Result = RepairResult::Result;
 
-/// The most text that is cut off with an unfinished frame. A live recording has no more text after its
-/// last whole frame than kMaxFrameText and a unit.
+/// The most text in an unfinished frame that is cut off. A recording's unfinished frame has at most
+/// kMaxFrameText and a unit.
 constexpr std::uint64_t kMaxCutText = 2 * kMaxFrameText;
-/// The most bytes that are cut off: those of that much text if it cannot be compressed.
+/// The most bytes that are cut off: kMaxCutText bytes of text that cannot be compressed.
 constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
 
-/// Decompresses a file from an offset on and passes the text to `use`, until `use` returns false, the
-/// data is damaged, or the file ends. Returns false if the data needs too large a window.
+/// Decompresses a file from an offset on, and calls `use` with the text, until `use` returns false,
+/// the data is damaged, or the file ends. Returns false if the data needs too large a window.
 bool read_frames(int file, std::uint64_t at,
                  const std::function<bool(std::string_view text)>& use) {
     constexpr std::size_t kPiece = 65536;
     std::vector<char> packed(kPiece);
     std::vector<char> room(kPiece);
-    std::unique_ptr<Unpacker> unpacker;
+    std::unique_ptr<Decompressor> unpacker;
     while (true) {
         const ssize_t read = ::pread(file, packed.data(), packed.size(), static_cast<off_t>(at));
         const auto size = static_cast<std::size_t>(std::max<ssize_t>(read, 0));
         if (!unpacker) {
-            unpacker = make_unpacker({packed.data(), size});
+            unpacker = make_decompressor({packed.data(), size});
         }
         if (!unpacker) {
             return true;
@@ -60,7 +60,7 @@ bool read_frames(int file, std::uint64_t at,
     }
 }
 
-/// Returns the first bytes of the text in the frames; fewer if the text is shorter or damaged.
+/// Returns the first bytes of a compressed file's text; fewer if the text is short or damaged.
 std::string begin_of_text(int file) {
     constexpr std::size_t kBegin = 4096;
     std::string begin;
@@ -84,11 +84,11 @@ bool write_all(Disk& disk, int file, std::string_view bytes) {
     return true;
 }
 
-/// Cuts off the unfinished frame. The whole units in it that can be read are counted.
-Repair cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
-    CutEnd cut{.bytes = scan.size - scan.whole};
+/// Cuts off the unfinished frame at the end of a file. Counts its readable complete units.
+RepairResult cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
+    RemovedEnd cut{.bytes = scan.size - scan.whole};
     std::uint64_t text_bytes = 0;
-    std::string rest; // text after the last whole unit
+    std::string rest; // text after the last complete unit
     const bool readable = read_frames(file, scan.whole, [&](std::string_view text) {
         text_bytes += text.size();
         rest.append(text);
@@ -106,7 +106,7 @@ Repair cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& sc
     return {.cut = cut};
 }
 
-/// Returns the data after the last whole unit; empty if the data is longer than any unit.
+/// Returns the data of a file from the offset `end` on; empty if the data is longer than any unit.
 std::string behind(int file, std::uint64_t end, std::uint64_t size) {
     std::string text(size - end <= LineReader::kMaxLineBytes ? size - end : 0, '\0');
     const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
@@ -115,7 +115,7 @@ std::string behind(int file, std::uint64_t end, std::uint64_t size) {
 
 } // namespace
 
-Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
+RepairResult repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
     const auto facts = disk.facts(file);
     if (!facts || !facts->regular) {
         return {};
@@ -125,10 +125,10 @@ Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
         if (!scan) {
             return {};
         }
-        if (scan->foreign || units.is_foreign(begin_of_text(file))) {
+        if (scan->foreign || units.is_foreign_data(begin_of_text(file))) {
             return {.result = Result::foreign};
         }
-        return scan->whole == scan->size ? Repair{} : cut_frame(disk, file, units, *scan);
+        return scan->whole == scan->size ? RepairResult{} : cut_frame(disk, file, units, *scan);
     }
     if (units.is_foreign_file(file)) {
         return {.result = Result::foreign};
@@ -146,16 +146,16 @@ Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
 
 namespace {
 
-/// The longest time that a frame stays open. With the time that text waits in a queue, readers of a
-/// running file are about a second late.
+/// The longest time for which a frame stays open. Together with the time for which text waits in a
+/// queue, readers of the file get data about a second late.
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< number of nanoseconds in a second
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
-/// If the clock jumps by this many seconds or more, it was set. Smaller jumps are corrections.
+/// If the wall clock jumps by this many seconds, it was set. Smaller jumps are corrections.
 constexpr std::int64_t kJumpSeconds = 60;
 constexpr std::chrono::milliseconds kLockPoll{20};
-/// The longest time that a process needs from its check for another writer to its own lock.
+/// The longest time between a process's check for another writer and its lock of the file.
 constexpr std::chrono::seconds kStartTime{1};
 /// The number of names that are tried if other processes created segments in the same second.
 constexpr int kNamesToTry = 100;
@@ -169,10 +169,10 @@ std::string other_writer_complaint(const std::string& path) {
                        path, path.ends_with('/') ? "folder" : "file or folder");
 }
 
-/// Returns the text of whole frames.
+/// Returns the decompressed text of complete frames.
 std::string unpacked(std::string_view frames) {
     std::string text;
-    const auto unpacker = make_unpacker(frames.substr(0, kSignatureSize));
+    const auto unpacker = make_decompressor(frames.substr(0, kSignatureSize));
     std::array<char, 65536> room{};
     while (unpacker && !frames.empty()) {
         const auto step = unpacker->unpack(frames, room);
@@ -187,13 +187,13 @@ std::string unpacked(std::string_view frames) {
 
 } // namespace
 
-Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
+Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
     : OutputFile{options.path, *options.units,
                  options.compressed ? std::min<std::size_t>(kWholeFrameText, options.frame_text)
                                     : 1,
                  options.segments.has_value()},
-      options_{std::move(options)}, disk_{&disk}, head_{units().head()}, ages_{options_.keep.age},
-      now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
+      options_{std::move(options)}, disk_{&disk}, head_{units().file_header()},
+      ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
     clock_ = disk_->utc() - seconds_of(now_);
     if (options_.compressed) {
         frames_.emplace();
@@ -212,42 +212,44 @@ Recording::~Recording() {
     leave_file();
 }
 
-void Recording::open(Begin begin) {
+void Recording::open(StartMode begin) {
     const auto print_error = [this] {
         const int error = errno;
         throw std::system_error{error, std::generic_category(), options_.path};
     };
     if (options_.segments) {
-        const base::UniqueFd starting = begin == Begin::shared ? base::UniqueFd{} : await_writer();
+        const base::UniqueFd starting =
+            begin == StartMode::shared ? base::UniqueFd{} : await_writer();
         count_segments();
         free_disk_space();
-        if (begin != Begin::shared && !open_segment()) {
+        if (begin != StartMode::shared && !open_segment()) {
             print_error();
         }
-        return; // the previous process may still write; go_on() opens the segment
+        return; // another process may still write; continue_recording() opens the segment later
     }
-    if (begin != Begin::shared) {
+    if (begin != StartMode::shared) {
         std::ignore = await_writer();
     }
     current_ = options_.path;
-    file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append,
+    file_ = disk_->open(current_,
+                        begin == StartMode::empty ? Disk::OpenMode::empty : Disk::OpenMode::append,
                         options_.readers);
     if (file_ < 0) {
         print_error();
     }
-    if (begin != Begin::shared && !lock()) {
+    if (begin != StartMode::shared && !lock()) {
         throw std::runtime_error{other_writer_complaint(options_.path)};
     }
-    if (begin == Begin::behind) {
-        const Repair::Result result = repair();
-        if (result == Repair::Result::failed) {
+    if (begin == StartMode::behind) {
+        const RepairResult::Result result = repair();
+        if (result == RepairResult::Result::failed) {
             print_error();
         }
-        if (result != Repair::Result::done) {
-            throw std::runtime_error{complaint(result)};
+        if (result != RepairResult::Result::done) {
+            throw std::runtime_error{repair_error_text(result)};
         }
     }
-    if (begin != Begin::shared) {
+    if (begin != StartMode::shared) {
         begin_file();
     }
 }
@@ -258,8 +260,9 @@ void Recording::count_segments() {
     }
 }
 
-/// Waits until no other process writes to the recording. Errors: std::runtime_error if one still does
-/// when the patience ends. While the result exists, no other process gets past this.
+/// Waits until no other process writes to the recording. Errors: std::runtime_error if another
+/// process still writes after RecordingOptions::patience. While the result exists, other processes
+/// wait in this function.
 base::UniqueFd Recording::await_writer() const {
     base::UniqueFd folder;
     if (options_.segments) {
@@ -268,7 +271,7 @@ base::UniqueFd Recording::await_writer() const {
     }
     const auto until = Clock::now() + options_.patience;
     while (true) {
-        // Another process that starts holds this lock for a moment, a stranger perhaps for ever.
+        // A starting twscope holds this lock for a moment; another program perhaps for ever.
         const bool has_turn = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
                               errno != EWOULDBLOCK || Clock::now() >= until + kStartTime;
         const bool is_written = has_other_writer();
@@ -294,7 +297,7 @@ bool Recording::has_other_writer() const {
     });
 }
 
-/// Locks the file. Returns false if another process has the lock; not every file system has locks.
+/// Locks the file. Returns false if another process has locked it. Not all file systems have locks.
 bool Recording::lock() {
     locked_ = base::lock_file(file_);
     return locked_ || (errno != EAGAIN && errno != EACCES);
@@ -303,7 +306,7 @@ bool Recording::lock() {
 bool Recording::open_segment() {
     for (int tries = 0; tries < kNamesToTry; ++tries) {
         std::string path = options_.segments->path(disk_->utc(), number_ + 1);
-        const int file = disk_->open(path, Disk::How::create, options_.readers);
+        const int file = disk_->open(path, Disk::OpenMode::create, options_.readers);
         if (file < 0 && errno != EEXIST) {
             return false;
         }
@@ -312,13 +315,13 @@ bool Recording::open_segment() {
             file_ = file;
             current_ = std::move(path);
             std::ignore = lock();
-            head_ = units().segment_head(current_.substr(current_.rfind('/') + 1), number_,
-                                         disk_->utc() * kNanoseconds);
+            head_ = units().segment_header(current_.substr(current_.rfind('/') + 1), number_,
+                                           disk_->utc() * kNanoseconds);
             opened_ = now_;
             moved_ = false;
             cut_wanted_ = false;
             begin_file();
-            ages_.begin(number_, now_);
+            ages_.on_segment_start(number_, now_);
             delete_segments();
             return true;
         }
@@ -334,7 +337,7 @@ void Recording::begin_file() {
     file_bytes_ = 0;
 }
 
-/// Compresses the text into a separate frame.
+/// Returns a separate compressed frame with this text.
 std::string Recording::frame_of(std::string_view text) {
     std::string frame;
     frames_->add(text, frame);
@@ -342,15 +345,15 @@ std::string Recording::frame_of(std::string_view text) {
     return frame;
 }
 
-Repair::Result Recording::repair() {
-    const Repair done = repair_end(*disk_, file_, units(), options_.compressed);
+RepairResult::Result Recording::repair() {
+    const RepairResult done = repair_end(*disk_, file_, units(), options_.compressed);
     cut_bytes_ += done.cut.bytes;
     cut_units_ += done.cut.units;
     return done.result;
 }
 
-std::string Recording::complaint(Repair::Result result) const {
-    if (result == Repair::Result::foreign) {
+std::string Recording::repair_error_text(RepairResult::Result result) const {
+    if (result == RepairResult::Result::foreign) {
         return fmt::format(
             "{} contains something other than {}{}; name another file, or move this one away",
             options_.path, units().unit_name(), options_.compressed ? ", compressed" : "");
@@ -372,13 +375,13 @@ void Recording::write(std::string_view block) {
     }
     if (!frames_) {
         unit_.append(block);
-        std::ignore = put();
+        std::ignore = write_current_unit();
         return;
     }
-    if (frames_->repetitive() && block.size() >= portion() / 2) {
+    if (frames_->is_repetitive() && block.size() >= preferred_write_bytes() / 2) {
         end_frame();
-        frames_->add_whole(block, unit_);
-        std::ignore = put();
+        frames_->append_complete_frame(block, unit_);
+        std::ignore = write_current_unit();
         return;
     }
     if (frames_->text_bytes() == 0) {
@@ -387,7 +390,7 @@ void Recording::write(std::string_view block) {
     frames_->add(block, unit_);
     if (frames_->text_bytes() >= options_.frame_text) {
         end_frame();
-        std::ignore = put();
+        std::ignore = write_current_unit();
     }
 }
 
@@ -397,7 +400,7 @@ void Recording::end_frame() {
     }
 }
 
-bool Recording::put() {
+bool Recording::write_current_unit() {
     tried_ = now_;
     if (scarce_) {
         error_ = ENOSPC;
@@ -413,8 +416,8 @@ bool Recording::put() {
     return write_unit();
 }
 
-/// True if another process truncated the file, as logrotate's copytruncate does. The next data must then
-/// start like a file.
+/// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
+/// at the start of each file must then be written again.
 bool Recording::was_emptied() {
     const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
     return facts && facts->regular && facts->size == 0;
@@ -430,7 +433,7 @@ bool Recording::write_unit() {
             unsynced_ = true;
         } else if (done == 0 || errno != EINTR) {
             const int error = done == 0 ? EIO : errno;
-            take_back();
+            remove_written_part();
             error_ = error;
             return false;
         }
@@ -441,8 +444,9 @@ bool Recording::write_unit() {
     return true;
 }
 
-/// Removes the written part of a unit or frame. If that fails, the next try completes the unit or frame.
-void Recording::take_back() {
+/// Removes the written part of the current unit or frame from the file. If that fails, the next
+/// attempt to write completes the unit or frame.
+void Recording::remove_written_part() {
     const std::size_t kept =
         frames_ ? 0 : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
@@ -467,19 +471,19 @@ void Recording::on_time(Clock::time_point now) {
     }
     if (error_ != 0) {
         if (now - tried_ >= kRetryEvery || hurried_) {
-            std::ignore = put();
+            std::ignore = write_current_unit();
         }
         return;
     }
     if (frame_open() && now - frame_begun_ >= kFrameTime) {
         end_frame();
-        std::ignore = put();
+        std::ignore = write_current_unit();
     }
     if (now - looked_ >= kLookEvery) {
         looked_ = now;
         check_path();
         if (!locked_ && file_ >= 0) {
-            std::ignore = lock(); // the process that had it has ended by now
+            std::ignore = lock(); // the process that had locked the file has ended
         }
         if (options_.sync == SyncPolicy::every_second) {
             sync();
@@ -487,31 +491,31 @@ void Recording::on_time(Clock::time_point now) {
     }
 }
 
-/// Continues the recording of a process that has ended.
-void Recording::go_on() {
+/// Must be called when the process that wrote to the recording has ended. Continues its recording.
+void Recording::continue_recording() {
     if (options_.segments) {
         count_segments();
-        if (file_ < 0 && !open_segment()) { // now, because only a segment can be locked
+        if (file_ < 0 && !open_segment()) { // only an open segment can be locked
             error_ = errno;
             tried_ = now_;
         }
         return;
     }
-    const Repair::Result result = repair();
-    if (result == Repair::Result::done) {
+    const RepairResult::Result result = repair();
+    if (result == RepairResult::Result::done) {
         std::ignore = lock();
         begin_file();
-    } else if (result == Repair::Result::failed) {
+    } else if (result == RepairResult::Result::failed) {
         error_ = errno;
         tried_ = now_;
         repair_wanted_ = true;
     }
 }
 
-/// Does what other threads have requested.
+/// Carries out the requests of other threads.
 void Recording::execute_requests() {
     if (repair_wanted_.exchange(false)) {
-        go_on();
+        continue_recording();
     }
     if (const int next = next_.exchange(-1); next >= 0) {
         change_file(next);
@@ -521,18 +525,18 @@ void Recording::execute_requests() {
 void Recording::change_file(int next) {
     const auto own = disk_->facts(file_);
     const auto other = disk_->facts(next);
-    if (own && other && own->same_file(*other)) {
+    if (own && other && own->is_same_file(*other)) {
         disk_->close(next);
         moved_ = false;
         return;
     }
     end_frame();
     if (error_ == 0) {
-        std::ignore = put();
+        std::ignore = write_current_unit();
     }
     const int before = file_;
     file_ = next;
-    if (repair() != Repair::Result::done) { // no data may be appended to the new file
+    if (repair() != RepairResult::Result::done) { // no data may be appended to the new file
         file_ = before;
         disk_->close(next);
         return;
@@ -545,7 +549,8 @@ void Recording::change_file(int next) {
     moved_ = false;
     begin_file();
     if (error_ != 0) {
-        std::ignore = put(); // the unit that the previous file did not accept
+        std::ignore =
+            write_current_unit(); // the unit that could not be written to the previous file
     }
 }
 
@@ -553,7 +558,7 @@ void Recording::check_path() {
     const auto own = file_ < 0 ? std::nullopt : disk_->facts(file_);
     if (own && own->regular) {
         const auto named = disk_->facts(current_);
-        moved_ = !named || !named->same_file(*own);
+        moved_ = !named || !named->is_same_file(*own);
     }
 }
 
@@ -573,7 +578,7 @@ void Recording::free_disk_space() {
     const std::string& where = options_.segments ? options_.segments->folder : options_.path;
     const auto is_scarce = [&] { return disk_->free_bytes(where) < options_.least_free; };
     bool scarce = is_scarce();
-    if (scarce && options_.segments && options_.keep.any()) {
+    if (scarce && options_.segments && options_.keep.has_limit()) {
         delete_segments();
         scarce = is_scarce();
     }
@@ -585,7 +590,7 @@ void Recording::delete_segments() {
                         current_);
 }
 
-bool Recording::cut_due(Clock::time_point now) {
+bool Recording::is_segment_due(Clock::time_point now) {
     if (!options_.segments || file_ < 0) {
         return false;
     }
@@ -597,12 +602,12 @@ bool Recording::cut_due(Clock::time_point now) {
                                 (limits.bytes != 0 && file_bytes_ >= limits.bytes));
 }
 
-bool Recording::cut() {
+bool Recording::start_segment() {
     end_frame();
-    if (!put()) {
+    if (!write_current_unit()) {
         return false;
     }
-    // Keeps the lock until the next segment has one.
+    // This duplicate keeps the lock until the next segment is locked.
     const base::UniqueFd before{file_ < 0 ? -1 : ::fcntl(file_, F_DUPFD_CLOEXEC, 0)};
     leave_file();
     if (!open_segment()) {
@@ -626,14 +631,14 @@ void Recording::leave_file() {
     if (file_ < 0) {
         return;
     }
-    // Readers do not recognise an empty file as zstd, so an empty frame is written.
+    // An empty frame is written to an empty file, so that readers recognise it as zstd.
     const auto facts =
         frames_ && !frame_open() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
     if (facts && facts->regular && facts->size == 0) {
         std::ignore = write_all(*disk_, file_, frame_of(""));
     }
     if (options_.sync != SyncPolicy::none && unsynced_) {
-        std::ignore = disk_->sync(file_); // an error can no longer be handled
+        std::ignore = disk_->sync(file_); // an error cannot be handled any more
     }
     unsynced_ = false;
     disk_->close(file_);
@@ -643,7 +648,7 @@ void Recording::leave_file() {
 void Recording::finish() {
     execute_requests();
     end_frame();
-    if (!unit_.empty() && !put()) {
+    if (!unit_.empty() && !write_current_unit()) {
         const std::string text = frames_ ? unpacked(unit_) : unit_;
         lost_ +=
             units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);

@@ -15,7 +15,7 @@ namespace tw::sink {
 
 namespace {
 
-/// The format of a time such as "20261121T161530Z"; d stands for a digit.
+/// The format of times in file names, such as "20261121T161530Z"; d stands for a digit.
 constexpr std::string_view kTimeShape = "ddddddddTddddddZ";
 constexpr std::size_t kLeastDigits = 4;
 
@@ -91,7 +91,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
             segments.push_back(*std::move(segment));
         }
     }
-    // Sorted by number and not by time, because the clock may have been set back.
+    // Sorted by number, not by time, because the clock may have been set back.
     std::ranges::sort(segments, [](const Segment& left, const Segment& right) {
         return std::tie(left.name, left.number, left.file) <
                std::tie(right.name, right.number, right.file);
@@ -101,8 +101,8 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
 
 namespace {
 
-/// A segment of a lower age in seconds is never deleted, so that a mistaken limit does not delete the
-/// last hour.
+/// Segments that ended less than this many seconds ago are never deleted, so that a mistake in a
+/// limit does not delete the last hour.
 constexpr std::int64_t kNeverDeletedSeconds = 3600;
 
 std::int64_t seconds_between(SegmentAges::Clock::time_point from,
@@ -115,7 +115,7 @@ struct Found {
     std::uint64_t size;
 };
 
-/// Finds the segments of a recording with their modification times, the oldest first.
+/// Returns the segments of a recording, the oldest first. Sets `dated` to their times.
 std::vector<Found> find_segments(Disk& disk, const SegmentNames& names,
                                  std::vector<DatedSegment>& dated) {
     std::vector<Found> found;
@@ -131,14 +131,14 @@ std::vector<Found> find_segments(Disk& disk, const SegmentNames& names,
 
 } // namespace
 
-void SegmentAges::begin(std::uint64_t number, Clock::time_point now) {
+void SegmentAges::on_segment_start(std::uint64_t number, Clock::time_point now) {
     own_.insert_or_assign(number, now);
     if (own_.size() > kMaxOwn) {
         own_.erase(own_.begin());
     }
 }
 
-std::int64_t SegmentAges::counted(std::int64_t from, std::int64_t to) const {
+std::int64_t SegmentAges::seconds_elapsed(std::int64_t from, std::int64_t to) const {
     const bool after = to >= from;
     const auto step = static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
     return after && step <= static_cast<std::uint64_t>(longest_pause_.count())
@@ -146,8 +146,8 @@ std::int64_t SegmentAges::counted(std::int64_t from, std::int64_t to) const {
                : 0;
 }
 
-std::vector<std::int64_t> SegmentAges::of(std::span<const DatedSegment> segments,
-                                          Clock::time_point now) const {
+std::vector<std::int64_t> SegmentAges::ages_of(std::span<const DatedSegment> segments,
+                                               Clock::time_point now) const {
     std::vector<std::int64_t> ages(segments.size(), 0);
     std::int64_t begun = 0; // time from the start of the next segment until now
     for (std::size_t i = segments.size(); i-- > 0;) {
@@ -155,15 +155,15 @@ std::vector<std::int64_t> SegmentAges::of(std::span<const DatedSegment> segments
         const bool last = i + 1 == segments.size();
         const auto own = own_.find(each.number);
         const bool of_this_run = !own_.empty() && each.number >= own_.begin()->first;
-        // If the file was copied, its modification time does not say when the segment ended.
+        // If the file was copied, its modification time is not the time when the segment ended.
         const std::int64_t limit = last ? each.written : segments[i + 1].begun;
         const std::int64_t end =
             each.written >= each.begun && each.written <= limit ? each.written : limit;
         if (!last) {
-            ages[i] = begun + (of_this_run ? 0 : counted(end, limit));
+            ages[i] = begun + (of_this_run ? 0 : seconds_elapsed(end, limit));
         }
         begun = own != own_.end() ? seconds_between(own->second, now)
-                                  : ages[i] + (of_this_run ? 0 : counted(each.begun, end));
+                                  : ages[i] + (of_this_run ? 0 : seconds_elapsed(each.begun, end));
     }
     return ages;
 }
@@ -171,12 +171,12 @@ std::vector<std::int64_t> SegmentAges::of(std::span<const DatedSegment> segments
 std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
                                 std::uint64_t least_free, const SegmentAges& ages,
                                 SegmentAges::Clock::time_point now, std::string_view current) {
-    if (!limits.any()) {
+    if (!limits.has_limit()) {
         return 0;
     }
     std::vector<DatedSegment> dated;
     const std::vector<Found> found = find_segments(disk, names, dated);
-    const std::vector<std::int64_t> seconds = ages.of(dated, now);
+    const std::vector<std::int64_t> seconds = ages.ages_of(dated, now);
     std::uint64_t bytes =
         std::accumulate(found.begin(), found.end(), std::uint64_t{0},
                         [](std::uint64_t sum, const Found& each) { return sum + each.size; });

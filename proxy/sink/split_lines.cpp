@@ -15,27 +15,27 @@ namespace {
 
 /// The keys whose arrays are divided among lines.
 constexpr std::array<std::string_view, 3> kDivided{"items", "removed", "renumbered"};
-/// Stands only in the first line: the others do not list all items anew.
+/// The key that is only in a record's first line, because the other lines do not list all items.
 constexpr std::string_view kFull = "full";
 /// The most bytes of `,"line":K,"lines":N` with numbers of 32 bits.
 constexpr std::size_t kMarkBytes = 40;
 
-/// A key of a record and its value, as they are written.
+/// A member of a record: its key and value as text.
 struct Member {
     std::string_view key;
     std::string_view value;
-    /// Of an array that can be divided.
+    /// The elements, if the value is an array that can be divided; else nullopt.
     std::optional<std::vector<std::string_view>> elements{};
 
-    /// Bytes of the member without its elements, and a comma.
+    /// Returns the member's size in bytes, with a comma and without elements of a divided array.
     [[nodiscard]] std::size_t size() const {
         constexpr std::size_t kAround = 4; // two quotes, a colon, a comma
         return key.size() + kAround + (elements ? 2 : value.size());
     }
 };
 
-/// Returns the bytes of a JSON value at the beginning of a text; 0 if there is none. Looks at
-/// nothing but strings and brackets.
+/// Returns the size of the JSON value at the start of a text; 0 if the text does not start with a
+/// value. Looks only at strings and brackets.
 std::size_t value_size(std::string_view text) {
     std::size_t depth = 0;
     bool in_string = false;
@@ -57,7 +57,7 @@ std::size_t value_size(std::string_view text) {
     return 0;
 }
 
-/// Returns the elements of an array; nullopt if it is none.
+/// Returns the elements of a JSON array; nullopt if the text is not an array.
 std::optional<std::vector<std::string_view>> elements_of(std::string_view array) {
     if (array.size() < 2 || array.front() != '[' || array.back() != ']') {
         return std::nullopt;
@@ -75,7 +75,7 @@ std::optional<std::vector<std::string_view>> elements_of(std::string_view array)
     return elements;
 }
 
-/// Returns the members of a record; nullopt for what JsonLines does not write.
+/// Returns the members of a record; nullopt if JsonLines cannot have written the line.
 std::optional<std::vector<Member>> members_of(std::string_view line) {
     if (line.size() < 2 || line.front() != '{' || line.back() != '}') {
         return std::nullopt;
@@ -104,13 +104,13 @@ std::optional<std::vector<Member>> members_of(std::string_view line) {
     return members;
 }
 
-/// An element, and the index of the member whose array it is in.
+/// An element of a divided array, and the index of the array's member.
 struct Element {
     std::size_t member;
     std::string_view text;
 };
 
-/// Appends a member with these elements in its array, if it is one that is divided.
+/// Appends the member with this index. A divided array gets the member's elements in `elements`.
 void append_member(const Member& member, std::size_t index, std::span<const Element> elements,
                    JsonBuffer& out) {
     out.append(out.back() == '{' ? std::string_view{"\""} : std::string_view{",\""});
@@ -143,7 +143,8 @@ std::vector<Element> all_elements(const std::vector<Member>& members) {
     return all;
 }
 
-/// Returns the first element of each line, and the number of all elements at the end.
+/// Divides elements among lines with this room. Returns the index of each line's first element, and
+/// at the end the number of elements.
 std::vector<std::size_t> divide(const std::vector<Element>& elements, std::size_t room) {
     std::vector<std::size_t> begins{0};
     std::size_t used = 0;
@@ -165,8 +166,8 @@ struct Mark {
     std::size_t begin = 0; ///< its offset in the line
 };
 
-/// Reads `,"line":K,"lines":N}` at the end of a line. No text within a record looks like it, as
-/// quotes in strings are escaped.
+/// Reads `,"line":K,"lines":N}` at the end of a line; nullopt if the line does not end so. No
+/// string in a record can contain this text, because quotes in strings are escaped.
 std::optional<Mark> mark_of(std::string_view line) {
     constexpr std::string_view kLine = R"(,"line":)";
     constexpr std::string_view kLines = R"(,"lines":)";
@@ -187,9 +188,9 @@ std::optional<Mark> mark_of(std::string_view line) {
     return ends && mark.line >= 1 && mark.line <= mark.lines ? std::optional{mark} : std::nullopt;
 }
 
-/// Returns the record that these lines are of; nullopt if they are not of one record.
+/// Returns the record that was split into these lines; nullopt if they are not of one record.
 std::optional<std::string> joined(const std::vector<std::string>& lines) {
-    std::vector<std::string> records; // without their marks
+    std::vector<std::string> records; // the lines without their line numbers
     std::vector<Member> members;
     std::vector<Element> elements;
     records.reserve(lines.size());
@@ -259,7 +260,7 @@ bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out) {
     return lines > 1;
 }
 
-void LineJoiner::take(std::string_view line, const Use& use) {
+void LineJoiner::add_line(std::string_view line, const Use& use) {
     const auto mark = mark_of(line);
     if (!held_.empty() && (!mark || mark->lines != lines_ || mark->line != held_.size() + 1)) {
         finish(use);

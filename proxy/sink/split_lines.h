@@ -11,36 +11,36 @@
 
 namespace tw::sink {
 
-/// The shortest limit for lines. Nothing but items makes a record longer: a datagram has 1,400
-/// bytes, and JSON takes at most six for each.
+/// The shortest limit of a line's length that can be set. Only items make records longer: a
+/// datagram has up to 1,400 bytes, each of which takes at most six bytes in JSON.
 inline constexpr std::size_t kMinLineLimit = std::size_t{16} << 10U;
 
-/// Appends a record as several lines, none longer than `limit` bytes with its newline, and returns
-/// true. Returns false, and appends nothing, if the line is short enough or has nothing that can be
-/// split. A single item that is longer than `limit` has a line of its own.
+/// Splits a record into several lines of at most `limit` bytes, including the newline, appends the
+/// lines to `out` and returns true. Appends nothing and returns false if the line is short enough
+/// or cannot be split. An item that is longer than `limit` gets a separate line.
 ///
-/// Layout: each line is a record of its own with all keys of the original, except that `full` is
-///         only in the first. `items`, `removed` and `renumbered` are divided among the lines, in
-///         their order. Each line ends with `"line":K,"lines":N`, counted from 1.
-/// `line`: a record as JsonLines writes it, without a newline.
+/// Layout: each line is a complete record with all keys of the original record, except that `full`
+///         is only in the first line. `items`, `removed` and `renumbered` are divided among the
+///         lines, in order. Each line ends with `"line":K,"lines":N`; K counts from 1.
+/// `line`: a record line that JsonLines made, without its newline.
 bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out);
 
-/// Joins records that were split by split_line(). The lines of a record follow each other.
+/// Joins records that were split by split_line(). The lines of a record must be consecutive.
 class LineJoiner {
   public:
     using Use = std::function<void(std::string_view line)>;
 
-    /// Takes the next line of a file. Passes on each record as the one line that it was before it
-    /// was split. If lines of a record are missing, the others are passed on as they are.
-    void take(std::string_view line, const Use& use);
+    /// Must be called with each line of a file. Calls `use` with each record as a single line. If
+    /// lines of a split record are missing, calls `use` with each of its other lines.
+    void add_line(std::string_view line, const Use& use);
 
-    /// Passes on the lines of an incomplete record. Call this at the end of a file.
+    /// Must be called at the end of a file. Calls `use` with the lines of an incomplete record.
     void finish(const Use& use);
 
   private:
     std::vector<std::string> held_; ///< the first lines of a record
     std::size_t held_bytes_ = 0;
-    std::uint32_t lines_ = 0; ///< that the record has in all
+    std::uint32_t lines_ = 0; ///< number of lines of the record
 };
 
 } // namespace tw::sink

@@ -16,7 +16,7 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-/// The number of client ids on DDNet's largest servers. Older clients draw half of them.
+/// The number of client ids on DDNet's largest servers. Older clients draw the lower half.
 constexpr std::uint16_t kDdnetClients = 128;
 
 } // namespace
@@ -31,12 +31,12 @@ DemoPlayers::Limits DemoPlayers::limits_of(const record::SnapshotRecord& world) 
     return {.kept = kDdnetClients, .slots = kMostSlots};
 }
 
-void DemoPlayers::gather(const record::SnapshotRecord& world) {
+void DemoPlayers::collect_clients(const record::SnapshotRecord& world) {
     present_.clear();
     for (const std::uint32_t packed : world.items.keys()) {
         const ItemKey key = ItemKey::from_packed(packed);
         const ObjectSpec* const object = world.types->object(key.type);
-        if (object != nullptr && record::is_by_client(*object, key)) {
+        if (object != nullptr && record::has_client_id(*object, key)) {
             present_.insert(key.id);
         }
     }
@@ -47,18 +47,18 @@ void DemoPlayers::gather(const record::SnapshotRecord& world) {
     }
 }
 
-void DemoPlayers::seat(std::uint16_t client) {
+void DemoPlayers::assign_slot(std::uint16_t client) {
     if (id_of(client)) {
         return;
     }
-    // Servers assign the lowest ids first, so the highest ids stay free for the longest time.
+    // Searches from the highest id: servers assign the lowest first, so high ids stay free longest.
     std::optional<std::uint16_t> best;
     for (std::uint16_t slot = limits_.slots; slot-- > 0;) {
         const auto& holder = slots_[slot];
         if (present_.contains(slot) || (holder && present_.contains(*holder))) {
             continue;
         }
-        if (!holder) { // a free slot is preferred to that of a player who may return soon
+        if (!holder) { // better than the slot of a player who may return soon
             best = slot;
             break;
         }
@@ -116,9 +116,9 @@ std::uint64_t DemoPlayers::renumber(const record::SnapshotRecord& world) {
     return left_out;
 }
 
-DemoItems DemoPlayers::place(const record::SnapshotRecord& world) {
+DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
     limits_ = limits_of(world);
-    gather(world);
+    collect_clients(world);
     if (present_.lower_bound(limits_.kept) == present_.end()) {
         return {.items = world.items, .roster = world.roster};
     }
@@ -128,7 +128,7 @@ DemoItems DemoPlayers::place(const record::SnapshotRecord& world) {
         }
     }
     for (auto client = present_.lower_bound(limits_.kept); client != present_.end(); ++client) {
-        seat(*client);
+        assign_slot(*client);
     }
     const std::uint64_t left_out = renumber(world);
     return {.items = items_.view(),
@@ -138,7 +138,7 @@ DemoItems DemoPlayers::place(const record::SnapshotRecord& world) {
 
 namespace {
 
-/// The order in which items are added to a snapshot if there is no room for all of them.
+/// The order in which items are added to a snapshot if it has no room for all items.
 enum class Rank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
 
 constexpr std::uint16_t kFlagType = 5;
@@ -176,11 +176,11 @@ WorldDemo::WorldDemo(DemoOptions options, FileQueue& files)
 
 void WorldDemo::on_record(const record::Record& record) {
     if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-        take(**world);
+        handle_world(**world);
     }
 }
 
-snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) {
+snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& world) {
     const auto is_foreign = [&](std::uint32_t key) {
         const auto* const object = world.types->object(snapshot::ItemKey::from_packed(key).type);
         return object != nullptr && object->type != 0 &&
@@ -198,11 +198,11 @@ snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) 
     return playable_.view();
 }
 
-snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
-    const snapshot::SnapshotView items = playable(world);
-    const SnapshotRoom own = record::dialect_of(world) == snapshot::Dialect::seven
-                                 ? SevenDemoItems::room_of(world.roster)
-                                 : SnapshotRoom{};
+snapshot::SnapshotView WorldDemo::fitting_items(const record::SnapshotRecord& world) {
+    const snapshot::SnapshotView items = playable_items(world);
+    const SnapshotSpace own = record::dialect_of(world) == snapshot::Dialect::seven
+                                  ? SevenDemoItems::added_space(world.roster)
+                                  : SnapshotSpace{};
     if (items.size() + own.items <= snapshot::kMaxItems &&
         items.size_bytes() + own.bytes <= snapshot::kMaxSnapshotBytes) {
         return items;
@@ -236,8 +236,8 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     return fitting_.view();
 }
 
-bool WorldDemo::evict_idle(const record::RecordHead& now) {
-    // The absolute difference, because a second capture may start earlier than the first.
+bool WorldDemo::evict_idle(const record::RecordHeader& now) {
+    // An absolute value, because a second capture may be older than the first.
     const auto silence = [&](const auto& each) { return std::abs(now.time - each.second.heard); };
     const auto idlest = std::ranges::max_element(games_, {}, silence);
     if (idlest == games_.end() || silence(*idlest) < kIdle) {
@@ -250,24 +250,24 @@ bool WorldDemo::evict_idle(const record::RecordHead& now) {
     return true;
 }
 
-WorldDemo::Game* WorldDemo::game_of(const record::WorldRecord& world) {
+WorldDemo::ServerDemo* WorldDemo::game_of(const record::WorldRecord& world) {
     auto known = games_.find(world.server);
     if (known == games_.end()) {
         if (games_.size() >= kMaxServers && !evict_idle(world.head)) {
             return nullptr;
         }
-        known =
-            games_
-                .emplace(world.server, Game{.number = ++numbers_, .players = DemoPlayers{vanilla_}})
-                .first;
+        known = games_
+                    .emplace(world.server,
+                             ServerDemo{.number = ++numbers_, .players = DemoPlayers{vanilla_}})
+                    .first;
     }
     known->second.heard = world.head.time;
     return &known->second;
 }
 
-void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
+void WorldDemo::begin_run(ServerDemo& game, const record::WorldRecord& world) {
     if (!game.named && game.run == world.run) {
-        --mapless_; // the server continues in another dialect, so its map is counted again
+        --mapless_; // the run was counted already; its dialect changed
     }
     game.run = world.run;
     game.dialect = record::dialect_of(world.shown);
@@ -277,19 +277,20 @@ void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
     ++mapless_;
 }
 
-void WorldDemo::take(const record::WorldRecord& world) {
-    // Only clients that requested a higher rate receive odd ticks, so such a world is partial.
+void WorldDemo::handle_world(const record::WorldRecord& world) {
+    // Only clients that requested a higher rate get snapshots of odd ticks, so a world of an odd
+    // tick lacks other clients' views.
     const bool partial = world.tick % 2 != 0 && !world.complete;
     if (partial || world.map == nullptr) {
         return;
     }
     const snapshot::Dialect dialect = record::dialect_of(world.shown);
-    Game* const place = game_of(world);
+    ServerDemo* const place = game_of(world);
     if (place == nullptr) {
         ++losses_.worlds;
         return;
     }
-    Game& game = *place;
+    ServerDemo& game = *place;
     if (game.run != world.run || game.dialect != dialect) {
         begin_run(game, world);
     }
@@ -297,7 +298,7 @@ void WorldDemo::take(const record::WorldRecord& world) {
         if (world.map->name.empty()) {
             return;
         }
-        game.named = true; // a client that joined later knows the map
+        game.named = true; // a client that joined later got the map
         --mapless_;
     }
     if (game.ordinal == 0) {
@@ -308,12 +309,12 @@ void WorldDemo::take(const record::WorldRecord& world) {
     }
     record::SnapshotRecord shown = world.shown;
     shown.head.session = game.number;
-    const DemoItems placed = game.players.place(world.shown);
+    const DemoItems placed = game.players.assign_ids(world.shown);
     losses_.items_without_id += placed.left_out;
     losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
     shown.items = placed.items;
     shown.roster = placed.roster;
-    shown.items = fit(shown);
+    shown.items = fitting_items(shown);
     shown.ordinal = game.ordinal++;
     demos_.on_record(&shown);
 }
@@ -321,11 +322,11 @@ void WorldDemo::take(const record::WorldRecord& world) {
 void WorldDemo::on_world_message(const record::WorldMessage& message) {
     const auto known = games_.find(message.server);
     if (known == games_.end() || !known->second.named || known->second.run != message.run) {
-        return; // no demo exists to which the message belongs
+        return; // the message's server has no demo
     }
     std::vector<wire::FieldValue> values{message.values.begin(), message.values.end()};
     for (wire::FieldValue& value : values) {
-        if (!record::names_client(value.name) || value.integer < 0) {
+        if (!record::is_client_id_field(value.name) || value.integer < 0) {
             continue;
         }
         const auto id = known->second.players.id_of(static_cast<std::int32_t>(value.integer));

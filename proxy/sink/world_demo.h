@@ -17,40 +17,43 @@
 
 namespace tw::sink {
 
-/// The items and players of a world, with the ids that they have in a demo.
+/// The items and players of a world, with the client ids that they have in a demo.
 struct DemoItems {
     snapshot::SnapshotView items{};
     const record::Roster* roster = nullptr;
-    /// Number of items left out because no id was free for their player.
+    /// The number of omitted items, for whose player no id was free.
     std::uint64_t left_out = 0;
 };
 
-/// Assigns the ids that the players of a world have in a demo. Clients draw only players with ids below a
-/// limit. A world may use made-up ids above the limit, which no server has (docs/world.md).
+/// Assigns client ids to the players of a world for a demo. Clients draw only players with ids
+/// below a limit, but a world may contain made-up ids above the limit, which no server has
+/// (docs/world.md).
 class DemoPlayers {
   public:
-    /// `vanilla`: vanilla Teeworlds must be able to play the demo, too.
+    /// `vanilla`: true if vanilla Teeworlds must be able to play the demo, too.
     explicit DemoPlayers(bool vanilla) : vanilla_{vanilla} {}
 
-    /// Returns the world with ids that clients draw. A player with a too high id gets a free one, and
-    /// keeps it while present. The result is valid until the next call, but not longer than `world`.
-    [[nodiscard]] DemoItems place(const record::SnapshotRecord& world);
+    /// Returns the items and players of a world with ids that clients draw. A player whose id is
+    /// too high gets a free id, and keeps it while present. The result is valid until the next call
+    /// of assign_ids() and while `world` exists.
+    [[nodiscard]] DemoItems assign_ids(const record::SnapshotRecord& world);
 
-    /// Returns the demo id of a client in the last placed world; nullopt if the client has none.
+    /// Returns the id in the demo of a client of the world that was last passed to assign_ids();
+    /// nullopt if the client has no id.
     [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
 
   private:
     static constexpr std::uint16_t kMostSlots = 64;
 
-    /// Ids below `kept` stay as they are. Players with other ids get an id below `slots`.
+    /// Players keep ids below `kept`. Players with other ids get an id below `slots`.
     struct Limits {
         std::uint16_t kept = 0;
         std::uint16_t slots = 0;
     };
 
     [[nodiscard]] Limits limits_of(const record::SnapshotRecord& world) const;
-    void gather(const record::SnapshotRecord& world);
-    void seat(std::uint16_t client);
+    void collect_clients(const record::SnapshotRecord& world);
+    void assign_slot(std::uint16_t client);
     [[nodiscard]] std::uint64_t renumber(const record::SnapshotRecord& world);
 
     struct Moved {
@@ -67,12 +70,13 @@ class DemoPlayers {
     record::Roster roster_;
 };
 
-/// Writes merged snapshots (worlds) as demos like those that servers record: with all players, and without
-/// a player's view. Each run of each server and map gets one demo, which starts once the map is known. A
-/// snapshot holds at most kMaxItems items and kMaxSnapshotBytes bytes. If there are more, items are chosen in
-/// this order: descriptors, game items, player items, characters, flags, everything else, events; and by key
-/// among equals. Players have ids that clients draw (DemoPlayers). Items that only 0.7 has are left out of a
-/// 0.6 world. Each message to all players is written once, after the tick of its world.
+/// Writes merged snapshots (worlds) as demos like those that servers record: with all players, and
+/// without a player's view. Each run of each server and map gets one demo, which starts when the
+/// map is known. If a world has more than kMaxItems items or kMaxSnapshotBytes bytes, its items are
+/// chosen in this order: descriptors, game items, player items, characters, flags, other items,
+/// events; in each group, by key. Players get ids that clients draw (DemoPlayers). A world of 0.6
+/// is written without items that only 0.7 knows. Each message to all players is written once, after
+/// the tick of its world.
 class WorldDemo final : public record::RecordSink, public record::WorldMessageSink {
   public:
     WorldDemo(DemoOptions options, FileQueue& files);
@@ -86,41 +90,42 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
 
   private:
     /// The demo state of a server.
-    struct Game {
-        std::uint32_t number = 0; ///< number that stands for a session number in the server's demos
+    struct ServerDemo {
+        std::uint32_t number = 0; ///< the number that is passed to DemoSink as the session's number
         record::Timestamp heard = 0; ///< time of the server's last world
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
-        std::uint64_t ordinal = 0; ///< number of the next world within the run
-        bool named = false;        ///< the map of the current run is known
+        std::uint64_t ordinal = 0;                          ///< number of the next world in the run
+        bool named = false; ///< true if the map of the current run is known
         DemoPlayers players{false};
     };
 
-    /// The most servers with demos at the same time. If there are more, a server that was silent for
-    /// kIdle nanoseconds is replaced; a server with connected players is never silent for so long.
+    /// The most servers with demos at the same time. A further server replaces a server without
+    /// worlds for kIdle nanoseconds. A server with connected players never has such a pause.
     static constexpr std::size_t kMaxServers = 64;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
 
-    /// Returns the demo state of the world's server; null if there is no room.
-    [[nodiscard]] Game* game_of(const record::WorldRecord& world);
-    /// Ends the demo of the server that was silent longest. Returns false if none was silent for kIdle.
-    [[nodiscard]] bool evict_idle(const record::RecordHead& now);
-    void take(const record::WorldRecord& world);
-    void begin_run(Game& game, const record::WorldRecord& world);
+    /// Returns the demo state of the world's server; null if kMaxServers is reached.
+    [[nodiscard]] ServerDemo* game_of(const record::WorldRecord& world);
+    /// Ends the demo of the server whose last world is oldest. Returns false if all servers had a
+    /// world in the last kIdle nanoseconds.
+    [[nodiscard]] bool evict_idle(const record::RecordHeader& now);
+    void handle_world(const record::WorldRecord& world);
+    void begin_run(ServerDemo& game, const record::WorldRecord& world);
     /// Returns the items that a demo player of this dialect knows.
-    [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
-    [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
+    [[nodiscard]] snapshot::SnapshotView playable_items(const record::SnapshotRecord& world);
+    [[nodiscard]] snapshot::SnapshotView fitting_items(const record::SnapshotRecord& world);
 
-    bool vanilla_; ///< vanilla Teeworlds must be able to play the demos, too
+    bool vanilla_; ///< true if vanilla Teeworlds must be able to play the demos, too
     DemoSink demos_;
-    std::map<std::string, Game, std::less<>> games_; ///< by server address
+    std::map<std::string, ServerDemo, std::less<>> games_; ///< by server address
     std::uint32_t numbers_ = 0;
     snapshot::Snapshot playable_;
     snapshot::Snapshot fitting_;
-    /// Indices of the world's items in the order in which they are added.
+    /// The indices of the world's items, in the order of adding them to the demo's snapshot.
     std::vector<std::size_t> order_;
-    WorldDemoLosses losses_;    ///< all counts except those in `demos`
-    std::uint64_t mapless_ = 0; ///< number of runs whose map is unknown so far
+    WorldDemoLosses losses_;    ///< all counts except the member `demos`
+    std::uint64_t mapless_ = 0; ///< number of runs whose map is not known yet
 };
 
 } // namespace tw::sink

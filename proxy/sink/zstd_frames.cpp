@@ -22,15 +22,16 @@ constexpr std::string_view kGzip = "\x1F\x8B\x08"sv;
 /// Zlib's windowBits for gzip with the largest window.
 constexpr int kGzipWindow = 16 + MAX_WBITS;
 
-/// True for the magic number of a skippable frame, 0x184D2A50 to 0x184D2A5F. A zstd file may start so.
+/// Returns whether the bytes start with the magic number of a skippable zstd frame, 0x184D2A50 to
+/// 0x184D2A5F. A zstd file may start with such a frame.
 bool is_skippable(std::string_view begin) {
     return begin.size() >= kSignatureSize && (begin[0] & '\xF0') == '\x50' &&
            begin.substr(1, 3) == "\x2A\x4D\x18"sv;
 }
 
-class ZstdUnpacker final : public Unpacker {
+class ZstdDecompressor final : public Decompressor {
   public:
-    ZstdUnpacker() : context_{ZSTD_createDCtx(), &ZSTD_freeDCtx} {
+    ZstdDecompressor() : context_{ZSTD_createDCtx(), &ZSTD_freeDCtx} {
         if (context_ == nullptr) {
             throw std::bad_alloc{};
         }
@@ -59,18 +60,18 @@ class ZstdUnpacker final : public Unpacker {
     bool within_frame_ = false;
 };
 
-class GzipUnpacker final : public Unpacker {
+class GzipDecompressor final : public Decompressor {
   public:
-    GzipUnpacker() {
+    GzipDecompressor() {
         if (inflateInit2(&stream_, kGzipWindow) != Z_OK) {
             throw std::bad_alloc{};
         }
     }
 
-    ~GzipUnpacker() override { inflateEnd(&stream_); }
+    ~GzipDecompressor() override { inflateEnd(&stream_); }
 
-    GzipUnpacker(const GzipUnpacker&) = delete;
-    GzipUnpacker& operator=(const GzipUnpacker&) = delete;
+    GzipDecompressor(const GzipDecompressor&) = delete;
+    GzipDecompressor& operator=(const GzipDecompressor&) = delete;
 
     [[nodiscard]] Step unpack(std::span<const char> packed, std::span<char> room) override {
         constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
@@ -99,7 +100,7 @@ class GzipUnpacker final : public Unpacker {
 
 } // namespace
 
-bool may_be_packed(std::string_view begin) {
+bool may_be_compressed(std::string_view begin) {
     return begin.empty() || begin.front() == kZstd.front() || begin.front() == kGzip.front() ||
            (begin.front() & '\xF0') == '\x50';
 }
@@ -112,31 +113,31 @@ std::string_view zstd_magic() {
     return kZstd;
 }
 
-std::unique_ptr<Unpacker> make_unpacker(std::string_view begin) {
+std::unique_ptr<Decompressor> make_decompressor(std::string_view begin) {
     if (is_zstd(begin)) {
-        return std::make_unique<ZstdUnpacker>();
+        return std::make_unique<ZstdDecompressor>();
     }
     if (begin.starts_with(kGzip)) {
-        return std::make_unique<GzipUnpacker>();
+        return std::make_unique<GzipDecompressor>();
     }
     return nullptr;
 }
 
 namespace {
 
-/// The usual compression level. It is three times as fast as the disk of a game server.
+/// The compression level of add(): three times as fast as a game server's disk.
 constexpr int kLevel = 3;
 
-/// The compression level of whole frames. In text whose lines mostly repeat the previous ones, more effort
-/// finds little more.
+/// The level of append_complete_frame(). In repetitive text, a higher level saves little.
 constexpr int kWholeLevel = 1;
 
-/// The window, as log2 of its bytes: 16 MiB. On a full server, the lines of a tick can then refer to those
-/// of the previous tick. zstd's readers accept up to 128 MiB by default.
+/// The size of the window, as log2 of its bytes: 16 MiB. With this window, the lines of a tick can
+/// refer to the lines of the previous tick, even on a full server. Readers of zstd accept up to 128
+/// MiB by default.
 constexpr int kWindowLog = 24;
 
-/// Text is repetitive if it is at least this many times as long as its frame. For a whole frame, which
-/// cannot refer to earlier text, three quarters of this suffice.
+/// Text is repetitive if it is at least this many times as long as its compressed frame. For frames
+/// of append_complete_frame(), which cannot refer to earlier text, kWholeRepetitive is enough.
 constexpr std::uint64_t kRepetitive = 64;
 constexpr std::uint64_t kWholeRepetitive = 48;
 
@@ -145,7 +146,7 @@ constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
 constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
 constexpr std::uint64_t kMagicBytes = 4;
 
-/// Reads a file piece by piece in forward direction.
+/// Reads numbers from a file at ascending offsets.
 class FileBytes {
   public:
     FileBytes(int file, std::uint64_t size) : file_{file}, size_{size} {}
@@ -154,7 +155,8 @@ class FileBytes {
 
     [[nodiscard]] bool broken() const { return broken_; }
 
-    /// Reads a little-endian number of `count` bytes (at most eight); nullopt at the end of the file.
+    /// Reads a little-endian number of up to eight bytes at offset `at`; nullopt at the end of the
+    /// file.
     std::optional<std::uint64_t> number(std::uint64_t at, std::uint64_t count) {
         if (at > size_ || count > size_ - at || !load(at, count)) {
             return std::nullopt;
@@ -198,8 +200,8 @@ class FileBytes {
 
 enum class FoundFrame : std::uint8_t { whole, unfinished, foreign };
 
-/// Returns the offset of the first block of the frame at `at`.
-/// Source: RFC 8878, 3.1.1.1.
+/// Returns the offset of the first block of the frame at `at`. Sets `checksum` if the frame ends
+/// with a checksum. Source: RFC 8878, 3.1.1.1.
 std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, bool& checksum) {
     constexpr std::array<std::uint64_t, 4> kDictionaryBytes{0, 1, 2, 4};
     constexpr std::array<std::uint64_t, 4> kSizeBytes{0, 2, 4, 8};
@@ -221,8 +223,8 @@ FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
     const auto header = bytes.number(at, kHeader);
-    // A frame starts where a block should be; as a block, its size would be invalid. So the frame before
-    // it was left unfinished.
+    // If a new frame starts here, the current frame was left unfinished. The start of a frame
+    // cannot be a block, because the block's size would be invalid.
     if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
         return FoundFrame::unfinished;
     }
@@ -266,7 +268,7 @@ FoundFrame step_over_frame(FileBytes& bytes, std::uint64_t& at) {
 
 } // namespace
 
-FrameWriter::FrameWriter()
+ZstdFrameWriter::ZstdFrameWriter()
     : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx}, room_(ZSTD_CStreamOutSize()) {
     if (context_ == nullptr) {
         throw std::bad_alloc{};
@@ -276,21 +278,21 @@ FrameWriter::FrameWriter()
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog);
 }
 
-FrameWriter::~FrameWriter() = default;
+ZstdFrameWriter::~ZstdFrameWriter() = default;
 
-void FrameWriter::add(std::string_view text, std::string& out) {
+void ZstdFrameWriter::add(std::string_view text, std::string& out) {
     text_bytes_ += text.size();
     run(text, ZSTD_e_continue, out);
 }
 
-void FrameWriter::end(std::string& out) {
+void ZstdFrameWriter::end(std::string& out) {
     run({}, ZSTD_e_end, out);
     repetitive_ = text_bytes_ / frame_bytes_ >= kRepetitive;
     text_bytes_ = 0;
     frame_bytes_ = 0;
 }
 
-void FrameWriter::add_whole(std::string_view text, std::string& out) {
+void ZstdFrameWriter::append_complete_frame(std::string_view text, std::string& out) {
     if (const std::size_t most = ZSTD_compressBound(text.size()); whole_size_ < most) {
         whole_room_ = std::make_unique_for_overwrite<char[]>(most);
         whole_size_ = most;
@@ -306,7 +308,7 @@ void FrameWriter::add_whole(std::string_view text, std::string& out) {
     repetitive_ = text.size() / size >= kWholeRepetitive;
 }
 
-void FrameWriter::run(std::string_view text, int directive, std::string& out) {
+void ZstdFrameWriter::run(std::string_view text, int directive, std::string& out) {
     const auto mode = static_cast<ZSTD_EndDirective>(directive);
     ZSTD_inBuffer in{.src = text.data(), .size = text.size(), .pos = 0};
     while (true) {

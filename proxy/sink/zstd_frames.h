@@ -13,15 +13,15 @@
 
 namespace tw::sink {
 
-/// Decompresses data piece by piece. The data may consist of several frames.
-class Unpacker : public record::Interface {
+/// Decompresses data piece by piece. The data may consist of several compressed frames.
+class Decompressor : public record::Interface {
   public:
     struct Step {
         std::size_t read = 0;      ///< number of bytes read from `packed`
         std::size_t written = 0;   ///< number of bytes written to `room`
-        bool within_frame = false; ///< the current frame has not ended
-        bool damaged = false;      ///< the data is not valid compressed data
-        /// The data needs a larger window than kMaxWindowLog. `damaged` is set, too.
+        bool within_frame = false; ///< true if the current frame has not ended
+        bool damaged = false;      ///< true if the data is not valid compressed data
+        /// True if the data needs a larger window than kMaxWindowLog. `damaged` is then true, too.
         bool too_wide = false;
     };
 
@@ -34,19 +34,18 @@ inline constexpr int kMaxWindowLog = 27;
 /// The number of bytes at the start of a file that identify its format.
 inline constexpr std::size_t kSignatureSize = 4;
 
-/// True if a file that starts with these bytes, which may be fewer than a signature, may be compressed.
-[[nodiscard]] bool may_be_packed(std::string_view begin);
+/// Returns whether a file that starts with these bytes, however few, may be compressed.
+[[nodiscard]] bool may_be_compressed(std::string_view begin);
 
-/// True if a file that starts with these bytes consists of zstd frames.
+/// Returns whether a file that starts with these bytes consists of zstd frames.
 [[nodiscard]] bool is_zstd(std::string_view begin);
 
-/// Returns the first bytes of every zstd frame that is not skippable.
+/// Returns the bytes with which every zstd frame begins, except skippable frames.
 [[nodiscard]] std::string_view zstd_magic();
 
-/// Returns a decompressor for a file that starts with these bytes (zstd or gzip); null if the file is not
-/// compressed.
-/// Errors: throws std::bad_alloc.
-[[nodiscard]] std::unique_ptr<Unpacker> make_unpacker(std::string_view begin);
+/// Returns a decompressor for a file that starts with these bytes (zstd or gzip); null if the file
+/// is not compressed. Errors: throws std::bad_alloc.
+[[nodiscard]] std::unique_ptr<Decompressor> make_decompressor(std::string_view begin);
 
 } // namespace tw::sink
 
@@ -54,36 +53,37 @@ struct ZSTD_CCtx_s;
 
 namespace tw::sink {
 
-/// Compresses text into consecutive zstd frames. Each frame can be decompressed on its own, and every zstd
-/// reader reads all of them as one text.
-class FrameWriter {
+/// Compresses text into consecutive zstd frames. Each frame can be decompressed alone, and every
+/// zstd reader reads consecutive frames as one text.
+class ZstdFrameWriter {
   public:
-    FrameWriter();
-    ~FrameWriter();
-    FrameWriter(const FrameWriter&) = delete;
-    FrameWriter& operator=(const FrameWriter&) = delete;
+    ZstdFrameWriter();
+    ~ZstdFrameWriter();
+    ZstdFrameWriter(const ZstdFrameWriter&) = delete;
+    ZstdFrameWriter& operator=(const ZstdFrameWriter&) = delete;
 
-    /// Adds text to the current frame. Appends the compressed data that is ready to `out`.
+    /// Adds text to the current frame, and appends the compressed data that is ready to `out`.
     void add(std::string_view text, std::string& out);
-    /// Ends the frame; the next text starts another one.
+    /// Ends the current frame, and appends its last data to `out`.
     void end(std::string& out);
-    /// Writes a complete frame. Precondition: no frame is open. For repetitive text, this takes half the
-    /// time of add(), because zstd searches the text itself instead of a copy, and with less effort.
-    void add_whole(std::string_view text, std::string& out);
+    /// Appends a complete frame with this text to `out`. Precondition: no frame is open. For
+    /// repetitive text, this takes half the time of add(), because zstd searches the text itself
+    /// instead of a copy, and with less effort.
+    void append_complete_frame(std::string_view text, std::string& out);
 
-    /// The number of text bytes in the current frame; 0 if no frame is open.
+    /// Returns the number of text bytes in the current frame; 0 if no frame is open.
     [[nodiscard]] std::uint64_t text_bytes() const { return text_bytes_; }
 
-    /// True if the last frame compressed so well that most of each line must be a repetition of the lines
-    /// before it. Another frame then costs little.
-    [[nodiscard]] bool repetitive() const { return repetitive_; }
+    /// Returns whether the last frame was so small that most of each line must repeat earlier
+    /// lines. An additional frame then costs little.
+    [[nodiscard]] bool is_repetitive() const { return repetitive_; }
 
   private:
     void run(std::string_view text, int directive, std::string& out);
 
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
     std::vector<char> room_;
-    /// Output buffer of add_whole(). It takes physical memory only where it was used.
+    /// The output buffer of append_complete_frame(). Unused parts take no physical memory.
     std::unique_ptr<char[]> whole_room_;
     std::size_t whole_size_ = 0;
     std::uint64_t text_bytes_ = 0;
@@ -91,25 +91,27 @@ class FrameWriter {
     bool repetitive_ = false;
 };
 
-/// A frame is ended at this size of text. Its compressed data stays in memory while the disk is full, and
-/// a reader holds back its text until the checksum was verified. A full server fills a frame within a
-/// second.
+/// The most bytes of text in a frame. A frame's compressed data stays in memory while the disk is
+/// full, and readers need memory for its text until they have verified the checksum. A full server
+/// fills a frame within a second.
 inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
 
-/// At this size, repetitive text is written as a separate frame. It is the text of several ticks of a full
-/// server, for all its players.
+/// Repetitive text of at least this many bytes is written as a separate frame. This is the text of
+/// several ticks of a full server, for all its players.
 inline constexpr std::size_t kWholeFrameText = std::size_t{12} << 20U;
 
 /// The structure of a file of zstd frames.
 struct FrameScan {
-    std::uint64_t whole = 0; ///< size of the whole frames at the start, in bytes
+    std::uint64_t whole = 0; ///< size of the complete frames at the start of the file, in bytes
     std::uint64_t size = 0;  ///< size of the file in bytes
-    /// True if the data after the whole frames does not begin like a frame: another program wrote it.
+    /// True if the data after the complete frames does not begin like a frame: it is another
+    /// program's.
     bool foreign = false;
 };
 
-/// Reads the headers of all frames and blocks, but not their contents. Zeros up to the end, which a power
-/// failure may leave, count as an unfinished frame. Returns nullopt if the file cannot be read.
+/// Finds the complete frames of a file from the headers of all frames and blocks, without reading
+/// their contents. Zeros up to the end of the file, which a power failure may leave, count as an
+/// unfinished frame. Returns nullopt if the file cannot be read.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
 } // namespace tw::sink

@@ -75,8 +75,8 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
     });
 }
 
-/// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the text has neither
-/// of these formats.
+/// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the text has
+/// neither of these formats.
 std::string_view host_name(std::string_view host) {
     std::string_view name = host;
     std::string_view port;
@@ -117,7 +117,7 @@ bool is_allowed_host(const Request& request, const OriginOptions& options) {
     });
 }
 
-/// True if our own page caused the request, or no page.
+/// Returns true if the live page caused the request, or no web page.
 bool is_same_origin(const Request& request) {
     if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
         request.fetch_site != "none") {

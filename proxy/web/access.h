@@ -14,48 +14,51 @@ namespace tw::web {
 
 /// The access level that a request needs.
 enum class AccessLevel : std::uint8_t {
-    health, ///< everyone has it, also on connections reserved for health checks
-    page,   ///< everyone has it: static files without data of the run
-    read,   ///< everyone has it if reading is open; otherwise like `change`
+    health, ///< everyone, also on connections reserved for health checks
+    page,   ///< everyone: static files without data of the run
+    read,   ///< everyone if AccessOptions::open_reading is set; otherwise as for `change`
     change, ///< clients with the token, and clients on the owner's unix socket
 };
 
 struct AccessOptions {
-    std::string token{}; ///< empty if there is no token
+    std::string token{}; ///< the token for reading and changing; empty without a token
     /// Clients in the network may read without the token; clients on loopback always may.
     bool open_reading = false;
-    std::string token_hint{}; ///< how to get the token; appended to the refusal
+    std::string token_hint{}; ///< text that says how to get the token; appended to refusals
 };
 
-/// Returns the refusal for a request that lacks the access level; nullopt if the request is allowed.
+/// Returns the refusal for a request that lacks the access level; nullopt if the request is
+/// allowed.
 [[nodiscard]] std::optional<Response> refuse_access(const Request& request, AccessLevel level,
                                                     const AccessOptions& options);
 
-/// True if the value of an Authorization header is `Bearer` and this token. The comparison takes the
-/// same time for every token of this length, so that its time reveals nothing.
+/// Returns true if `authorization`, the value of an Authorization header, is `Bearer` and this
+/// token. The comparison takes the same time for all tokens of the same length, to reveal nothing
+/// about the token.
 [[nodiscard]] bool has_token(std::string_view authorization, std::string_view token);
 
 /// The host names under which browsers may reach the page.
 struct OriginOptions {
-    std::vector<std::string> hosts{}; ///< accepted in addition to the names that are always valid
-    std::string unknown_host_hint{};  ///< how to add another name; a part of the refusal's text
+    /// Host names that are accepted in addition to the names that are always valid.
+    std::vector<std::string> hosts{};
+    std::string unknown_host_hint{}; ///< text that says how to add a host name; a part of refusals
 };
 
-/// Returns the refusal for a request that another site's web page may have caused; nullopt if the
-/// request is allowed.
+/// Returns the refusal for a request that a web page of another site may have caused; nullopt if
+/// the request is allowed.
 ///
 /// A page of another origin can make a browser send requests here, but it cannot choose their Host
 /// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding, the other
-/// page's host name resolves to our address. A host name is therefore valid only if it is an address,
-/// `localhost`, one of `hosts`, or, unless the request came to loopback, a name without a dot, as
-/// containers and local networks use. A request that changes something must come from our own page or
-/// from no page, and needs a content type that no form can send without a preflight request. Browsers
-/// cannot use a unix socket.
+/// page's host name resolves to our address. A host name is therefore valid only if it is an
+/// address, `localhost`, one of `hosts`, or, unless the request came to loopback, a name without a
+/// dot, as containers and local networks use. A request that changes something must come from our
+/// own page or from no page, and needs a content type that no form can send without a preflight
+/// request. Browsers cannot use a unix socket.
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const OriginOptions& options);
 
-/// Like refuse_foreign_origin(), for a request to open a WebSocket, which no web page of another
-/// origin may do.
+/// Returns the refusal for a request to open a WebSocket that a web page of another site may have
+/// caused; nullopt if the request is allowed.
 [[nodiscard]] std::optional<Response> refuse_foreign_socket(const Request& request,
                                                             const OriginOptions& options);
 
@@ -63,10 +66,12 @@ struct OriginOptions {
 [[nodiscard]] std::optional<std::string_view> query_value(std::string_view query,
                                                           std::string_view name);
 
-/// Like query_value(), with escapes such as `%20` and `+` decoded; nullopt if an escape is invalid.
+/// Returns the value after the first `name=` in a query, with escapes such as `%20` and `+`
+/// decoded; nullopt if the name is missing or an escape is invalid.
 [[nodiscard]] std::optional<std::string> query_text(std::string_view query, std::string_view name);
 
-/// Like query_value(), as a number; nullopt if the value is not a number or too large.
+/// Returns the value after the first `name=` in a query as a number; nullopt if the name is
+/// missing, or the value is not a number or too large.
 template <typename Number>
 [[nodiscard]] std::optional<Number> query_number(std::string_view query, std::string_view name) {
     const auto digits = query_value(query, name);

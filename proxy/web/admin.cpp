@@ -1,5 +1,6 @@
 #include "proxy/web/admin.h"
 
+#include "proxy/web/access.h"
 #include "proxy/web/page.h"
 #include "proxy/web/page_json.h"
 
@@ -55,15 +56,15 @@ void show_keys(RequestContext& context, const Request& /*request*/, const Respon
 }
 
 void answer_map(RequestContext& context, const Request& request, const Respond& respond) {
-    show_map(context.sources.api, context.maps, request, respond);
+    send_map(context.sources.api, context.maps, request, respond);
 }
 
 void answer_world(RequestContext& context, const Request& request, const Respond& respond) {
-    show_world(context.viewers, request, respond);
+    send_next_snapshot(context.viewers, request, respond);
 }
 
 void answer_records(RequestContext& context, const Request& request, const Respond& respond) {
-    show_records(context.sources.api, context.viewers, request, respond);
+    send_records(context.sources.api, context.viewers, request, respond);
 }
 
 Response response_of(const Health& health) {
@@ -74,17 +75,16 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
     respond(response_of(context.sources.live()));
 }
 
-/// Answers /readyz. On a connection reserved for health checks, the answer is the last known result and
-/// comes at once.
+/// Answers /readyz. On a connection reserved for health checks, sends the last result at once.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.is_reserved) {
-        const auto last = context.readiness->get();
+        const auto last = context.readiness->health();
         respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
     }
     context.sources.ready(
         [told = context.readiness,
          respond = request.is_reserved ? Respond{} : respond](const Health& health) {
-            told->set(health);
+            told->set_health(health);
             if (respond) {
                 respond(response_of(health));
             }
@@ -180,7 +180,7 @@ constexpr std::array<Route, 21> kRoutes{
      {"GET", "/api/keys", AccessLevel::read, show_keys},
      {"GET", "/api/impairment", AccessLevel::read, show_impairment},
      {"PUT", "/api/impairment", AccessLevel::change, set_impairment},
-     {"GET", "/api/recordings", AccessLevel::read, answer_recordings<show_recordings>},
+     {"GET", "/api/recordings", AccessLevel::read, answer_recordings<send_recording_list>},
      {"POST", "/api/recordings", AccessLevel::change, answer_recordings<switch_recordings>},
      {"GET", "/api/recording", AccessLevel::change, answer_recordings<send_recording>},
      {"POST", "/api/flight", AccessLevel::change, answer_flight}}};
@@ -200,7 +200,7 @@ RunState RequestContext::state() const {
     state.view.limit_sessions();
     state.impaired = impaired;
     state.viewers = viewers.size();
-    state.viewers_lost = viewers.lost();
+    state.viewers_lost = viewers.lost_count();
     return state;
 }
 
@@ -230,11 +230,11 @@ AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket
                   .update =
                       [this] {
                           context_.viewers.disconnect_other_tokens(token_number_);
-                          return context_.viewers.update();
+                          return context_.viewers.fetch_and_send();
                       }}} {}
 
-/// Answers a request for a WebSocket. Only our own page may open one: browsers let pages of other
-/// origins open WebSockets to us and read the answers.
+/// Answers a request for a WebSocket. Only the live page may open a WebSocket: browsers let pages
+/// of other sites open WebSockets to any server and read the answers.
 WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_socket(request, origin_)) {
         return {.refusal = std::move(refusal)};

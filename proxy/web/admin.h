@@ -26,15 +26,15 @@ struct Health {
     std::string text; ///< one line
 };
 
-/// The last health result. Any thread may set and read it.
+/// Stores the last result of a health check. Any thread may set and read the result.
 class LastHealth {
   public:
-    void set(Health health) {
+    void set_health(Health health) {
         const std::scoped_lock lock{mutex_};
         health_ = std::move(health);
     }
 
-    [[nodiscard]] std::optional<Health> get() const {
+    [[nodiscard]] std::optional<Health> health() const {
         const std::scoped_lock lock{mutex_};
         return health_;
     }
@@ -44,26 +44,26 @@ class LastHealth {
     std::optional<Health> health_;
 };
 
-/// The functions from which the page gets its data. They are called on the server's thread. Only
-/// `ready` may answer from another thread.
+/// The functions from which the page gets its data. They are called on the HTTP server's thread.
+/// Only `ready` may answer from another thread.
 struct PageSources {
     std::function<RunState()> state;
-    /// Returns the state of one server, with more of its sessions than `state` lists. The function is
-    /// empty if `state` lists every server's sessions.
+    /// Returns the state of one game server, with more of its sessions than `state` lists. Empty if
+    /// `state` lists the sessions of all servers.
     std::function<RunState(const std::string& server)> state_of{};
-    /// Checks whether the processes work. A failure means that only a restart helps. Answers at once.
+    /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
     std::function<Health()> live;
-    /// Tests whether players can play. The answer comes later, from any thread.
+    /// Tests whether players can play. Calls its argument with the result later, from any thread.
     std::function<void(std::function<void(Health)>)> ready;
     /// Sets the impairment from a text in the format of relay::parse_impairment.
     /// Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
     /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
-    /// Returns false if there is no such session. The function is empty if there is no flight recorder.
+    /// Returns false if the session does not exist. Empty without a flight recorder.
     std::function<bool(std::uint32_t session)> write_flight{};
     RecordingSources recordings{};
-    /// Returns the explanation of the findings about a session's snapshot of this tick; nullopt if
-    /// there is none.
+    /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
+    /// it has no findings.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};
     /// The members `make_filter` and `state_json` are set by AdminServer.
@@ -76,20 +76,20 @@ struct AdminOptions {
     AccessOptions access{};
 };
 
-/// The data from which requests are answered. Used on the server's thread only.
+/// The data from which HTTP requests are answered. Used only on the HTTP server's thread.
 struct RequestContext {
     explicit RequestContext(PageSources from);
 
-    /// Returns `sources.state()` and fills in the viewers and the last change of the impairment.
+    /// Returns `sources.state()`, completed with the viewers and the last change of the impairment.
     [[nodiscard]] RunState state() const;
 
-    /// Returns the state with the sessions of this server only.
+    /// Returns the state with only the sessions of this game server.
     [[nodiscard]] RunState state_of(const std::string& server) const;
 
     PageSources sources;
-    /// The last change of the impairment that was made from the page.
+    /// The last change of the impairment that was made on the page.
     std::optional<ImpairmentChange> impaired{};
-    PackedMaps maps;
+    CompressedMapCache maps;
     std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
     Viewers viewers;
 };
@@ -113,18 +113,19 @@ class AdminServer {
     void stop() {
         set_feed_listener(nullptr);
         server_.stop();
-        // Removes the requests that still wait, because no Respond may outlive the server.
+        // Removes the waiting requests, because their Respond functions must not outlive the
+        // server.
         context_.viewers.clear();
     }
 
-    /// Replaces the token and disconnects viewers that used another one. May be called from any
+    /// Replaces the token and disconnects viewers that used another token. Callable from any
     /// thread.
     void set_token(const std::string& token);
 
     [[nodiscard]] const HttpServer& server() const { return server_; }
 
   private:
-    /// Sets the function that workers call if there is something new to show.
+    /// Sets the function that workers call when they have new data for the page.
     void set_feed_listener(std::function<void()> listener) const {
         if (PageFeed* const feed = context_.sources.view.feed; feed != nullptr) {
             feed->notifier.set_listener(std::move(listener));

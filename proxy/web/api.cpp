@@ -34,7 +34,8 @@ struct SwitchRequest {
     bool on;
 };
 
-/// Returns which recording the query starts or stops; nullopt if it does not name exactly one.
+/// Returns which recording the query starts or stops; nullopt if the query does not name exactly
+/// one.
 std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
     std::optional<SwitchRequest> wanted;
     for (const auto& [name, kind] : kSwitches) {
@@ -56,8 +57,8 @@ Response no_folder() {
 
 } // namespace
 
-void show_recordings(const RecordingSources& sources, const Request& /*request*/,
-                     const Respond& respond) {
+void send_recording_list(const RecordingSources& sources, const Request& /*request*/,
+                         const Respond& respond) {
     if (!sources.list) {
         return respond(no_folder());
     }
@@ -104,8 +105,8 @@ void send_recording(const RecordingSources& sources, const Request& request,
 namespace {
 
 constexpr const char* kJson = "application/json";
-/// The most tiles of a map that is sent. A browser could not show a larger one, and converting it
-/// takes too much memory.
+/// The maximum number of tiles of a map that is sent. A browser could not show a larger map, and
+/// converting it would take too much memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
 /// The longest wait in seconds that a request may ask for. Its connection must not time out before
 /// the response (see HttpTimeouts).
@@ -115,7 +116,7 @@ constexpr std::size_t kMaxLimit = 10000;
 
 } // namespace
 
-void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
+void send_map(const ApiSources& sources, CompressedMapCache& packed, const Request& request,
               const Respond& respond) {
     const auto session = query_number<std::uint32_t>(request.query, "session");
     if (!session) {
@@ -128,10 +129,10 @@ void show_map(const ApiSources& sources, PackedMaps& packed, const Request& requ
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to show\n"});
     }
-    respond({.content_type = kJson, .gzipped = packed.packed_json(physics)});
+    respond({.content_type = kJson, .gzipped = packed.compressed_json(physics)});
 }
 
-void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
+void send_next_snapshot(Viewers& viewers, const Request& request, const Respond& respond) {
     constexpr std::uint32_t kAll = 0;
     if (!query_value(request.query, "session")) {
         return viewers.request_snapshot(kAll, request.peer, respond);
@@ -145,7 +146,7 @@ void show_world(Viewers& viewers, const Request& request, const Respond& respond
     viewers.request_snapshot(*session, request.peer, respond);
 }
 
-void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
+void send_records(const ApiSources& sources, Viewers& viewers, const Request& request,
                   const Respond& respond) {
     LineFilter filter;
     if (query_value(request.query, "filter")) {

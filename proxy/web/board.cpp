@@ -87,7 +87,7 @@ bool StatusBoard::try_publish(std::size_t worker, StatusView& view) {
     return true;
 }
 
-StatusView StatusBoard::read() const {
+StatusView StatusBoard::read_merged_view() const {
     const std::lock_guard lock{mutex_};
     StatusView all;
     for (const StatusView& view : views_) {
@@ -115,7 +115,7 @@ std::uint64_t serious_findings(const record::SessionStats& stats) {
 
 } // namespace
 
-LiveSink::LiveSink(const snapshot::ObjectSet& objects) : objects_{&objects} {
+StatusCollector::StatusCollector(const snapshot::ObjectSet& objects) : objects_{&objects} {
     for (const auto table : {snapshot::object_table(), objects.custom()}) {
         for (const snapshot::ObjectSpec& object : table) {
             item_names_.push_back(object.name);
@@ -124,7 +124,7 @@ LiveSink::LiveSink(const snapshot::ObjectSet& objects) : objects_{&objects} {
     items_.resize(item_names_.size());
 }
 
-void LiveSink::on_record(const record::Record& record) {
+void StatusCollector::on_record(const record::Record& record) {
     if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         on_session(**session);
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
@@ -136,7 +136,7 @@ void LiveSink::on_record(const record::Record& record) {
     }
 }
 
-void LiveSink::on_session(const record::SessionRecord& record) {
+void StatusCollector::on_session(const record::SessionRecord& record) {
     KnownSession& known = sessions_[record.head.session];
     known.view.closed = record.event == record::SessionEvent::close;
     if (known.view.number == 0) {
@@ -149,14 +149,14 @@ void LiveSink::on_session(const record::SessionRecord& record) {
     known.connected = record.event == record::SessionEvent::established;
 }
 
-void LiveSink::on_map(const record::MapRecord& record) {
+void StatusCollector::on_map(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.view.map = record.name;
         found->second.view.map_sha256 = record.width == 0 ? std::nullopt : record.sha256;
     }
 }
 
-void LiveSink::on_snapshot(const record::SnapshotRecord& record) {
+void StatusCollector::on_snapshot(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return;
     }
@@ -167,7 +167,7 @@ void LiveSink::on_snapshot(const record::SnapshotRecord& record) {
     }
     record::Timestamp& looked = found->second.last_lookup;
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
-        return; // an earlier time means that the clock was set back
+        return; // the time is earlier if the clock was set back
     }
     looked = record.head.time;
     if (auto tee = record::local_player(record)) {
@@ -177,7 +177,7 @@ void LiveSink::on_snapshot(const record::SnapshotRecord& record) {
     }
 }
 
-void LiveSink::count_items(const record::SnapshotRecord& record) {
+void StatusCollector::count_items(const record::SnapshotRecord& record) {
     const auto keys = record.items.keys();
     for (auto at = keys.begin(); at != keys.end();) {
         const std::uint32_t type = *at >> kTypeShift;
@@ -197,7 +197,7 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
     }
 }
 
-void LiveSink::on_finding(const record::FindingRecord& record) {
+void StatusCollector::on_finding(const record::FindingRecord& record) {
     if (record.id == record::FindingId::snapshot_explained) {
         replace_finding_line(findings_, record::describe_explained(record));
         return;
@@ -219,12 +219,12 @@ void LiveSink::on_finding(const record::FindingRecord& record) {
                          .text = record::describe(record)});
 }
 
-void LiveSink::fill_view(StatusView& view, const inspect::Inspector& inspector) {
+void StatusCollector::fill_view(StatusView& view, const inspect::Inspector& inspector) {
     view = {};
     view.totals = inspector.totals();
     view.findings = findings_;
     std::unordered_set<std::uint32_t> open;
-    inspector.visit([&](std::uint32_t number, const record::SessionStats& stats) {
+    inspector.for_each_session([&](std::uint32_t number, const record::SessionStats& stats) {
         open.insert(number);
         add_session(view, number, stats);
     });
@@ -241,7 +241,7 @@ void LiveSink::fill_view(StatusView& view, const inspect::Inspector& inspector) 
     }
 }
 
-void LiveSink::count_players(StatusView& view) const {
+void StatusCollector::count_players(StatusView& view) const {
     for (const auto& [unused, known] : sessions_) {
         if (!known.view.server_name.empty()) {
             ServerView& server = view.servers[known.view.server_name];
@@ -255,8 +255,8 @@ void LiveSink::count_players(StatusView& view) const {
     }
 }
 
-void LiveSink::add_session(StatusView& view, std::uint32_t number,
-                           const record::SessionStats& stats) const {
+void StatusCollector::add_session(StatusView& view, std::uint32_t number,
+                                  const record::SessionStats& stats) const {
     ++view.sessions_open;
     const auto known = sessions_.find(number);
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;

@@ -20,7 +20,7 @@
 
 namespace tw::web {
 
-/// What the page shows about one session.
+/// The data that the page shows about one session.
 struct SessionView {
     std::uint32_t number = 0;
     std::string client{};
@@ -32,13 +32,13 @@ struct SessionView {
     std::string name{};  ///< the player's name, as the peer sent it
     std::string place{}; ///< position of the player's tee, such as "(50,32) air"
     std::optional<std::int32_t> score{};
-    bool connected = false; ///< a player is in the game, or was until a moment ago
+    bool connected = false; ///< a player is in the game, or was a moment ago
     /// A peer closed the connection. The session may reopen until it times out.
     bool closed = false;
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
-    /// Datagrams that were lost, then recovered by retransmission.
+    /// Number of datagrams that were lost, then recovered by retransmission.
     std::array<std::uint64_t, 2> recovered{};
     std::array<record::Spread, 2> jitter_us{};
     std::uint64_t snapshots = 0;
@@ -59,8 +59,8 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces the line about a snapshot by `longer`, a longer line about the same snapshot. Both lines
-/// have the same text up to the tick. Does nothing if there is no such line.
+/// Replaces the line that has the same text as `longer` up to the tick, because `longer` says more
+/// about the same snapshot. Does nothing if no line matches.
 void replace_finding_line(std::deque<FindingLine>& lines, std::string longer);
 
 /// The records around a finding about one snapshot.
@@ -72,18 +72,19 @@ struct FindingContext {
 
 /// The totals of a server that has a name in the configuration.
 struct ServerView {
-    std::uint64_t sessions = 0; ///< open sessions
-    std::uint64_t players = 0;  ///< sessions that are connected
-    std::uint64_t closed = 0;   ///< sessions that a peer has closed; they end when they time out
-    std::uint64_t findings = 0; ///< warnings and errors so far
+    std::uint64_t sessions = 0; ///< number of open sessions
+    std::uint64_t players = 0;  ///< number of sessions with a player in the game
+    /// Number of sessions that a peer has closed; they end when they time out.
+    std::uint64_t closed = 0;
+    std::uint64_t findings = 0; ///< number of warnings and errors since the start
 };
 
-/// The sessions, totals and findings that the page shows, of one worker or of all workers merged.
+/// The sessions, totals and findings that the page shows: those of one worker, or of all workers.
 struct StatusView {
-    /// The most sessions of a server in the table. Further sessions are only counted. Connected
-    /// sessions come first.
+    /// The maximum number of sessions of a server in the table. Further sessions are only counted.
+    /// Connected sessions come first.
     static constexpr std::size_t kMaxSessions = 128;
-    /// The most findings kept: the latest warnings and errors.
+    /// The maximum number of findings kept: the latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
 
     record::SessionStats totals{};
@@ -91,53 +92,53 @@ struct StatusView {
     /// Number of open sessions that a peer has closed; they end by a timeout.
     std::size_t sessions_closed = 0;
     std::vector<SessionView> sessions{}; ///< ordered by session number
-    /// The map files' checksums of all open sessions, by session; nullopt if the file is not available.
+    /// The checksum of each open session's map file; nullopt if the file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<FindingContext> finding_contexts{};
     std::map<std::string, ServerView, std::less<>> servers{}; ///< totals by server name
-    /// The number of items in rebuilt snapshots, by the name of the item type.
+    /// The number of items in decoded snapshots, by the name of the item type.
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge_with(const StatusView& other);
-    /// Keeps at most kMaxSessions sessions of each server, in order.
+    /// Removes the sessions of each server after the first kMaxSessions.
     void limit_sessions_per_server();
-    /// Keeps at most kMaxSessions sessions in all.
+    /// Removes all sessions after the first kMaxSessions.
     void limit_sessions();
 };
 
-/// Passes the StatusView of each worker to the page. A worker never waits: if the page is reading, the
+/// Passes the StatusView of each worker to the page. Workers never wait: if the page is reading, a
 /// worker tries again later.
 class StatusBoard {
   public:
     explicit StatusBoard(std::size_t workers) : views_(workers) {}
 
-    /// Publishes a worker's view. Returns false, and publishes nothing, while a reader holds the lock.
-    /// `view` receives the previous view, so that its memory can be reused.
+    /// Publishes a worker's view. Returns false, and publishes nothing, while a reader holds the
+    /// lock. `view` receives the worker's previous view, to reuse the memory.
     [[nodiscard]] bool try_publish(std::size_t worker, StatusView& view);
 
-    /// Returns the views of all workers merged.
-    [[nodiscard]] StatusView read() const;
+    /// Returns the sum of all workers' views.
+    [[nodiscard]] StatusView read_merged_view() const;
 
   private:
     mutable std::mutex mutex_;
     std::vector<StatusView> views_;
 };
 
-/// Collects from one worker's records what the page shows.
-class LiveSink final : public record::RecordSink {
+/// Collects the data that the page shows from one worker's records.
+class StatusCollector final : public record::RecordSink {
   public:
     /// `objects` has to outlive the sink.
-    explicit LiveSink(const snapshot::ObjectSet& objects);
+    explicit StatusCollector(const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 
-    /// Fills `view` with what was collected so far, and with the inspector's totals of each session.
-    /// Forgets sessions that the inspector no longer has.
+    /// Fills `view` with the collected data and with the inspector's totals of each session.
+    /// Forgets sessions that the inspector has closed.
     void fill_view(StatusView& view, const inspect::Inspector& inspector);
 
   private:
-    /// A session as its records describe it.
+    /// The data of a session from its records.
     struct KnownSession {
         SessionView view{};
         bool connected = false;            ///< the session's last event was "connected"

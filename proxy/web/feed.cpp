@@ -9,7 +9,7 @@
 namespace tw::web {
 
 bool ViewerInterest::wants_session(std::uint32_t number) const noexcept {
-    return wants_any() && std::ranges::any_of(sessions_, [number](const auto& watched) {
+    return wants_anything() && std::ranges::any_of(sessions_, [number](const auto& watched) {
                return watched.load(std::memory_order_relaxed) == number;
            });
 }
@@ -27,8 +27,8 @@ void ViewerInterest::stop_waiting() {
     changed_.notify_all();
 }
 
-void ViewerInterest::set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
-                         bool world_line) {
+void ViewerInterest::set_watched(std::span<const std::uint32_t> sessions, bool log, bool bytes,
+                                 bool world_line) {
     const bool world = std::ranges::find(sessions, 0U) != sessions.end();
     std::size_t i = 0;
     for (const std::uint32_t number : sessions) {
@@ -62,7 +62,7 @@ void ViewerBatch::clear() {
     lost_lines = 0;
 }
 
-void ViewerBatch::add(InspectedSnapshot seen, const snapshot::SnapshotView& items) {
+void ViewerBatch::add_snapshot(InspectedSnapshot seen, const snapshot::SnapshotView& items) {
     const std::size_t size = items.block_ints();
     if (ints.size() + size > kMaxInts || snapshots.size() > kMaxInts / sizeof(InspectedSnapshot)) {
         ++lost_snapshots;
@@ -76,7 +76,7 @@ void ViewerBatch::add(InspectedSnapshot seen, const snapshot::SnapshotView& item
     snapshots.push_back(seen);
 }
 
-bool ViewerBatch::append(const ViewerBatch& later) {
+bool ViewerBatch::append_batch(const ViewerBatch& later) {
     if (ints.size() + later.ints.size() > kMaxInts ||
         lines.size() + later.lines.size() > kMaxLineBytes ||
         snapshots.size() + later.snapshots.size() > kMaxInts / sizeof(InspectedSnapshot)) {
@@ -113,13 +113,13 @@ bool Mailbox::try_put(ViewerBatch& batch) {
         return false;
     }
     if (!batch_.empty()) {
-        return batch_.append(batch);
+        return batch_.append_batch(batch);
     }
     std::swap(batch_, batch);
     return true;
 }
 
-bool Mailbox::take(ViewerBatch& batch) {
+bool Mailbox::take_batch(ViewerBatch& batch) {
     const std::lock_guard lock{mutex_};
     if (batch_.empty()) {
         return false;
@@ -196,8 +196,8 @@ bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
     return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
 }
 
-/// Appends the new and changed items of `now`. Returns the keys that only `before` has. Both snapshots
-/// are sorted by key.
+/// Appends the new and changed items of `now`. Returns the keys that only `before` has. Both
+/// snapshots are sorted by key.
 std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
                                            const snapshot::SnapshotView& before,
                                            const ObjectIndices& indices) {
@@ -227,7 +227,7 @@ bool ObjectIndices::read_uuid_types(const snapshot::SnapshotView& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
         if (item.key.type != snapshot::kDescriptorType) {
-            break; // descriptors have the lowest keys, so none follows
+            break; // descriptors have the lowest keys, so no further one follows
         }
         const auto uuid = snapshot::descriptor_uuid(item.data);
         const snapshot::ObjectSpec* object = uuid ? objects_->find(*uuid) : nullptr;
@@ -251,7 +251,7 @@ std::int32_t ObjectIndices::index_of(std::uint16_t type) const {
             uuids_, [type](const UuidType& entry) { return entry.type == type; });
         return found == uuids_.end() ? -1 - type : found->place;
     }
-    // The page gets 0.7 objects translated to 0.6.
+    // The page receives 0.7 objects translated to 0.6.
     const snapshot::ObjectSpec* object = objects_->find(type, snapshot::Dialect::six);
     return object == nullptr ? -1 - type : static_cast<std::int32_t>(objects_->index_of(*object));
 }
@@ -310,7 +310,7 @@ TimelineBar bar_of(const InspectedSnapshot& seen, const snapshot::SnapshotView& 
 
 } // namespace
 
-void Scene::set_paces(const std::vector<int>& paces) {
+void FrameMaker::set_paces(const std::vector<int>& paces) {
     std::erase_if(channels_, [&](const PaceChannel& channel) {
         return std::ranges::find(paces, channel.pace) == paces.end();
     });
@@ -323,8 +323,8 @@ void Scene::set_paces(const std::vector<int>& paces) {
     }
 }
 
-void Scene::add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
-                         const std::function<void(const Frame&)>& show) {
+void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
+                              const std::function<void(const Frame&)>& show) {
     for (PaceChannel& channel : channels_) {
         if (channel.bars.size() < kMaxBars) {
             channel.bars.push_back(bar_of(seen, items));
@@ -340,7 +340,7 @@ void Scene::add_snapshot(const InspectedSnapshot& seen, const snapshot::Snapshot
     }
     if (object_indices_.read_uuid_types(items)) {
         for (PaceChannel& channel : channels_) {
-            channel.sent.reset(); // the previous frames used the old meaning of the type numbers
+            channel.sent.reset(); // in the previous frames, type numbers had another meaning
         }
     }
     latest_ = seen;
@@ -356,7 +356,7 @@ void Scene::add_snapshot(const InspectedSnapshot& seen, const snapshot::Snapshot
     }
 }
 
-bool Scene::PaceChannel::start_frame(std::int64_t time) {
+bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
     const std::int64_t period = period_of(pace);
     const bool again = time < due - 2 * period; // the clock was set back
     if (!again && time < due - kEarly) {
@@ -367,13 +367,14 @@ bool Scene::PaceChannel::start_frame(std::int64_t time) {
     return true;
 }
 
-void Scene::show_bars(PaceChannel& channel, const std::function<void(const Frame&)>& show) const {
+void FrameMaker::show_bars(PaceChannel& channel,
+                           const std::function<void(const Frame&)>& show) const {
     auto text = std::make_shared<const std::string>(bars_json(session_, channel.bars));
     show({.pace = channel.pace, .delta = text, .full = [text] { return text; }, .bars_only = true});
     channel.bars.clear();
 }
 
-void Scene::show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show) {
+void FrameMaker::show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show) {
     ++channel.number;
     const FrameHead head{.session = session_,
                          .number = channel.number,
@@ -395,7 +396,7 @@ void Scene::show_frame(PaceChannel& channel, const std::function<void(const Fram
     if (!channel.sent) {
         channel.sent.emplace();
     }
-    *channel.sent = now_; // assigns, to reuse the memory
+    *channel.sent = now_; // assigned to reuse the memory
     channel.bars.clear();
 }
 

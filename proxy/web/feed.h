@@ -21,30 +21,32 @@
 
 namespace tw::web {
 
-/// What the page's viewers currently look at. The page's thread sets it. Workers query it for every
-/// record; while there is no viewer, a query costs one load.
+/// The sessions and data that viewers of the page currently look at. The page's thread sets them;
+/// workers query them for every record. Without viewers, a query costs one load.
 class ViewerInterest {
   public:
-    /// The most sessions that can be watched one by one.
+    /// The maximum number of sessions that can be watched one by one.
     static constexpr std::size_t kMaxSessions = 48;
 
-    [[nodiscard]] bool wants_any() const noexcept { return any_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool wants_anything() const noexcept {
+        return any_.load(std::memory_order_relaxed);
+    }
 
-    /// True if this session is watched. Precondition: `number` is not 0.
+    /// Returns true if a viewer watches this session.
     [[nodiscard]] bool wants_session(std::uint32_t number) const noexcept;
 
-    /// True if the merged snapshots of all sessions are watched.
+    /// Returns true if a viewer watches the merged snapshots of all sessions.
     [[nodiscard]] bool wants_world() const noexcept {
         return world_.load(std::memory_order_relaxed);
     }
 
-    /// True if the merged snapshots are wanted also as record lines.
+    /// Returns true if merged snapshots are also needed as JSON lines.
     [[nodiscard]] bool wants_world_line() const noexcept {
         return world_line_.load(std::memory_order_relaxed);
     }
 
-    /// Waits until the merged snapshots are watched, stop_waiting() is called, or the time `most` has
-    /// passed.
+    /// Waits until a viewer watches the merged snapshots, stop_waiting() is called, or the time
+    /// `most` has passed.
     void wait_for_world_viewer(std::chrono::milliseconds most);
 
     /// Ends all present and future waits in wait_for_world_viewer().
@@ -52,15 +54,15 @@ class ViewerInterest {
 
     [[nodiscard]] bool wants_log() const noexcept { return log_.load(std::memory_order_relaxed); }
 
-    /// True if the totals by message and item type are wanted.
-    [[nodiscard]] bool wants_bytes() const noexcept {
+    /// Returns true if a viewer looks at the traffic totals by message and item type.
+    [[nodiscard]] bool wants_traffic_totals() const noexcept {
         return bytes_.load(std::memory_order_relaxed);
     }
 
-    /// Sets what is watched. Must be called by one thread only. Session 0 stands for the merged
-    /// snapshots of all sessions. Sessions beyond kMaxSessions are ignored.
-    void set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
-             bool world_line = false);
+    /// Sets the sessions and data that viewers look at. Called by one thread only. Session 0 stands
+    /// for the merged snapshots of all sessions. Sessions after the first kMaxSessions are ignored.
+    void set_watched(std::span<const std::uint32_t> sessions, bool log, bool bytes,
+                     bool world_line = false);
 
   private:
     std::atomic<bool> any_{false};
@@ -70,12 +72,12 @@ class ViewerInterest {
     std::atomic<bool> world_line_{false};
     std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0 in unused elements
     std::mutex mutex_;                                                ///< guards is_stopped_
-    std::condition_variable changed_; ///< signals wait_for_world_viewer()
+    std::condition_variable changed_; ///< wakes wait_for_world_viewer()
     bool is_stopped_ = false;
 };
 
-/// A snapshot that a worker inspected: its values for the timeline, and the position of its items in
-/// a batch. In a merged snapshot of all sessions, `delta_tick` is the tick of the previous merged
+/// A snapshot that a worker inspected: values for the timeline, and the position of the items in a
+/// batch. In a merged snapshot of all sessions, `delta_tick` is the tick of the previous merged
 /// snapshot, `bytes` is the size, and `parts` is the number of merged sessions.
 struct InspectedSnapshot {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
@@ -92,7 +94,7 @@ struct InspectedSnapshot {
     std::size_t num_ints = 0;
 };
 
-/// Data from one worker for the viewers. The object is reused to keep its memory.
+/// Data from one worker for the viewers. Reused, to avoid allocations.
 struct ViewerBatch {
     /// A batch that reaches one of these limits is full: about 100 full snapshots, or some thousand
     /// lines.
@@ -102,14 +104,14 @@ struct ViewerBatch {
     std::vector<InspectedSnapshot> snapshots{};
     std::vector<std::int32_t> ints{}; ///< in the layout of SnapshotView::of_block
     std::string lines{};              ///< records as JSON, each followed by a newline
-    /// The latest merged snapshot as a record line; empty if nobody asks for it.
+    /// JSON line of the latest merged snapshot; empty if no viewer needs it.
     std::string world_line{};
     /// The server name of the latest merged snapshot. Empty if the server has no name; nullopt if
     /// there was no merged snapshot.
     std::optional<std::string> world_server{};
     /// Totals by message and item type; empty if they have not changed.
     std::vector<record::LedgerRow> ledger{};
-    std::uint64_t lost_snapshots = 0; ///< number of snapshots for which there was no room
+    std::uint64_t lost_snapshots = 0; ///< number of snapshots that did not fit
     std::uint64_t lost_lines = 0;
 
     [[nodiscard]] bool empty() const {
@@ -119,37 +121,37 @@ struct ViewerBatch {
 
     void clear();
 
-    /// Adds a snapshot and copies its items. If there is no room, counts the snapshot as lost.
-    void add(InspectedSnapshot seen, const snapshot::SnapshotView& items);
+    /// Adds a snapshot and copies its items. If they do not fit, counts the snapshot as lost.
+    void add_snapshot(InspectedSnapshot seen, const snapshot::SnapshotView& items);
 
-    /// Appends a later batch. Returns false and changes nothing if there is not enough room.
-    [[nodiscard]] bool append(const ViewerBatch& later);
+    /// Appends a later batch. Returns false, and changes nothing, if it does not fit.
+    [[nodiscard]] bool append_batch(const ViewerBatch& later);
 
     [[nodiscard]] snapshot::SnapshotView items_of(const InspectedSnapshot& seen) const;
 };
 
-/// Passes batches from one worker to the page. The worker never waits: if the page holds the lock, or
-/// if unread data fills the mailbox, the worker tries again later with a larger batch.
+/// Passes batches from one worker to the page. The worker never waits: if the mailbox is locked or
+/// full, the worker tries again later with a larger batch.
 class Mailbox {
   public:
-    /// Puts a batch into the mailbox, and gives `batch` the memory of an earlier batch with stale
-    /// contents. Returns false, and changes nothing, if the mailbox is locked or full.
+    /// Moves the content of `batch` to the mailbox; `batch` receives old data, whose memory can be
+    /// reused. Returns false, and changes nothing, if the mailbox is locked or full.
     [[nodiscard]] bool try_put(ViewerBatch& batch);
 
-    /// Takes the waiting batch out of the mailbox into `batch`, which must be empty. Returns false if
-    /// no batch waits.
-    [[nodiscard]] bool take(ViewerBatch& batch);
+    /// Moves the batch in the mailbox to `batch`, which must be empty. Returns false if the mailbox
+    /// is empty.
+    [[nodiscard]] bool take_batch(ViewerBatch& batch);
 
   private:
     std::mutex mutex_;
     ViewerBatch batch_;
 };
 
-/// Wakes the page when there is new data to show at once.
+/// Wakes the page when a worker has new data to show at once.
 class Notifier {
   public:
-    /// Sets the function that notify() calls, on the thread that calls notify(). The function must not
-    /// wait. It may be empty.
+    /// Sets the function that notify() calls, on the caller's thread. The function must not wait;
+    /// it may be empty.
     void set_listener(std::function<void()> listener);
 
     /// Calls the listener, unless it was already called since the last acknowledge().
@@ -169,11 +171,11 @@ class PageFeed {
   public:
     explicit PageFeed(std::size_t workers) : mailboxes(workers + 1) {}
 
-    /// Calls try_put() of the mailbox with this index. Snapshots wake the page; other data waits for the
-    /// page's next round.
+    /// Calls try_put() of the mailbox with this index. Wakes the page if the batch contains
+    /// snapshots. Other data waits until the page fetches it.
     [[nodiscard]] bool try_put(std::size_t box, ViewerBatch& batch);
 
-    /// The index of the mailbox for merged snapshots.
+    /// Returns the index of the mailbox for merged snapshots.
     [[nodiscard]] std::size_t world_mailbox_index() const { return mailboxes.size() - 1; }
 
     ViewerInterest interest;
@@ -197,11 +199,12 @@ struct TimelineBar {
     } outcome = Outcome::verified;
 };
 
-/// The head of a frame, which viewers receive. An item of a frame is [object, id, ints...]. The object
-/// is an index into /api/objects, or −1 − type for an unknown type. Format: docs/api.md.
+/// The start of a frame (a snapshot, or its changes) that viewers receive. An item of a frame is
+/// [object, id, ints...]. The object is an index into /api/objects, or −1 − type for an unknown
+/// type. Format: docs/api.md.
 struct FrameHead {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
-    std::uint64_t number = 0;  ///< number of the frame among the frames of the same pace
+    std::uint64_t number = 0;  ///< sequence number among the frames of the same pace
     std::int64_t time = 0;     ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
 };
@@ -211,8 +214,8 @@ class ObjectIndices {
   public:
     explicit ObjectIndices(const snapshot::ObjectSet& objects) : objects_{&objects} {}
 
-    /// Reads the descriptors of UUID types in a snapshot. Returns true if a type number has changed its
-    /// meaning, as after a restart of the server.
+    /// Reads the descriptors of UUID types in a snapshot. Returns true if a type number has changed
+    /// its meaning (after a restart of the server).
     [[nodiscard]] bool read_uuid_types(const snapshot::SnapshotView& items);
 
     [[nodiscard]] std::int32_t index_of(std::uint16_t type) const;
@@ -230,74 +233,79 @@ class ObjectIndices {
     std::vector<UuidType> uuids_;
 };
 
-/// Returns a frame as JSON: the items of `now` that differ from `before`, and the keys of items that
-/// are gone; all items of `now` if `before` is nullopt. Type descriptors are left out.
+/// Returns a frame as JSON: the items of `now` that differ from `before`, and the keys of items
+/// that `now` lacks; if `before` is nullopt, all items of `now`. Type descriptors are left out.
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
                                      std::span<const TimelineBar> bars,
                                      const ObjectIndices& indices);
 
-/// Returns the bars of snapshots that could not be rebuilt, as JSON. They are sent while there is no
-/// new frame.
+/// Returns as JSON the bars of snapshots that could not be decoded. They are sent while no frame
+/// can be sent.
 [[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars);
 
-/// Paces in frames a second. A viewer that asks for kEveryTick or more gets a frame for each snapshot.
+/// Paces in frames a second. A viewer that asks for kEveryTick or more gets a frame for each
+/// snapshot.
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
-/// A frame for the viewers of one pace. `delta` holds the changes since the previous frame of that
-/// pace; calling `full` makes the whole frame.
+/// A frame for the viewers of one pace. `delta` contains the changes since the previous frame of
+/// this pace; `full` makes a frame with all items.
 struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};
-    std::function<std::shared_ptr<const std::string>()> full{}; ///< valid during the call only
-    bool bars_only = false; ///< `delta` holds only the bars of snapshots that could not be rebuilt
+    /// Valid only while the frame is passed to the callback.
+    std::function<std::shared_ptr<const std::string>()> full{};
+    bool bars_only = false; ///< `delta` contains only bars of snapshots that could not be decoded
 };
 
-/// A snapshot as one block of ints.
-struct KeptSnapshot {
+/// A copy of a snapshot as one block of ints.
+struct StoredSnapshot {
     std::vector<std::int32_t> ints{};
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
 };
 
-/// The latest snapshot of one session, and its frames at each pace in use.
-class Scene {
+/// Makes frames for viewers, at several paces, from the snapshots of one session.
+class FrameMaker {
   public:
-    Scene(std::uint32_t session, const snapshot::ObjectSet& objects)
+    FrameMaker(std::uint32_t session, const snapshot::ObjectSet& objects)
         : session_{session}, object_indices_{objects} {}
 
     /// Sets the paces at which frames are made.
     void set_paces(const std::vector<int>& paces);
 
-    /// Adds the next snapshot and passes each frame that is due to `show`.
+    /// Adds the next snapshot. Calls `show` with each frame that is due.
     void add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
                       const std::function<void(const Frame&)>& show);
 
-    /// The latest snapshot that was rebuilt; nullopt before the first one.
-    [[nodiscard]] const std::optional<InspectedSnapshot>& latest() const { return latest_; }
+    /// Returns the latest snapshot that could be decoded; nullopt before the first one.
+    [[nodiscard]] const std::optional<InspectedSnapshot>& latest_snapshot() const {
+        return latest_;
+    }
 
     [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
 
-    /// Number of snapshots that were rebuilt.
+    /// Returns the number of snapshots that could be decoded.
     [[nodiscard]] std::uint64_t snapshot_count() const { return taken_; }
 
   private:
-    /// The most bars between two frames. If no snapshot can be rebuilt, these are half a minute's.
+    /// The maximum number of bars between two frames: those of half a minute without a decodable
+    /// snapshot.
     static constexpr std::size_t kMaxBars = 1500;
 
     struct PaceChannel {
-        /// Returns true if a frame is due at this time; then sets the time of the next frame.
+        /// Returns true if a frame is due at this time, and sets the time of the next frame.
         [[nodiscard]] bool start_frame(std::int64_t time);
 
         int pace = kUsualPace;
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< time of the next frame
-        std::optional<KeptSnapshot> sent{};
+        std::optional<StoredSnapshot> sent{};
         std::vector<TimelineBar> bars{};
     };
 
-    [[nodiscard]] static snapshot::SnapshotView view_of(const KeptSnapshot& kept) {
+    [[nodiscard]] static snapshot::SnapshotView view_of(const StoredSnapshot& kept) {
         return snapshot::SnapshotView::of_block(kept.ints, kept.num_items, kept.num_ints);
     }
 
@@ -307,7 +315,7 @@ class Scene {
     std::uint32_t session_;
     ObjectIndices object_indices_;
     std::optional<InspectedSnapshot> latest_;
-    KeptSnapshot now_;
+    StoredSnapshot now_;
     std::uint64_t taken_ = 0;
     std::vector<PaceChannel> channels_;
 };

@@ -153,8 +153,8 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
     std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
-ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
-                                                      const base::Network& peer) {
+ConnectionLimiter::Admission ConnectionLimiter::admit_connection(ConnectionNumber number,
+                                                                 const base::Network& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(std::ranges::count_if(connections_, rule));
     };
@@ -186,7 +186,7 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
     return {.is_admitted = true, .is_reserved = true, .evicted = evicted};
 }
 
-void ConnectionLimiter::note_request_arrived(ConnectionNumber number) noexcept {
+void ConnectionLimiter::mark_request_arrived(ConnectionNumber number) noexcept {
     for (Connection& connection : connections_) {
         connection.asked = connection.asked || connection.number == number;
     }
@@ -219,11 +219,11 @@ constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 
 
 // Not in an unnamed namespace, because HttpServer::Impl has members of these types.
 
-/// The data of the server that its connections use.
+/// The server's data that its connections use.
 struct ServerContext {
     HttpHandlers handlers;
     HttpTimeouts timeouts;
-    /// Called after a request; starts the regular calls of HttpHandlers::update.
+    /// Starts the regular calls of HttpHandlers::update. Called after a request.
     std::function<void()> wake{};
     ConnectionLimiter limiter{};
 };
@@ -257,8 +257,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void close() { stream_.close(); }
 
   private:
-    /// Reads the body after the head. First sends "100 Continue" if the client waits for it; requests
-    /// with an invalid head were refused before.
+    /// Reads the body after the head. First sends "100 Continue" if the client waits for it.
     void on_head(const Error& error) {
         if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
             return read_body(error);
@@ -286,7 +285,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
             }
             return;
         }
-        server_->limiter.note_request_arrived(number_);
+        server_->limiter.mark_request_arrived(number_);
         head_only_ = parser_.get().method() == http::verb::head;
         gzip_ = accepts_gzip(http_text(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
@@ -448,7 +447,7 @@ struct HttpServer::Impl {
         disable_nagle(socket);
         const ConnectionLimiter::ConnectionNumber number = ++last_number;
         const ConnectionLimiter::Admission place =
-            server_context.limiter.admit(number, peer_of(socket));
+            server_context.limiter.admit_connection(number, peer_of(socket));
         if (!place.is_admitted || place.evicted) {
             rejected_connections.fetch_add(1, std::memory_order_relaxed);
         }
@@ -495,7 +494,8 @@ struct HttpServer::Impl {
     ConnectionLimiter::ConnectionNumber last_number = 0;
     std::atomic<std::uint64_t> rejected_connections{0};
     std::unordered_map<ConnectionLimiter::ConnectionNumber, std::weak_ptr<HttpConnection>> spare;
-    /// Destroyed after the timer and the acceptors, and before the members that its handlers use.
+    /// Declared here, because it must be destroyed after the timer and the acceptors, and before
+    /// the members that its handlers use.
     asio::io_context io{1};
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,
@@ -528,7 +528,7 @@ void HttpServer::start() {
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->is_updating) {
-            // the result matters to the next regular call only
+            // the result is needed only by the regular calls
             std::ignore = impl->server_context.handlers.update();
         }
     });

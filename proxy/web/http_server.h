@@ -28,9 +28,9 @@ struct ServedFile {
     std::uint64_t bytes = 0; ///< number of bytes to send; data appended later is not sent
 };
 
-/// The parts of a request target, as views of the request line.
+/// The parts of a request target. They refer to the parsed text.
 struct RequestTarget {
-    /// The host in the target; if present, it replaces the Host header.
+    /// The host in the target, which replaces the Host header; nullopt without a host.
     std::optional<std::string_view> host{};
     std::string_view path{};  ///< "/api/state"
     std::string_view query{}; ///< text after the question mark
@@ -41,21 +41,21 @@ struct RequestTarget {
 /// Source: RFC 9112, 3.2.2.
 [[nodiscard]] RequestTarget read_request_target(std::string_view text);
 
-/// A request. Its views are valid only during the call that receives it.
+/// An HTTP request. Its views are valid only during the call of the handler that receives it.
 struct Request {
     std::string_view method{}; ///< "GET"
     std::string_view path{};   ///< "/api/state", without a query
     std::string_view query{};  ///< text after the question mark
-    std::string_view host{};   ///< Host header; empty if there is none or more than one
+    std::string_view host{};   ///< Host header; empty if it is missing or occurs more than once
     std::string_view origin{};
     std::string_view fetch_site{}; ///< Sec-Fetch-Site header
     std::string_view content_type{};
-    /// Authorization header; empty if there is none or more than one.
+    /// Authorization header; empty if it is missing or occurs more than once.
     std::string_view authorization{};
     std::string_view body{};
     ConnectionOrigin connection_origin =
         ConnectionOrigin::loopback; ///< where the connection comes from
-    /// The connection is one of those reserved for health checks (see ConnectionLimiter).
+    /// The connection is reserved for health checks (see ConnectionLimiter).
     bool is_reserved = false;
     bool upgrade = false; ///< the request asks for a WebSocket
     std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
@@ -69,8 +69,8 @@ struct Response {
     std::string allow{};          ///< the allowed methods, for status 405
     std::string challenge{};      ///< WWW-Authenticate, for status 401
     std::string content_policy{}; ///< Content-Security-Policy; if empty, the page may load nothing
-    /// `body` compressed with gzip. If `body` is empty, clients that do not accept gzip get this text
-    /// decompressed. If this is null, the server compresses long bodies itself.
+    /// `body` compressed with gzip; null to let the server compress long bodies. If `body` is
+    /// empty, clients that do not accept gzip receive this text decompressed.
     std::shared_ptr<const std::string> gzipped{};
     std::shared_ptr<const ServedFile> file{}; ///< sent instead of `body`
     std::string file_name{};                  ///< the name under which browsers save the file
@@ -86,37 +86,37 @@ inline constexpr unsigned kHttp11 = 11; ///< HTTP/1.1 as Beast's version number
 [[nodiscard]] std::string_view single_field(const HttpMessage& message,
                                             boost::beast::http::field name);
 
-/// Returns the request in a message. Its views are valid while the message exists.
+/// Returns the request that a message contains. Its views are valid while the message exists.
 [[nodiscard]] Request request_from(const HttpMessage& message);
 
-/// True if the client waits for "100 Continue" before it sends the body, as curl does for long
-/// bodies.
+/// Returns true if the client waits for "100 Continue" before it sends the body, as curl does for
+/// long bodies.
 [[nodiscard]] bool expects_continue(const HttpMessage& message);
 
-/// Returns the response to a request that could not be read; nullopt if the client could not receive
-/// a response either.
+/// Returns the response to a request that could not be read; nullopt if the client cannot receive a
+/// response.
 [[nodiscard]] std::optional<Response> error_response(const boost::system::error_code& error);
 
-/// Sends a file of any size in pieces. The client must accept each piece within `patience`. `done` is
-/// always called; it must keep the owner of `stream` alive. If the file is truncated meanwhile, the
-/// response ends early, and the client notices this by the announced length.
+/// Sends a file of any size in pieces. The client must accept each piece within `patience`. `done`
+/// is called in any case; it must own `stream`. If the file is truncated meanwhile, the response is
+/// shorter than announced.
 void send_file(HttpStream& stream, const boost::beast::http::response_header<>& head,
                std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
                std::function<void()> done);
 
-/// Limits the number of connections, in all and for each peer. A few more connections are reserved for
-/// health checks, which are therefore answered even while all others are in use.
+/// Limits the number of connections, in all and for each peer. A few more connections are reserved
+/// for health checks, which therefore work even while all other connections are in use.
 ///
-/// A reserved connection that has not sent its request yet is closed if a new one arrives, because a
-/// health check sends its request at once.
+/// If a new connection arrives, a reserved connection that has not sent its request is closed,
+/// because health checks send their request at once.
 class ConnectionLimiter {
   public:
     using ConnectionNumber = std::uint64_t;
 
-    /// The most unreserved connections. A page and a metrics scraper need two; a browser opens up to
-    /// six at once.
+    /// The maximum number of unreserved connections. A page and a metrics scraper need two; a
+    /// browser opens up to six at once.
     static constexpr std::size_t kUsual = 64;
-    /// The most unreserved connections of one IPv4 address or IPv6 /64.
+    /// The maximum number of unreserved connections of one IPv4 address or IPv6 /64.
     static constexpr std::size_t kOfPeer = 16;
     static constexpr std::size_t kReserved = 8;
     static constexpr std::size_t kReservedOfPeer = 4;
@@ -125,16 +125,16 @@ class ConnectionLimiter {
     struct Admission {
         bool is_admitted = false;
         bool is_reserved = false; ///< the connection is reserved for health checks
-        /// A connection that the caller must close to make room.
+        /// A connection that the caller must close for the new one.
         std::optional<ConnectionNumber> evicted{};
     };
 
-    /// Decides about a new connection, for which the caller chooses an unused number. An evicted
-    /// connection is no longer counted.
-    [[nodiscard]] Admission admit(ConnectionNumber number, const base::Network& peer);
+    /// Decides whether to accept a new connection. `number`: unused so far, chosen by the caller.
+    /// An evicted connection no longer counts.
+    [[nodiscard]] Admission admit_connection(ConnectionNumber number, const base::Network& peer);
 
-    /// Notes that the connection's request has arrived. The connection is not evicted any more.
-    void note_request_arrived(ConnectionNumber number) noexcept;
+    /// Tells that the connection's request has arrived. The connection can no longer be evicted.
+    void mark_request_arrived(ConnectionNumber number) noexcept;
 
     /// Removes a closed connection. Does nothing if the connection was not admitted.
     void remove(ConnectionNumber number) noexcept;
@@ -152,18 +152,19 @@ class ConnectionLimiter {
     std::vector<Connection> connections_; ///< in order of arrival
 };
 
-/// The most bytes of request line and headers together. Browsers send about 1 KiB.
+/// The maximum number of bytes of request line and headers together. Browsers send about 1 KiB.
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{8} << 10U;
-/// The most bytes of a request's body. The longest one in use is an impairment, a line of text.
+/// The maximum number of bytes of a request's body. The longest body in use is an impairment, a
+/// line of text.
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
 
-/// Sends the response to a request, at once or later, from any thread. It must not be called after the
-/// server was destroyed, so a stored Respond must be dropped before the server.
+/// Sends the response to a request. Callable at once or later, from any thread, but not after the
+/// server was destroyed.
 using Respond = std::function<void(Response)>;
-/// Answers requests. Called on the server's thread, for one request at a time.
+/// Answers a request. Called on the server's thread, for one request at a time.
 using Handler = std::function<void(const Request&, Respond)>;
 
-/// The result of a request for a WebSocket: a refusal, or the function to call once the socket is
+/// The answer to a request for a WebSocket: a refusal, or the function to call when the socket is
 /// open.
 struct WebSocketAnswer {
     std::optional<Response> refusal{};
@@ -173,25 +174,25 @@ struct WebSocketAnswer {
 /// The functions that answer requests. Called on the server's thread.
 struct HttpHandlers {
     Handler handler{};
-    /// Answers requests for a WebSocket. If this is empty, `handler` answers them.
+    /// Answers requests for a WebSocket. If empty, `handler` answers these requests.
     std::function<WebSocketAnswer(const Request&)> upgrade{};
-    /// Called every kUpdateInterval after a request until it returns false, and also after wake().
+    /// After a request, called every kUpdateInterval until it returns false. Also called after
+    /// wake().
     std::function<bool()> update{};
 };
 
-/// The interval of calls to HttpHandlers::update. Data that does not wake the server waits at most
-/// this long.
+/// The interval of calls of HttpHandlers::update.
 inline constexpr std::chrono::milliseconds kUpdateInterval{50};
 
-/// The time that a client has to send its request, and again to receive the response.
+/// The time within which a client must send its request, and then receive the response.
 struct HttpTimeouts {
     std::chrono::milliseconds usual{5000};
     std::chrono::milliseconds reserved{1000}; ///< for connections reserved for health checks
 };
 
-/// A small HTTP/1.1 server on its own thread. It answers one request for each connection. Connections
-/// beyond the limits of ConnectionLimiter are closed at once and counted. A connection that becomes a
-/// WebSocket no longer counts: HttpHandlers::upgrade must limit the number of WebSockets.
+/// An HTTP/1.1 server on a separate thread. Answers one request for each connection. Connections
+/// beyond the limits of ConnectionLimiter are closed at once and counted. WebSockets do not count
+/// as connections: HttpHandlers::upgrade must limit their number.
 class HttpServer {
   public:
     /// Serves sockets that already listen. Requests are answered only after start().
@@ -212,20 +213,21 @@ class HttpServer {
 
     void start();
 
-    /// Makes the server call HttpHandlers::update now, if the regular calls are active. May be called
-    /// from any thread; does not wait.
+    /// Makes the server call HttpHandlers::update now, if its regular calls are active. Callable
+    /// from any thread. Does not wait.
     void wake();
 
     /// Closes every connection and joins the thread.
     void stop();
 
-    /// The addresses on which the server listens, with the ports that the system chose.
+    /// Returns the addresses on which the server listens, with the ports that the system chose.
     [[nodiscard]] const std::vector<HttpAddress>& addresses() const;
 
-    /// The port of the first address.
+    /// Returns the port of the first address.
     [[nodiscard]] std::uint16_t port() const { return addresses().front().port; }
 
-    /// The number of connections closed because there were too many. From any thread.
+    /// Returns the number of connections closed because there were too many. Callable from any
+    /// thread.
     [[nodiscard]] std::uint64_t rejected_connections() const;
 
   private:

@@ -23,7 +23,7 @@ namespace tw::web {
 
 namespace {
 
-/// The most connections that wait to be accepted.
+/// The maximum number of connections that wait to be accepted.
 constexpr int kBacklog = 128;
 
 base::UniqueFd open_socket(int family) {
@@ -34,7 +34,8 @@ base::UniqueFd open_socket(int family) {
     throw ListenError{"cannot listen on " + where + ": " + why};
 }
 
-/// Throws a ListenError for errno. `is_temporary`: the cause may disappear by itself.
+/// Throws a ListenError for errno. `is_temporary`: a later try may succeed, so that
+/// ListenLaterError is thrown.
 [[noreturn]] void throw_listen_error(const std::string& where, bool is_temporary = true) {
     const int error = errno;
     if (is_temporary && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
@@ -166,7 +167,7 @@ std::string peer_name(const Socket& socket, ConnectionOrigin origin) {
 }
 
 void disable_nagle(Socket& socket) {
-    Error ignored; // fails for unix sockets, which send at once anyway
+    Error ignored; // fails for unix sockets, which always send at once
     socket.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
 }
 
@@ -178,10 +179,11 @@ namespace websocket = beast::websocket;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::seconds kHandshake{5};
-/// A peer that sends nothing for this time is disconnected. It gets a ping after half the time.
+/// A peer that sends nothing for this time is disconnected. It receives a ping after half of the
+/// time.
 constexpr std::chrono::seconds kIdle{60};
-/// The size in bytes of the system's buffer for a peer that does not read. Further data waits in our
-/// own queue, which is limited.
+/// The size in bytes of the system's buffer for a peer that does not read. Further data waits in
+/// queue_, which is limited.
 constexpr int kSendBuffer = 1 << 18;
 constexpr std::size_t kMaxReason = 123;
 
@@ -283,8 +285,8 @@ class AcceptedWebSocket final : public WebSocket,
     websocket::stream<HttpStream, false> socket_; ///< `false` turns compression off
     HttpMessage request_;
     beast::flat_buffer buffer_{kMaxMessageBytes + 1};
-    std::deque<std::shared_ptr<const std::string>> queue_; ///< the first one is being sent
-    std::size_t queued_ = 0;                               ///< bytes in queue_
+    std::deque<std::shared_ptr<const std::string>> queue_; ///< the first text is being sent
+    std::size_t queued_ = 0;                               ///< number of bytes in queue_
     bool open_ = false;
 };
 

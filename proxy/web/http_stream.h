@@ -22,18 +22,18 @@ namespace tw::web {
 
 /// An address to listen on: an IP address and port, or a unix socket.
 struct HttpAddress {
-    std::string address{};  ///< an IP address as text
+    std::string address{};  ///< IP address as text
     std::uint16_t port = 0; ///< 0 lets the system choose
-    std::string path{};     ///< path of a unix socket; if it is empty, `address` is used
+    std::string path{};     ///< path of a unix socket; empty to use `address`
 };
 
-/// Thrown if the server cannot listen. what() is one line for the user.
+/// Thrown if the server cannot listen. what() returns one line for the user.
 class ListenError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// Thrown if the server cannot listen yet: the address may appear later, or another process may free
+/// Thrown if a later try to listen may succeed: the address may appear, or another process may free
 /// the port or socket.
 class ListenLaterError : public ListenError {
   public:
@@ -44,25 +44,24 @@ class ListenLaterError : public ListenError {
 enum class ConnectionOrigin : std::uint8_t {
     network,  ///< any address
     loopback, ///< this machine: the connection was made to a loopback address
-    owner,    ///< a unix socket to which only our own user and root may connect
+    owner,    ///< a unix socket to which only twscope's user and root may connect
 };
 
 class ListeningSocket {
   public:
-    /// Listens on the address. A unix socket gets mode 0600. It replaces a socket file that no process
-    /// serves. Its own file stays when the process ends.
-    /// Errors: throws ListenError, or ListenLaterError if a later try may succeed.
+    /// Listens on the address. A unix socket gets mode 0600 and replaces a socket file that no
+    /// process serves. The socket file is not removed at the end.
     explicit ListeningSocket(HttpAddress where);
-    /// Takes over a socket that another process bound to this address.
+    /// Uses a socket that another process has bound to this address.
     ListeningSocket(HttpAddress where, base::UniqueFd bound);
 
-    /// Where connections to this socket come from.
+    /// Returns where connections to this socket come from.
     [[nodiscard]] ConnectionOrigin origin() const noexcept { return origin_; }
 
-    /// The requested address, with the port on which the socket really listens.
+    /// Returns the requested address, with the port on which the socket really listens.
     [[nodiscard]] const HttpAddress& where() const noexcept { return where_; }
 
-    /// The socket's address family, as for socket().
+    /// Returns the socket's address family, as for socket().
     [[nodiscard]] int family() const noexcept { return family_; }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
@@ -78,57 +77,58 @@ class ListeningSocket {
     ConnectionOrigin origin_ = ConnectionOrigin::network;
 };
 
-/// The stream of a connection, for ports and unix sockets alike.
+/// The stream of a connection to a port or a unix socket.
 using HttpStream = boost::beast::basic_stream<boost::asio::generic::stream_protocol,
                                               boost::asio::io_context::executor_type>;
 using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
 
-/// Returns the peer's address; all clients on unix sockets count as one.
+/// Returns the peer's address. All clients on unix sockets have the same address.
 [[nodiscard]] base::Network peer_of(const HttpStream::socket_type& socket);
 
 /// Returns the peer's name for log messages.
 [[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, ConnectionOrigin origin);
 
-/// Turns off Nagle's algorithm, which delays data by 40 ms while the peer sends nothing itself.
+/// Turns off Nagle's algorithm, which delays data by 40 ms while the peer sends nothing.
 void disable_nagle(HttpStream::socket_type& socket);
 
-/// An open WebSocket. Used on the server's thread only.
+/// An open WebSocket. Used only on the server's thread.
 class WebSocket : public record::Interface {
   public:
-    /// The most bytes that wait to be sent. If a client reads too slowly, further messages are lost. A
-    /// message above this limit, such as the state of thousands of servers, is sent only if no other
-    /// message waits.
+    /// The maximum number of bytes that wait to be sent. If a client reads too slowly, further
+    /// messages are lost. A message above this limit (the state of thousands of servers) is sent
+    /// only if no other message waits.
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxQueued = 64;
-    /// The most bytes of a message from the client, which holds a filter and a few words.
+    /// The maximum number of bytes of a message from the client, which holds a filter and a few
+    /// words.
     static constexpr std::size_t kMaxMessageBytes = std::size_t{8} << 10U;
 
-    /// Sends a text. Returns false if the text is lost, because the queue is full or the socket is
-    /// closed.
+    /// Sends a text. Returns false if the text is dropped, because the queue is full or the socket
+    /// is closed.
     virtual bool send(std::shared_ptr<const std::string> text) = 0;
 
     /// Closes the socket with a reason of at most 123 bytes.
     virtual void close(std::string_view reason) = 0;
 
-    /// Called with every text received. Set at most once.
+    /// Called with every text that the client sends. Set at most once.
     std::function<void(std::string_view)> on_text{};
 };
 
-/// The name of our WebSocket protocol, which a page requests as a subprotocol.
+/// The name of twscope's WebSocket protocol, which the page requests as a subprotocol.
 inline constexpr const char* kLiveProtocol = "twscope.live.1";
 
-/// Takes over the stream and accepts its WebSocket request. The socket stays open while the client
-/// gives a sign of life every half minute. `on_open` is called once the socket can be used; it is not
-/// called if the handshake fails.
+/// Accepts the WebSocket request of a stream. Calls `on_open` when the socket can be used; never if
+/// the handshake fails. The socket is closed if the client sends nothing, not even a reply to a
+/// ping, for a minute.
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open);
 
-/// True if the requested subprotocols contain `name`. A response must not name a subprotocol that the
-/// client did not request.
+/// Returns true if the requested subprotocols contain `name`. A response must not name a
+/// subprotocol that the client did not request.
 [[nodiscard]] bool asks_for_protocol(std::string_view protocols, std::string_view name);
 
-/// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way to
-/// send a token with a WebSocket request.
+/// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way
+/// to send a token with a WebSocket request.
 [[nodiscard]] std::string token_in_protocols(std::string_view protocols);
 
 } // namespace tw::web

@@ -12,26 +12,26 @@ namespace tw::web {
 /// Returns the text that gzipped() compressed.
 [[nodiscard]] std::string gunzipped(std::string_view packed);
 
-/// True if this Accept-Encoding header accepts gzip: it names gzip, and not with q=0.
+/// Returns true if this Accept-Encoding header accepts gzip: it names gzip, and not with q=0.
 [[nodiscard]] bool accepts_gzip(std::string_view accept_encoding);
 
-/// A file of the live page. It was embedded when twscope was built.
+/// A file of the live page, embedded in the program.
 struct PageFile {
     std::string_view content_type;
     std::string_view text;
     std::shared_ptr<const std::string> gzipped{};
 };
 
-/// False if twscope was built with TW_PAGE=OFF. The text of page_html() then says so, and the texts of
-/// page_script() and page_style() are empty.
+/// Returns false if twscope was built with TW_PAGE=OFF. Then page_html() only says that the page is
+/// missing, and page_script() and page_style() are empty.
 [[nodiscard]] bool has_page();
 
 [[nodiscard]] const PageFile& page_html();
 [[nodiscard]] const PageFile& page_script();
 [[nodiscard]] const PageFile& page_style();
 
-/// The page's Content-Security-Policy. It allows the page's own script and style, and requests to the
-/// page's own origin. Inline script is not run.
+/// Returns the page's Content-Security-Policy. It allows the page's own script and style, and
+/// requests to the page's own origin. Inline script is not run.
 [[nodiscard]] std::string_view page_policy();
 
 } // namespace tw::web

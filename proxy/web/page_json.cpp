@@ -18,13 +18,13 @@ namespace tw::web {
 
 namespace {
 
-/// The most rows sent; cheaper rows are left out.
+/// The maximum number of rows sent; cheaper rows are left out.
 constexpr std::size_t kMaxRows = 64;
 
 } // namespace
 
-std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
-    record::Ledger all;
+std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
+    record::ByteLedger all;
     for (const auto& rows : ledgers) {
         for (const record::LedgerRow& row : rows) {
             all.charge(row.direction, row.group, record::BytePart::whole, row.name, row.total);
@@ -63,7 +63,7 @@ std::string base64(const Plane& bytes) {
 
 /// Encodes the byte that `pick` returns for each tile.
 template <typename Pick>
-Plane plane_of(const map::Physics& physics, Pick&& pick) {
+Plane plane_of(const map::PhysicsLayers& physics, Pick&& pick) {
     Plane plane;
     plane.reserve(static_cast<std::size_t>(physics.width()) *
                   static_cast<std::size_t>(physics.height()));
@@ -104,7 +104,7 @@ std::uint8_t number_of(const map::Location& place, map::Layer layer) {
     }
 }
 
-json::object layer_json(const map::Physics& physics, map::Layer layer) {
+json::object layer_json(const map::PhysicsLayers& physics, map::Layer layer) {
     const Plane plane =
         plane_of(physics, [&](map::TilePos tile) { return physics.index(layer, tile); });
     json::object object{{"tiles", base64(plane)}, {"names", names_json(layer, plane)}};
@@ -129,7 +129,7 @@ json::array swatches_json() {
 
 } // namespace
 
-std::string map_json(const map::Physics& physics) {
+std::string map_json(const map::PhysicsLayers& physics) {
     json::object layers;
     for (const map::Layer layer : kLayers) {
         if (physics.has(layer)) {
@@ -145,7 +145,7 @@ std::string map_json(const map::Physics& physics) {
 }
 
 std::shared_ptr<const std::string>
-PackedMaps::packed_json(const std::shared_ptr<const map::Physics>& physics) {
+CompressedMapCache::compressed_json(const std::shared_ptr<const map::PhysicsLayers>& physics) {
     std::erase_if(packed_, [](const PackedMap& packed) { return packed.physics.expired(); });
     const auto found = std::ranges::find_if(
         packed_, [&physics](const PackedMap& packed) { return packed.physics.lock() == physics; });

@@ -9,35 +9,36 @@
 
 namespace tw::web {
 
-/// Returns the traffic by message and item type as JSON: the sum of the workers' ledgers. The most
-/// expensive rows are listed as [direction, group, name, bits, count].
-[[nodiscard]] std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
+/// Returns the traffic by message and item type as JSON: the sum of the workers' ledgers. Contains
+/// the rows with the most bits, each as [direction, group, name, bits, count].
+[[nodiscard]] std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
 
 } // namespace tw::web
 
 namespace tw::map {
-class Physics;
+class PhysicsLayers;
 } // namespace tw::map
 
 namespace tw::web {
 
 /// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte for
 /// each tile, rows from the top; the colours of the tiles' pictures; the names of the tiles in use.
-[[nodiscard]] std::string map_json(const map::Physics& physics);
+[[nodiscard]] std::string map_json(const map::PhysicsLayers& physics);
 
-/// Caches compressed map_json() texts while their map is in use. Converting a large map takes 0.1 s.
-class PackedMaps {
+/// Caches compressed map_json() texts while the maps are in use. Converting a large map takes 0.1
+/// s.
+class CompressedMapCache {
   public:
     [[nodiscard]] std::shared_ptr<const std::string>
-    packed_json(const std::shared_ptr<const map::Physics>& physics);
+    compressed_json(const std::shared_ptr<const map::PhysicsLayers>& physics);
 
   private:
     struct PackedMap {
-        std::weak_ptr<const map::Physics> physics;
+        std::weak_ptr<const map::PhysicsLayers> physics;
         std::shared_ptr<const std::string> text;
     };
 
-    std::vector<PackedMap> packed_; ///< the text requested last is at the end
+    std::vector<PackedMap> packed_; ///< ordered by the time of the last request
 };
 
 /// Returns the known objects for /api/objects. Frames refer to an object by its index in this list.

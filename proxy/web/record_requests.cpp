@@ -93,7 +93,7 @@ tl::expected<ViewerRequests, std::string> parse_viewer_requests(std::string_view
     return requests;
 }
 
-void LogRing::add(std::string_view lines) {
+void LogRing::add_lines(std::string_view lines) {
     while (!lines.empty()) {
         const std::string_view line = lines.substr(0, lines.find('\n'));
         lines.remove_prefix(line.size() < lines.size() ? line.size() + 1 : line.size());
@@ -129,8 +129,8 @@ std::vector<std::string_view> LogRing::find_lines(std::uint64_t& number, const L
     return found;
 }
 
-std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
-                        std::size_t most_bytes) {
+std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t most,
+                              std::size_t most_bytes) {
     std::size_t kept = 0;
     for (std::size_t bytes = 0; kept < std::min(lines.size(), most); ++kept) {
         bytes += lines[lines.size() - 1 - kept].size() + 1;
@@ -146,24 +146,24 @@ std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// How long a response waits for the filter to finish; then it has the lines found so far.
+/// How long a response waits for filtering. After this time, it contains the lines found so far.
 constexpr std::chrono::milliseconds kPatience{1500};
 
 std::string body_of(const LogRing& found, std::size_t limit) {
     std::uint64_t from = 0;
     auto lines = found.find_lines(from, {}, LogRing::Clock::time_point::max());
-    std::ignore = keep_newest(lines, limit, kMaxAnswerBytes);
+    std::ignore = keep_newest_lines(lines, limit, kMaxAnswerBytes);
     return fmt::format("{}{}", fmt::join(lines, "\n"), lines.empty() ? "" : "\n");
 }
 
 } // namespace
 
-void RecordRequests::add(RecordRequest request) {
-    // In the ring, a line counts more bytes than its text has, but less than twice as many.
+void RecordRequests::add_request(RecordRequest request) {
+    // LogRing counts less than twice the text's bytes for a line.
     waiting_.push_back({.request = std::move(request), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 
-std::size_t RecordRequests::count_of_peer(const base::Network& peer) const {
+std::size_t RecordRequests::count_requests_of(const base::Network& peer) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         waiting_, [&peer](const WaitingRequest& waiting) { return waiting.request.peer == peer; }));
 }
@@ -172,7 +172,7 @@ void RecordRequests::filter_lines(const LogRing& log, WaitingRequest& waiting) c
     const auto until = Clock::now() + filter_time_share(waiting_.size());
     for (const std::string_view line :
          log.find_lines(waiting.seen, waiting.request.filter, until)) {
-        waiting.found.add(line);
+        waiting.found.add_lines(line);
     }
 }
 

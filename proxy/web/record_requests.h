@@ -25,18 +25,18 @@ struct InputError {
 
 /// True if the filter accepts a record, given as its JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
-/// Compiles a filter expression.
+/// Compiles a filter expression of a user.
 using MakeLineFilter = std::function<tl::expected<LineFilter, InputError>(const std::string& text)>;
 
-/// What a viewer's message requests. A setting whose key is missing in the message does not change.
+/// The settings in a viewer's message. A setting that is missing in the message does not change.
 struct ViewerRequests {
     /// The session to watch; 0 for the merged snapshots of all sessions; kNothing to watch nothing.
     std::optional<std::uint32_t> watch{};
     std::optional<int> pace{};        ///< frames a second
-    std::optional<std::string> log{}; ///< filter of the log; an empty one accepts every record
+    std::optional<std::string> log{}; ///< filter of the log; empty to accept every record
     std::optional<bool> log_on{};
     std::optional<bool> bytes{};
-    bool again = false; ///< the next frame shall be a full one
+    bool again = false; ///< the next frame must contain all items
 
     static constexpr std::uint32_t kNothing = 0xffffffff;
 };
@@ -47,7 +47,7 @@ struct ViewerRequests {
 [[nodiscard]] tl::expected<ViewerRequests, std::string>
 parse_viewer_requests(std::string_view text);
 
-/// The latest records as JSON lines, numbered from 1.
+/// Stores the latest records as JSON lines. Lines are numbered from 1.
 class LogRing {
   public:
     using Clock = std::chrono::steady_clock;
@@ -56,26 +56,25 @@ class LogRing {
 
     explicit LogRing(std::size_t most_bytes = kMaxBytes) : most_bytes_{most_bytes} {}
 
-    /// Adds lines, each followed by a newline. If there is no room, the oldest lines are dropped.
-    void add(std::string_view lines);
+    /// Adds lines, each followed by a newline. Drops the oldest lines if the limit is exceeded.
+    void add_lines(std::string_view lines);
 
     void clear();
 
-    /// Returns the lines after line `number` that the filter accepts, the oldest first; an empty filter
-    /// accepts all. The views are valid until the next change. Stops at the time `until`, but filters
-    /// at least one line. Sets `number` to the last line that was filtered.
+    /// Returns the lines after line `number` that the filter accepts, the oldest first. An empty
+    /// filter accepts all lines.
     [[nodiscard]] std::vector<std::string_view>
     find_lines(std::uint64_t& number, const LineFilter& filter, Clock::time_point until) const;
 
     [[nodiscard]] std::uint64_t size() const { return lines_.size(); }
 
-    /// The number of lines after line `number` that were already dropped.
+    /// Returns the number of lines after line `number` that were already dropped.
     [[nodiscard]] std::uint64_t dropped_after(std::uint64_t number) const {
         const std::uint64_t first = last_ - lines_.size();
         return number < first ? first - number : 0;
     }
 
-    /// The number of the newest line; 0 before the first line.
+    /// Returns the number of the newest line; 0 before the first line.
     [[nodiscard]] std::uint64_t last_number() const { return last_; }
 
   private:
@@ -87,48 +86,48 @@ class LogRing {
 
 /// Removes the oldest lines until at most `most` lines and `most_bytes` bytes are left. Returns the
 /// number of removed lines.
-std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
-                        std::size_t most_bytes);
+std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t most,
+                              std::size_t most_bytes);
 
-/// The time for filtering in one turn of the server's thread. All viewers of the log share it, so a
-/// viewer with a slow filter waits longer.
+/// The time for filtering in one update of the viewers. All viewers of the log share this time.
 inline constexpr std::chrono::milliseconds kFilterTime{5};
 
-/// Returns the share of kFilterTime that each of `many` viewers gets.
+/// Returns the part of kFilterTime that each of `many` viewers gets.
 [[nodiscard]] inline LogRing::Clock::duration filter_time_share(std::size_t many) {
     return LogRing::Clock::duration{kFilterTime} / static_cast<std::int64_t>(many == 0 ? 1 : many);
 }
 
-/// Collects records for requests that each ask for the records of the next seconds.
+/// Answers requests for the records of the next seconds.
 class RecordRequests {
   public:
     using Clock = LogRing::Clock;
 
     struct RecordRequest {
         LineFilter filter{};
-        std::size_t limit = 0;     ///< the most lines of the response; the newest lines are kept
-        Clock::time_point until{}; ///< the time at which the response is due
+        /// The maximum number of lines of the response; the newest lines are kept.
+        std::size_t limit = 0;
+        Clock::time_point until{}; ///< time at which the response must be sent
         base::Network peer{};
         Respond respond;
     };
 
-    void add(RecordRequest request);
+    void add_request(RecordRequest request);
 
     void clear() { waiting_.clear(); }
 
     [[nodiscard]] std::size_t size() const { return waiting_.size(); }
 
-    [[nodiscard]] std::size_t count_of_peer(const base::Network& peer) const;
+    [[nodiscard]] std::size_t count_requests_of(const base::Network& peer) const;
 
     void filter_lines(const LogRing& log);
-    /// Answers the requests whose time has come, once all their lines are filtered. If filtering takes
-    /// too long, the response says so.
+    /// Answers the requests that are due and whose lines are all filtered. If filtering takes too
+    /// long, the response says so.
     void answer_due_requests(const LogRing& log, Clock::time_point now);
 
   private:
     struct WaitingRequest {
         RecordRequest request;
-        std::uint64_t seen = 0; ///< number of the last line filtered
+        std::uint64_t seen = 0; ///< number of the last line that was filtered
         LogRing found;
     };
 

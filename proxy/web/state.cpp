@@ -115,7 +115,7 @@ json::array servers_json(const RunState& state) {
     return servers;
 }
 
-/// Returns the results of snapshots, and the number of missing ones.
+/// Returns the number of snapshots with each result, and the number of missing snapshots.
 json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
@@ -212,7 +212,7 @@ json::value stream_json(const std::optional<StreamState>& stream) {
                         {"left_out", stream->left_out}};
 }
 
-/// Returns who changed the impairment on the page; null if that change is no longer in force.
+/// Returns the last change of the impairment on the page; null if it is no longer in force.
 json::value impaired_json(const RunState& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
         return nullptr;
@@ -328,7 +328,7 @@ class MetricFamilies {
         family.metric.push_back(std::move(metric));
     }
 
-    /// Adds count and sum, in base units, of each spread that has a metric.
+    /// Adds the count and sum of each spread that has a metric, in base units.
     template <template <typename> class Totals>
     void add_summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
@@ -358,8 +358,8 @@ ClientMetric::Label result_label(std::string_view result) {
     return {.name = "result", .value = std::string{result}};
 }
 
-/// Adds the relay's metric families. If there are several servers, each line has the server's name as
-/// a label.
+/// Adds the relay's metric families. If there are several servers, each line has the server's name
+/// as a label.
 class RelayFamilies {
   public:
     RelayFamilies(MetricFamilies& out, const RunState& state) : out_{&out} {
@@ -371,8 +371,8 @@ class RelayFamilies {
         }
     }
 
-    /// Adds a family of counters. Calls `each(count, relay)` for every server; `each` adds a line with
-    /// count(labels, value).
+    /// Adds a family of counters. Calls `each(count, relay)` for every server; `each` adds a line
+    /// with count(labels, value).
     template <typename Each>
     void add(std::string_view name, std::string_view help, Each&& each) {
         MetricFamily& family = out_->add(name, MetricType::Counter, help);
@@ -477,8 +477,8 @@ void add_relay(MetricFamilies& families, const RunState& state) {
                     &RelayState::kernel_dropped);
 }
 
-/// Adds the metrics of servers with their names as labels. For a single server, only says whether it
-/// answers.
+/// Adds the metrics of servers, with their names as labels. For a single server, adds only whether
+/// it answers.
 void add_servers(MetricFamilies& out, const RunState& state) {
     constexpr std::string_view kSilent = "server_silent";
     if (state.servers.empty()) {
@@ -505,8 +505,8 @@ void add_findings(MetricFamilies& out, std::string_view name, const record::Find
     }
 }
 
-/// Adds the metrics of a record stream's servers. Their names differ from those of the servers' own
-/// metrics, so that nothing counts twice if both the servers and a collector are scraped.
+/// Adds the metrics of a record stream's servers. Their names differ from the names of the servers'
+/// own metrics. Therefore, nothing counts twice if both the servers and a collector are scraped.
 void add_stream(MetricFamilies& out, const RunState& state) {
     out.add_gauge("collect_connected", "1 while records arrive from the bus.",
                   state.stream->trouble.empty() ? 1 : 0);
@@ -560,7 +560,7 @@ void add_traffic(MetricFamilies& out, const record::SessionStats& totals) {
     }
 }
 
-/// The metric family that counts snapshots by result. Every other counter has a family of its own.
+/// The metric family that counts snapshots by result. Every other counter has a separate family.
 constexpr std::string_view kOutcomes = "snapshots_total";
 
 void add_snapshots(MetricFamilies& out, const StatusView& view) {
@@ -592,7 +592,7 @@ void add_bus(MetricFamilies& out, const record::BusTotals& totals) {
     std::string_view last;
     MetricFamily* family = nullptr;
     for (const record::BusRow& row : record::bus_rows()) {
-        const bool counts = row.kind == record::BusNumber::counter;
+        const bool counts = row.kind == record::MetricKind::counter;
         if (row.metric != last) {
             family = &out.add(row.metric, counts ? MetricType::Counter : MetricType::Gauge,
                               row.sentence);

@@ -12,12 +12,12 @@
 
 namespace tw::web {
 
-/// What the relay has counted in one direction since it started.
+/// The relay's counts in one direction since its start.
 struct DirectionState {
-    std::uint64_t datagrams = 0; ///< datagrams forwarded
-    std::uint64_t bytes = 0;     ///< payload bytes forwarded
-    std::uint64_t dropped = 0;   ///< datagrams not forwarded because the socket's buffer was full
-    std::uint64_t refused = 0;   ///< datagrams not forwarded because the system reported an error
+    std::uint64_t datagrams = 0; ///< number of datagrams forwarded
+    std::uint64_t bytes = 0;     ///< number of payload bytes forwarded
+    std::uint64_t dropped = 0; ///< number of datagrams dropped because the socket's buffer was full
+    std::uint64_t refused = 0; ///< number of datagrams dropped because the system reported an error
     std::uint64_t copies_lost = 0;
 };
 
@@ -29,7 +29,7 @@ struct RelayState {
     relay::AdmissionTotals<std::uint64_t> admission{};
     std::uint64_t sessions_refused = 0;
     std::uint64_t sessions_failed = 0;
-    /// Number of info requests answered with the server's previous answer.
+    /// Number of info requests that the relay answered with the server's previous answer.
     std::uint64_t repeated_answers = 0;
     std::uint64_t icmp_refused = 0;
     std::uint64_t receive_errors = 0;
@@ -38,7 +38,7 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
-/// What a collector knows about a server from the stream of the server's records.
+/// A collector's data about a server, from the stream of the server's records.
 struct CollectedState {
     std::string page{}; ///< URL of the server's own page; empty if unknown
     std::uint64_t records = 0;
@@ -52,16 +52,16 @@ struct ServerState {
     std::vector<std::string> listen{};
     bool silent = false; ///< the server answers none of its sessions
     RelayState relay{};
-    /// What the collector knows about the server. Nullopt if this process forwards the server's
-    /// traffic itself.
+    /// The collector's data about the server; nullopt if this process forwards the server's
+    /// traffic.
     std::optional<CollectedState> collected{};
 };
 
-/// How long a server has not answered any session.
+/// A period in which a server answers none of its sessions.
 struct SilenceState {
     /// Time of the first unanswered datagram, in milliseconds since 1970.
     std::int64_t since_ms = 0;
-    std::uint64_t unanswered = 0; ///< number of datagrams to the server since then
+    std::uint64_t unanswered = 0; ///< number of datagrams to the server since `since_ms`
     std::uint64_t refused = 0;    ///< number of ICMP errors "port unreachable" since then
 };
 
@@ -78,12 +78,13 @@ struct PageRecordingState {
     /// The start of the current capture in milliseconds since 1970; nullopt if there is no capture.
     std::optional<std::int64_t> capture_since_ms{};
     std::optional<std::int64_t> demos_since_ms{};
-    std::uint64_t lost = 0; ///< number of datagrams, snapshots and blocks that are missing
-    std::string stopped{};  ///< the reason if the recording ended by itself; empty otherwise
+    std::uint64_t lost = 0; ///< number of datagrams, snapshots and blocks missing in the recordings
+    std::string stopped{};  ///< why twscope stopped the recordings; empty otherwise
 };
 
 struct RecordingState {
-    std::string output{}; ///< where records are written, as text; empty if they are not written
+    /// File or bus to which records are written; empty if they are not written.
+    std::string output{};
     bool failed = false;
     std::uint64_t lost = 0;                   ///< number of records that could not be written
     std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
@@ -91,12 +92,12 @@ struct RecordingState {
     bool has_flight = false;                  ///< true if there is a flight recorder
 };
 
-/// The stream of records that the page shows if this process does not inspect traffic itself.
+/// The stream of collected records that the page shows if this process inspects no traffic.
 struct StreamState {
     std::string name{};
     std::string trouble{}; ///< the reason if no records arrive; empty otherwise
     std::uint64_t records = 0;
-    /// The number of records ignored because the page already shows as many servers as it can.
+    /// Number of records ignored because the page cannot show more servers.
     std::uint64_t left_out = 0;
 };
 
@@ -107,8 +108,8 @@ struct RunState {
     std::int64_t started_ms = 0; ///< in milliseconds since 1970
     std::vector<std::string> listen{};
     std::string server{}; ///< address of the first server
-    /// The silence of the first server that does not answer; nullopt if all servers answer or have no
-    /// sessions.
+    /// The silence of the first server that does not answer; nullopt if all servers answer or have
+    /// no sessions.
     std::optional<SilenceState> server_silent{};
     std::vector<ServerState> servers{};         ///< servers that have names
     std::string impairment{};                   ///< in the format of relay::parse_impairment
@@ -118,7 +119,7 @@ struct RunState {
     std::size_t viewers = 0;        ///< number of viewers of the live page
     std::uint64_t viewers_lost = 0; ///< frames dropped because viewers were too slow
     bool inspecting = true;
-    std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic itself
+    std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic
     RelayState relay{};
     RecordingState recording{};
     std::uint64_t http_connections_rejected =
@@ -126,23 +127,23 @@ struct RunState {
     StatusView view{};
 };
 
-/// Subtracts sessions that a peer has closed from the relay's open sessions. The relay does not read
-/// packets, so it keeps a closed session until it times out.
+/// Subtracts the sessions that a peer has closed from the relay's number of open sessions. The
+/// relay does not read packets and counts these sessions until they time out.
 void subtract_closed_sessions(RunState& state);
 
-/// Returns the state as one JSON object, for the page and for scripts. The text is always valid UTF-8.
-/// Keys are only ever added.
+/// Returns the state as one JSON object, for the page and for scripts. The text is always valid
+/// UTF-8. Keys are only ever added.
 [[nodiscard]] std::string state_json(const RunState& state);
 
-/// Returns only the sessions of the state, as JSON.
+/// Returns the sessions of the state as JSON.
 [[nodiscard]] std::string sessions_json(const RunState& state);
-/// Returns only the findings of the state, as JSON: the count and usual cause of each finding, and the
-/// latest ones as lines.
+/// Returns the findings of the state as JSON: the count and usual cause of each finding, and lines
+/// about the latest findings.
 [[nodiscard]] std::string findings_json(const RunState& state);
 
-/// Returns the state in the text format of Prometheus, in base units, with `_total` on counters. The
-/// only labels are direction, result, finding, item_type and, if the configuration names servers,
-/// server. A peer cannot add a series: all unknown items count as the type `unknown`.
+/// Returns the state in the text format of Prometheus, in base units, with `_total` on counters.
+/// The only labels are direction, result, finding, item_type and, if the configuration names
+/// servers, server. A peer cannot add a series: all unknown items count as the type `unknown`.
 [[nodiscard]] std::string metrics_text(const RunState& state);
 
 } // namespace tw::web

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kStateEvery{500};
 constexpr std::chrono::milliseconds kLogEvery{100};
 /// How long a request waits for a snapshot; servers send several a second.
 constexpr std::chrono::milliseconds kSnapshotTimeout{1500};
-/// The most bytes of log lines in one message; further lines are reported as lost.
+/// The maximum number of bytes of log lines in one message; further lines are reported as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
 // Each viewer and each request may watch another session.
@@ -28,7 +28,7 @@ std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
-/// True if one more request of this peer may wait.
+/// Returns true if one more request of this peer may wait.
 bool may_wait(std::size_t all, std::size_t of_peer) {
     return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
 }
@@ -54,7 +54,7 @@ void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::N
             handle_message(*still, text);
         }
     };
-    stated_ = {}; // so that the viewer gets the state at once
+    stated_ = {}; // the state is sent at once
 }
 
 void Viewers::disconnect_other_tokens(std::uint32_t token) {
@@ -117,8 +117,8 @@ void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer,
         !may_wait(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
-    if (sources_.feed->interest.wants_any()) {
-        fetch_batches(); // data from before the request must not answer it
+    if (sources_.feed->interest.wants_anything()) {
+        fetch_batches(); // the request must not be answered with earlier data
     }
     snapshots_.push_back({.session = session,
                           .known = snapshot_count(session),
@@ -130,23 +130,24 @@ void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer,
 
 void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                               const base::Network& peer, Respond respond) {
-    if (sources_.feed == nullptr || !may_wait(records_.size(), records_.count_of_peer(peer))) {
+    if (sources_.feed == nullptr || !may_wait(records_.size(), records_.count_requests_of(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
-    records_.add({.filter = std::move(filter),
-                  .limit = limit,
-                  .until = Clock::now() + wait,
-                  .peer = peer,
-                  .respond = std::move(respond)});
+    records_.add_request({.filter = std::move(filter),
+                          .limit = limit,
+                          .until = Clock::now() + wait,
+                          .peer = peer,
+                          .respond = std::move(respond)});
     update_interest();
 }
 
-/// Tells the workers what the viewers watch, and creates a Scene for each watched session.
+/// Tells the workers which sessions and data the viewers watch. Creates a frame maker for each
+/// watched session.
 void Viewers::update_interest() {
     if (sources_.feed == nullptr) {
         return;
     }
-    if (!sources_.feed->interest.wants_any()) {
+    if (!sources_.feed->interest.wants_anything()) {
         drop_stale_data();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
@@ -173,17 +174,17 @@ void Viewers::update_interest() {
         sessions.push_back(session);
         scenes_.try_emplace(session, session, *sources_.objects).first->second.set_paces(wanted);
     }
-    sources_.feed->interest.set(sessions, log, bytes, world_line);
+    sources_.feed->interest.set_watched(sessions, log, bytes, world_line);
     if (!log) {
         log_.clear();
     }
 }
 
-/// Drops the data collected for viewers that have left.
+/// Drops data that was collected for viewers who have left.
 void Viewers::drop_stale_data() {
     for (Mailbox& box : sources_.feed->mailboxes) {
         batch_.clear();
-        std::ignore = box.take(batch_);
+        std::ignore = box.take_batch(batch_);
     }
     batch_.clear();
 }
@@ -198,7 +199,7 @@ void Viewers::fetch_batches() {
 
 void Viewers::fetch_batch(std::size_t worker) {
     batch_.clear();
-    if (!sources_.feed->mailboxes[worker].take(batch_)) {
+    if (!sources_.feed->mailboxes[worker].take_batch(batch_)) {
         return;
     }
     frames_lost_on_the_way_ += batch_.lost_snapshots;
@@ -212,9 +213,9 @@ void Viewers::fetch_batch(std::size_t worker) {
     }
     if (batch_.world_server && *batch_.world_server != world_server_) {
         std::swap(world_server_, *batch_.world_server);
-        stated_ = {}; // so that the state is sent at once
+        stated_ = {}; // the state is sent at once
     }
-    log_.add(batch_.lines);
+    log_.add_lines(batch_.lines);
     if (!batch_.world_line.empty() && sources_.feed->interest.wants_world_line()) {
         std::swap(world_line_, batch_.world_line);
         ++world_lines_;
@@ -230,7 +231,8 @@ void Viewers::send_frame(std::uint32_t source, const Frame& frame) {
             const bool sent =
                 send(*viewer, viewer->whole && !frame.bars_only ? frame.full() : frame.delta);
             viewer->lost += sent ? 0 : 1;
-            // After a lost frame, the viewer needs a full one, because changes would be missing.
+            // After a lost frame, the next frame must contain all items, because changes are
+            // missing.
             viewer->whole = frame.bars_only ? viewer->whole : !sent;
         }
     }
@@ -260,7 +262,7 @@ void Viewers::send_log(Viewer& viewer, Clock::time_point until) {
         log_.dropped_after(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
     viewer.lines_way = lines_lost_on_the_way_;
     std::vector<std::string_view> lines = log_.find_lines(viewer.log_seen, viewer.filter, until);
-    const std::size_t skipped = keep_newest(lines, lines.size(), kMaxLogBytes);
+    const std::size_t skipped = keep_newest_lines(lines, lines.size(), kMaxLogBytes);
     viewer.log_lost += skipped;
     if (lines.empty() && viewer.log_lost == 0) {
         return;
@@ -291,7 +293,7 @@ void Viewers::send_traffic_totals() {
     if (!wanted) {
         return;
     }
-    const auto text = shared(bytes_json(ledgers_));
+    const auto text = shared(traffic_json(ledgers_));
     for (const auto& viewer : viewers_) {
         if (viewer->bytes) {
             send(*viewer, text);
@@ -312,12 +314,12 @@ std::string Viewers::latest_snapshot_line(std::uint32_t session) const {
         return world_line_;
     }
     const auto scene = scenes_.find(session);
-    return scene != scenes_.end() && scene->second.latest()
-               ? sources_.snapshot_line(*scene->second.latest(), scene->second.items())
+    return scene != scenes_.end() && scene->second.latest_snapshot()
+               ? sources_.snapshot_line(*scene->second.latest_snapshot(), scene->second.items())
                : std::string{};
 }
 
-void Viewers::answer_snapshots(Clock::time_point now) {
+void Viewers::answer_snapshot_requests(Clock::time_point now) {
     std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
         if (snapshot_count(waiting.session) > waiting.known) {
             waiting.respond({.content_type = "application/json",
@@ -334,7 +336,7 @@ void Viewers::answer_snapshots(Clock::time_point now) {
     });
 }
 
-bool Viewers::update(Clock::time_point now) {
+bool Viewers::fetch_and_send(Clock::time_point now) {
     const std::size_t before = viewers_.size();
     std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
     if (viewers_.size() != before) {
@@ -346,7 +348,7 @@ bool Viewers::update(Clock::time_point now) {
     if (sources_.feed != nullptr) {
         fetch_batches();
         const std::size_t waited = snapshots_.size() + records_.size();
-        answer_snapshots(now);
+        answer_snapshot_requests(now);
         if (now - logged_ >= kLogEvery) {
             logged_ = now;
             send_log();
@@ -372,7 +374,7 @@ void Viewers::clear() {
     scenes_.clear();
     log_.clear();
     if (sources_.feed != nullptr) {
-        sources_.feed->interest.set({}, false, false);
+        sources_.feed->interest.set_watched({}, false, false);
     }
 }
 

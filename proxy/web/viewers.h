@@ -18,72 +18,73 @@
 
 namespace tw::web {
 
-/// The sources of what viewers see, apart from the workers' data.
+/// The sources of the data that viewers see, apart from the workers' batches.
 struct ViewSources {
     PageFeed* feed = nullptr; ///< null if traffic is not inspected
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     MakeLineFilter make_filter{};
     std::function<std::string()> state_json{};
-    /// Returns a session's snapshot as a record line with all its items.
+    /// Returns the JSON line of a session's snapshot with all items.
     std::function<std::string(const InspectedSnapshot&, const snapshot::SnapshotView&)>
         snapshot_line{};
 };
 
-/// Serves the viewers of the live page, and the API requests that wait for a snapshot or for records.
-/// Fetches data from the workers only while there are viewers or such requests. Used on the server's
-/// thread only.
+/// Serves the viewers of the live page, and the API requests that wait for a snapshot or for
+/// records. Fetches data from the workers only while a viewer is connected or a request waits. Used
+/// only on the HTTP server's thread.
 class Viewers {
   public:
     using Clock = std::chrono::steady_clock;
 
     static constexpr std::size_t kMaxViewers = 32;
-    /// The most viewers from one IPv4 address or IPv6 /64, so that there is room for others.
+    /// The maximum number of viewers from one IPv4 address or IPv6 /64.
     static constexpr std::size_t kMaxOfPeer = 24;
-    /// The most requests that wait for a snapshot or for records.
+    /// The maximum number of requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaiting = 16;
-    /// The most waiting requests of one peer for snapshots, and as many for records.
+    /// The maximum number of one peer's waiting requests for snapshots, and of its waiting requests
+    /// for records.
     static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
 
-    /// True if another viewer from this peer may connect.
+    /// Returns true if another viewer from this peer may connect.
     [[nodiscard]] bool has_room_for(const base::Network& peer) const;
 
     /// Adds a viewer. `token`: number of the token that the viewer used; 0 if it needed none.
     void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
                     std::uint32_t token = 0);
 
-    /// Disconnects the viewers that used a token other than this one.
+    /// Disconnects the viewers that used another token.
     void disconnect_other_tokens(std::uint32_t token);
 
-    /// Answers with the session's next snapshot as a record line, or with the next merged snapshot
-    /// of all sessions if `session` is 0. A snapshot that arrived before the call is not sent. If no
-    /// snapshot arrives in time, the response says so.
+    /// Responds with the JSON line of the session's next snapshot; of the next merged snapshot of
+    /// all sessions if `session` is 0. If no snapshot arrives in time, the response says so.
     void request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond);
-    /// Waits for the time `wait`, then answers with the records of that time that match the filter.
+    /// Collects records for the time `wait`, then responds with those that match the filter.
     void request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                          const base::Network& peer, Respond respond);
 
-    /// Fetches new data and sends it to the viewers. Returns false if there are neither viewers nor
-    /// waiting requests.
-    bool update(Clock::time_point now = Clock::now());
+    /// Fetches new data from the workers and sends it to the viewers. Returns false if no viewer is
+    /// connected and no request waits.
+    bool fetch_and_send(Clock::time_point now = Clock::now());
 
-    /// Removes all viewers, and all requests without answering them.
+    /// Removes all viewers and all waiting requests. The requests are not answered.
     void clear();
 
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
-    /// The number of frames and lines dropped because viewers were too slow.
-    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+    /// Returns the number of frames and lines dropped because viewers were too slow.
+    [[nodiscard]] std::uint64_t lost_count() const { return lost_; }
 
   private:
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
         base::Network peer{};
-        std::uint32_t token = 0; ///< number of the token that the viewer used; 0 if it needed none
+        /// Number of the token that the viewer used; 0 if no token was needed.
+        std::uint32_t token = 0;
         std::uint32_t watch = ViewerRequests::kNothing;
         int pace = kUsualPace;
-        bool whole = true; ///< the viewer's next frame must be a full one
+        bool whole = true; ///< the viewer's next frame must contain all items
         bool bytes = false;
         bool log = false;
         LineFilter filter{};
@@ -91,9 +92,9 @@ class Viewers {
         std::uint64_t log_seen = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
         std::uint64_t log_lost = 0;
-        /// Value of lines_lost_on_the_way_ at the last report to the viewer.
+        /// Value of lines_lost_on_the_way_ when lost lines were last reported to the viewer.
         std::uint64_t lines_way = 0;
-        std::uint64_t lost = 0;     ///< frames dropped because the viewer was too slow
+        std::uint64_t lost = 0;     ///< number of frames dropped because the viewer was too slow
         std::uint64_t lost_way = 0; ///< value of frames_lost_on_the_way_ when the viewer connected
     };
 
@@ -117,26 +118,28 @@ class Viewers {
     void send_log(Viewer& viewer, Clock::time_point until);
     void send_state();
     void send_traffic_totals();
-    /// Returns the number of snapshots of the session so far.
+    /// Returns the number of the session's snapshots so far.
     [[nodiscard]] std::uint64_t snapshot_count(std::uint32_t session) const;
     [[nodiscard]] std::string latest_snapshot_line(std::uint32_t session) const;
-    void answer_snapshots(Clock::time_point now);
+    void answer_snapshot_requests(Clock::time_point now);
 
     ViewSources sources_;
     std::vector<std::shared_ptr<Viewer>> viewers_;
     std::vector<WaitingForSnapshot> snapshots_;
     RecordRequests records_;
-    std::map<std::uint32_t, Scene> scenes_; ///< the scene of each watched session
+    std::map<std::uint32_t, FrameMaker> scenes_; ///< makes the frames of each watched session
     LogRing log_;
-    /// The latest merged snapshot that arrived while a viewer asked for it.
+    /// JSON line of the latest merged snapshot that arrived while a viewer needed it.
     std::string world_line_;
     std::uint64_t world_lines_ = 0;
-    /// Server of the merged snapshot being shown; empty if it has no name or there is no snapshot.
+    /// Name of the server whose merged snapshots are shown; empty if it has no name or no snapshot
+    /// has arrived.
     std::string world_server_;
-    std::vector<std::vector<record::LedgerRow>> ledgers_; ///< the ledger of each worker
+    std::vector<std::vector<record::LedgerRow>> ledgers_; ///< traffic totals of each worker
     ViewerBatch batch_;
     std::uint64_t lost_ = 0;
-    std::uint64_t frames_lost_on_the_way_ = 0; ///< frames lost because a worker's batch was full
+    /// Number of frames lost because a worker's batch was full.
+    std::uint64_t frames_lost_on_the_way_ = 0;
     std::uint64_t lines_lost_on_the_way_ = 0;
     Clock::time_point stated_{};
     Clock::time_point logged_{};

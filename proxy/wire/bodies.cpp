@@ -14,8 +14,8 @@ using snapshot::Cursor;
 
 constexpr std::size_t kSha256Bytes = 32;
 
-/// Reads one field into a member. `kType` is the field's type in the layout; the compiler checks that
-/// the member's type fits.
+/// Reads one field of a message into a struct member. `kType`: the field's type in the message
+/// table. A member whose type does not fit it does not compile.
 template <FieldType kType, typename T>
 void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     if constexpr (kType == FieldType::integer || kType == FieldType::boolean) {
@@ -36,8 +36,8 @@ void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     }
 }
 
-/// Reads the first fields of the layout `kFields` into the members `kMembers`, in order. Returns
-/// whether the body contains all of them.
+/// Reads the first fields of `kFields` into the members `kMembers` of `out`, in order. Returns
+/// whether the body contains all these fields.
 template <const auto& kFields, auto... kMembers, typename T>
 bool read_layout(Cursor& in, T& out) {
     static_assert(sizeof...(kMembers) <= std::size(kFields));
@@ -160,7 +160,7 @@ std::optional<std::string_view> find_removed_command(std::span<const std::byte> 
     return removed ? std::optional{removed->name} : std::nullopt;
 }
 
-std::optional<std::string_view> find_server_line(std::span<const std::byte> body, Dialect dialect) {
+std::optional<std::string_view> find_server_chat(std::span<const std::byte> body, Dialect dialect) {
     struct Chat {
         std::int32_t audience = 0; ///< the team in 0.6, the chat mode in 0.7
         std::int32_t client_id = 0;

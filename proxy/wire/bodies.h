@@ -9,24 +9,25 @@
 #include <span>
 #include <string_view>
 
-/// Typed bodies of the messages the program handles. Their layout is that of the message table. The
-/// meaning of values is not checked. Spans and texts point into the body.
+/// Typed bodies of the messages whose content twscope interprets. The message table describes their
+/// layout. The functions do not check whether values make sense. Spans and texts point into the
+/// body.
 ///
 /// Errors: the functions return nullopt if the body ends early or contains a wrong length.
-///         decode_fields tells where and why.
+///         decode_fields reports the reason and the offset.
 namespace tw::wire {
 
-/// The body of a snap, snap_single or snap_empty message. A field that the message lacks keeps its
-/// default.
+/// The body of a snap, snap_single or snap_empty message. A field that the message does not contain
+/// has the value given here.
 struct SnapshotBody {
     std::int32_t tick = 0;
-    std::int32_t distance = 0; ///< ticks back to the base; the field delta_tick of the message
+    std::int32_t distance = 0; ///< ticks from the base to `tick`; the message's field delta_tick
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
     std::int32_t part_size = 0;
     std::span<const std::byte> data{};
-    std::size_t data_offset = 0; ///< number of bytes of the body before `data`
+    std::size_t data_offset = 0; ///< offset of `data` in the body, in bytes
 };
 
 /// Decodes the body of a snapshot message. Precondition: is_snapshot(id).
@@ -36,19 +37,19 @@ struct SnapshotBody {
 using snapshot::Dialect;
 
 struct MapChangeBody {
-    std::string_view name{}; ///< unchanged bytes
+    std::string_view name{}; ///< the bytes as sent
     std::int32_t crc = 0;
     std::int32_t size = 0;
-    std::int32_t chunks_per_request = 0; ///< this field and the following ones exist in 0.7 only
-    std::int32_t chunk_size = 0;
-    std::span<const std::byte> sha256{}; ///< empty if the message ends before it
+    std::int32_t chunks_per_request = 0; ///< 0.7 only
+    std::int32_t chunk_size = 0;         ///< 0.7 only
+    std::span<const std::byte> sha256{}; ///< 0.7 only; empty if the message does not contain a hash
 };
 
 [[nodiscard]] std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body,
                                                              Dialect dialect);
 
 struct MapDetailsBody {
-    std::string_view name{}; ///< unchanged bytes
+    std::string_view name{}; ///< the bytes as sent
     std::span<const std::byte> sha256{};
     std::int32_t crc = 0;
     std::int32_t size = 0;
@@ -62,13 +63,13 @@ struct MapDataBody {
     std::int32_t chunk = 0;
     std::int32_t size = 0;
     std::span<const std::byte> data{};
-    bool numbered = true; ///< false in 0.7, where the message contains `data` only
+    bool numbered = true; ///< false in 0.7, where the message contains `data` and no other field
 };
 
 [[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body,
                                                          Dialect dialect);
 
-/// The ticks at the start of an input.
+/// The ticks at the start of an input message.
 struct InputBody {
     std::int32_t ack_tick = 0;
     std::int32_t intended_tick = 0;
@@ -78,7 +79,7 @@ struct InputBody {
 
 struct InputTimingBody {
     std::int32_t input_pred_tick = 0;
-    std::int32_t time_left = 0; ///< milliseconds
+    std::int32_t time_left = 0; ///< milliseconds between the input's arrival and its tick
 };
 
 [[nodiscard]] std::optional<InputTimingBody> decode_input_timing(std::span<const std::byte> body);
@@ -92,27 +93,27 @@ struct ClientVersionBody {
 decode_client_version(std::span<const std::byte> body);
 
 struct CommandInfoBody {
-    std::string_view name{}; ///< like the other texts: the bytes as sent
+    std::string_view name{}; ///< this text and the following texts are the bytes as sent
     std::string_view args_format{};
     std::string_view help_text{};
 };
 
 [[nodiscard]] std::optional<CommandInfoBody> decode_command_info(std::span<const std::byte> body);
 
-/// The command's name in an sv_command_info_remove.
+/// Returns the name of the command that an sv_command_info_remove message removes.
 [[nodiscard]] std::optional<std::string_view> find_removed_command(std::span<const std::byte> body);
 
-/// The text of an sv_chat message that the server itself sends to all players; nullopt for all
-/// other chat lines.
-[[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
+/// Returns the text of an sv_chat message that the server itself writes to all players; nullopt for
+/// any other chat line.
+[[nodiscard]] std::optional<std::string_view> find_server_chat(std::span<const std::byte> body,
                                                                Dialect dialect);
 
-/// A 0.7 message that describes a player. In 0.6, snapshots contain this description.
+/// A 0.7 message that describes a player. In 0.6, snapshots describe the players.
 struct ClientInfoBody {
     std::int32_t client_id = 0;
     std::int32_t local = 0; ///< not 0: the player is the receiving client itself
     std::int32_t team = 0;
-    std::string_view name{}; ///< unchanged bytes
+    std::string_view name{}; ///< the bytes as sent
 };
 
 [[nodiscard]] std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body);

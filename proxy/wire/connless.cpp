@@ -11,7 +11,7 @@ namespace tw::wire {
 namespace {
 
 constexpr std::size_t kMarkSize = 4; ///< number of bytes ff before each magic
-constexpr std::size_t kMagicSize = kConnlessHeadSize - kMarkSize;
+constexpr std::size_t kMagicSize = kConnlessPrefixSize - kMarkSize;
 constexpr std::byte kMark{0xff};
 
 constexpr MessageField text(std::string_view name) {
@@ -79,8 +79,8 @@ constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_
 constexpr MessageField kCount[] = {port("count")};
 constexpr MessageField kHeartbeat[] = {port("alt_port")};
 
-/// In 0.7, the fields are encoded as in messages. The fields of a server info, except token and
-/// players, are also those of a message.
+// In 0.7, the fields are encoded as in messages. The message sv_server_info contains the same
+// fields as a connless server info, except for the token and the players.
 constexpr MessageField kSevenGetInfo[] = {{.name = "token", .type = FieldType::integer}};
 
 constexpr auto kSevenInfo = [] {
@@ -91,7 +91,7 @@ constexpr auto kSevenInfo = [] {
     return fields;
 }();
 
-// The order is: packets of 0.6 only, of both dialects, of 0.7 only.
+// Sorted: packets that exist in 0.6 only, then packets of both dialects, then those of 0.7 only.
 constexpr ConnlessSpec kTable[] = {
     {"gie3", "get_info", kGetInfo},
     {"inf3", "info", kInfo},
@@ -124,7 +124,7 @@ std::span<const ConnlessSpec> connless_table(Dialect dialect) {
 }
 
 const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect dialect) {
-    if (payload.size() < kConnlessHeadSize ||
+    if (payload.size() < kConnlessPrefixSize ||
         !std::all_of(payload.begin(), payload.begin() + kMarkSize,
                      [](std::byte byte) { return byte == kMark; })) {
         return nullptr;
@@ -141,11 +141,11 @@ const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect di
 std::optional<std::string_view> find_server_version(std::span<const std::byte> payload,
                                                     Dialect dialect) {
     const ConnlessSpec* const spec = find_connless(payload, dialect);
-    // Every kind of server info begins with the token, which is a text in 0.6, and the version.
+    // Every kind of server info begins with the token (a text in 0.6) and the version.
     if (spec == nullptr || spec->fields.size() < 2 || spec->fields[1].name != "version") {
         return std::nullopt;
     }
-    snapshot::Cursor in{payload.subspan(kConnlessHeadSize)};
+    snapshot::Cursor in{payload.subspan(kConnlessPrefixSize)};
     if (dialect == Dialect::six) {
         static_cast<void>(in.string());
     } else {
@@ -156,33 +156,33 @@ std::optional<std::string_view> find_server_version(std::span<const std::byte> p
 }
 
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out) {
-    const std::size_t skipped = std::min(packet.payload.size(), kConnlessHeadSize);
-    KeptFields kept{out};
+    const std::size_t skipped = std::min(packet.payload.size(), kConnlessPrefixSize);
+    FieldCollector kept{out};
     FieldDecoder{packet.payload.subspan(skipped), packet.connless_extra, kept, packet.dialect}
         .decode_all(spec.fields);
 }
 
 namespace {
 
-constexpr std::size_t kHead = kConnlessHeaderSize + kConnlessHeadSize;
+constexpr std::size_t kHead = kConnlessHeaderSize + kConnlessPrefixSize;
 constexpr std::uint32_t kPlainTokens = 0xff;
 
-/// The magic of a connless 0.6 packet; empty if the datagram is not such a packet.
+/// Returns the magic of a connless 0.6 packet; empty if the datagram is not such a packet.
 std::string_view magic_of(std::span<const std::byte> datagram) {
-    constexpr std::string_view kMark = "\xff\xff\xff\xff";
+    constexpr std::string_view kMarkText = "\xff\xff\xff\xff";
     const std::string_view text = text_of(datagram);
-    return text.size() > kHead && text.substr(kConnlessHeaderSize, kMark.size()) == kMark
-               ? text.substr(kConnlessHeaderSize + kMark.size(), kMark.size())
+    return text.size() > kHead && text.substr(kConnlessHeaderSize, kMarkText.size()) == kMarkText
+               ? text.substr(kConnlessHeaderSize + kMarkText.size(), kMarkText.size())
                : std::string_view{};
 }
 
-/// The token in an answer, as text.
+/// Returns the token in an info answer. In 0.6 this is a text of decimal digits.
 std::string_view token_text_of(std::span<const std::byte> answer) {
     const std::string_view rest = text_of(answer).substr(kHead);
     return rest.substr(0, rest.find('\0'));
 }
 
-/// The token of a request as text, as a server writes it into an answer with this magic.
+/// The text that a server writes for a request's token into an answer with the given magic.
 class TokenText {
   public:
     TokenText(std::string_view magic, const InfoRequest& request) noexcept {
@@ -219,8 +219,8 @@ std::optional<InfoRequest> read_info_request(std::span<const std::byte> datagram
                        .token = byte(2) << 16U | byte(3) << 8U | byte(kHead)};
 }
 
-std::optional<InfoPart> read_info_part(std::span<const std::byte> datagram,
-                                       const InfoRequest& request) {
+std::optional<InfoPart> classify_info_part(std::span<const std::byte> datagram,
+                                           const InfoRequest& request) {
     const std::string_view magic = magic_of(datagram);
     const bool is_first =
         magic == "inf3" || (magic == "iext" && request.kind == InfoRequestKind::extended);

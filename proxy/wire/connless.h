@@ -11,34 +11,35 @@
 
 namespace tw::wire {
 
-/// Bytes of a connless payload before its fields: ff ff ff ff and the magic.
-inline constexpr std::size_t kConnlessHeadSize = 8;
+/// Number of bytes before the fields in a connless payload: ff ff ff ff and the magic.
+inline constexpr std::size_t kConnlessPrefixSize = 8;
 
-/// Describes a kind of connless packet: a server info request or answer, or a packet from or to a
-/// master server. Connless packets do not affect sessions.
+/// Describes one kind of connless packet, such as a request for server info. Connless packets do
+/// not affect sessions.
 struct ConnlessSpec {
-    std::string_view magic; ///< four ASCII characters after ff ff ff ff
+    std::string_view magic; ///< the four ASCII characters after ff ff ff ff
     std::string_view name;  ///< twscope's name of the packet, such as "info_extended"
     std::span<const MessageField> fields;
 };
 
 [[nodiscard]] std::span<const ConnlessSpec> connless_table(Dialect dialect);
-/// Finds the description of a packet by the magic in its payload; null if unknown.
+/// Finds the description of a packet by the magic in its payload; null if the magic is unknown.
 [[nodiscard]] const ConnlessSpec* find_connless(std::span<const std::byte> payload,
                                                 Dialect dialect);
-/// The version text in a server info; nullopt if the payload is not a server info.
+/// Returns the server's version from a server info; nullopt if the payload is not a server info.
 [[nodiscard]] std::optional<std::string_view>
 find_server_version(std::span<const std::byte> payload, Dialect dialect);
-/// Decodes the fields as decode_fields does. Offsets are relative to the end of the magic. Players are
-/// a struct array named "clients", servers a struct array of "address" and "port". A text in place of
-/// a number stays a text and is marked out of range. Bits 0 to 7 of the field `token` of get_info come
-/// from the payload, bits 8 to 23 from an extended header.
+/// Decodes the fields of a connless packet as decode_fields does. Offsets are relative to the end
+/// of the magic. Players become a struct array "clients"; servers become a struct array with
+/// "address" and "port". A text in place of a number stays a text and is marked out of range. In
+/// get_info, the payload contains bits 0 to 7 of `token`, and an extended header contains bits 8 to
+/// 23.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 
-/// The kind of an info request whose answer is the same for all clients, except for the token.
+/// The kinds of requests for server info. All clients get the same answer, except for the token.
 enum class InfoRequestKind : std::uint8_t {
     plain = 1, ///< servers answer with one "inf3"
-    extended,  ///< servers answer with one "iext" and any number of "iex+"; old ones with "inf3"
+    extended,  ///< servers answer with one "iext" and 0 or more "iex+"; old servers with one "inf3"
 };
 
 struct InfoRequest {
@@ -46,20 +47,22 @@ struct InfoRequest {
     std::uint32_t token = 0; ///< 8 bits, or 24 bits if extended
 };
 
-/// Decodes a request for server info. nullopt if the datagram is not such a request, or if servers
-/// interpret it in different ways.
+/// Decodes a request for server info. Returns nullopt if the datagram is not such a request, or if
+/// different servers interpret it in different ways.
 ///
 /// Source: DDNet's CServer::SendServerInfo and browser requests (engine/shared/masterserver.h).
 [[nodiscard]] std::optional<InfoRequest> read_info_request(std::span<const std::byte> datagram);
 
+/// The parts of a server info, which can be too large for one datagram.
 enum class InfoPart : std::uint8_t { first, more };
 
-/// Which part of the answer to `request` a server's datagram is; nullopt if it is not a part of it.
-[[nodiscard]] std::optional<InfoPart> read_info_part(std::span<const std::byte> datagram,
-                                                     const InfoRequest& request);
+/// Returns which part of the answer to `request` the datagram is; nullopt if the datagram does not
+/// belong to that answer.
+[[nodiscard]] std::optional<InfoPart> classify_info_part(std::span<const std::byte> datagram,
+                                                         const InfoRequest& request);
 
-/// Writes a part of an answer to `out`, with the token of another request of the same kind. Returns the
-/// number of bytes written; 0 if `out` is too small or `part` is not part of such an answer.
+/// Copies a part of an answer to `out` and replaces its token by that of `request`. Returns the
+/// number of bytes written; 0 if `out` is too small or `part` does not answer this kind of request.
 [[nodiscard]] std::size_t write_info_part(std::span<const std::byte> part,
                                           const InfoRequest& request, std::span<std::byte> out);
 

@@ -24,7 +24,8 @@ enum class WireErrc : std::uint8_t {
 
 struct WireError {
     WireErrc code = WireErrc::none;
-    /// In bytes, from the start of the datagram; some functions document another start.
+    /// Number of bytes from the start of the datagram to the error. Some functions count from
+    /// another position and document it.
     std::size_t offset = 0;
 
     friend bool operator==(const WireError&, const WireError&) = default;

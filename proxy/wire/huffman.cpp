@@ -41,9 +41,9 @@ void assign_codes(HuffmanTree& tree, std::uint16_t node, SymbolCode code) {
     }
 }
 
-/// Joins the two rarest nodes until one is left. Nodes of equal frequency keep their order in the
-/// list. So the sort must be stable, and a parent must take the place of its child for bit 1. Any
-/// other choice gives codes that no other program understands.
+/// Joins the two rarest nodes until one node is left. The codes agree with those of other programs
+/// only if nodes of equal frequency keep their order in the list: the sort is stable, and a parent
+/// replaces its child for bit 1 in the list.
 HuffmanTree build_tree() {
     struct Entry {
         std::uint32_t frequency;
@@ -73,7 +73,7 @@ HuffmanTree build_tree() {
 
 } // namespace
 
-const HuffmanTree& tree() {
+const HuffmanTree& huffman_tree() {
     static const HuffmanTree instance = build_tree();
     return instance;
 }
@@ -84,31 +84,30 @@ namespace tw::wire {
 
 namespace {
 
+using huffman::huffman_tree;
 using huffman::HuffmanTree;
 using huffman::kEndSymbol;
 using huffman::kNumSymbols;
 using huffman::SymbolCode;
-using huffman::tree;
 
-/// The number of bits that the decoder looks up at once, called a window. A longer code takes a second
-/// lookup. With 13 bits and 4 bytes per entry, the table just fits into the L1 cache (32 KiB), and few
-/// codes need the second lookup. Measured: larger tables cost more in cache misses than they save.
+/// Size of a window, which is the number of bits that the decoder looks up at once. A longer code
+/// takes a second lookup, but few codes are longer. With 13 bits and 4 bytes per entry, the table
+/// just fits into the L1 cache (32 KiB). Larger tables are slower because of cache misses.
 constexpr std::uint32_t kTableBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
 constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
 
-/// The symbols whose codes lie completely within a window, packed into one word. So a step is one load
-/// of an entry and one store of eight bytes.
+/// The symbols whose codes lie completely within a window, packed into one word. The decoder
+/// therefore needs one load of an entry and one store of eight bytes per window.
 ///
 /// Layout: bits 0..7 are the number of bits used, 8..15 the number of symbols, 16..31 the first two
-///         symbols. The store writes zeros after these, so an entry with more than two symbols counts
-///         zeros: zero has the shortest code, and runs of zeros are frequent in snapshots.
-///         A code longer than the window has 0 symbols; 16..31 is the index of its entries in
-///         Tables::second.
-///         The end symbol has all bits 0; it occurs in Tables::second only.
+///         symbols. All further symbols of an entry are zeros, which the store writes after the
+///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. A
+///         code longer than the window has 0 symbols; 16..31 is the index of its entries in
+///         Tables::second. The end symbol has all bits 0; it occurs in Tables::second only.
 class Entry {
   public:
-    /// The most symbols of an entry: the number of bytes in one store.
+    /// The maximum number of symbols of an entry, because one store writes eight bytes.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
     static Entry long_code(std::size_t second_step) {
@@ -117,7 +116,7 @@ class Entry {
         return entry;
     }
 
-    /// Appends a symbol. Returns false if there is no room.
+    /// Appends a symbol. Returns false if the entry cannot hold it.
     bool append(std::uint32_t symbol, std::uint32_t length) {
         if (count() >= kMaxSymbols || (count() >= 2 && symbol != 0)) {
             return false;
@@ -141,11 +140,11 @@ class Entry {
 
 struct Tables {
     std::array<Entry, std::size_t{1} << kTableBits> first;
-    /// 2^kSecondBits entries for each window that begins longer codes.
+    /// 2^kSecondBits entries for each window that is the beginning of longer codes.
     std::vector<Entry> second;
 };
 
-/// Appends the entries for the codes below a node, which is at depth kTableBits, to Tables::second.
+/// Appends the entries for all codes below a node at depth kTableBits to Tables::second.
 void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tables) {
     for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
         std::uint16_t leaf = node;
@@ -189,11 +188,11 @@ Tables build_tables(const HuffmanTree& tree) {
 }
 
 const Tables& tables() {
-    static const Tables instance = build_tables(tree());
+    static const Tables instance = build_tables(huffman_tree());
     return instance;
 }
 
-/// Loads a little-endian word, whatever the machine's byte order.
+/// Loads a little-endian word on machines of any byte order.
 std::uint64_t load_word(const std::byte* from) {
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
@@ -207,8 +206,8 @@ void store_word(std::byte* to, std::uint64_t word) {
 
 constexpr std::ptrdiff_t kWordSize = 8;
 
-/// The state of a decompression. `bits` holds `available` bits that were read but not yet decoded,
-/// the first one lowest. `next` is the next byte to read.
+/// The state of a decompression. `bits` holds `available` bits that were read but not yet decoded.
+/// The lowest bit is decoded first. `next` is the next byte to read.
 struct DecoderState {
     const std::byte* next;
     const std::byte* end;
@@ -217,20 +216,22 @@ struct DecoderState {
     std::uint64_t bits = 0;
     std::uint32_t available = 0;
 
-    /// The number of input bits left; negative if bits after the end were decoded.
+    /// Returns the number of input bits left to decode; negative if bits after the end were
+    /// decoded.
     [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
 };
 
 constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
 constexpr std::uint32_t kSecondMask = (1U << kSecondBits) - 1;
 
-/// fill() provides at least 56 bits, enough for four steps of which the last may be a long code.
+/// How many windows the decoder looks up between two calls of fill(), which provides at least 56
+/// bits. The last window may be the beginning of a longer code.
 constexpr std::ptrdiff_t kStepsPerFill = 4;
 static_assert(kStepsPerFill * kTableBits <= 56);
 static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
-/// Whether there is enough input (up to `readable`) and output space for all steps until the next
-/// fill(), so that these steps need no checks.
+/// Whether the input before `readable` and the output space suffice until the next fill() even in
+/// the worst case. The decoder then needs no bounds checks until that fill().
 [[gnu::always_inline]] inline bool needs_no_checks(const DecoderState& at,
                                                    const std::byte* readable) {
     return readable - at.next >= kWordSize &&
@@ -238,7 +239,8 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 }
 
 [[gnu::always_inline]] inline void fill(DecoderState& at) {
-    // Bits above `available` may be set. The next fill() sets them to the same value again.
+    // Bits above `available` may be set already. The next fill() sets them to the same values
+    // again.
     at.bits |= load_word(at.next) << at.available;
     at.next += (63U - at.available) >> 3U;
     at.available |= 56U;
@@ -264,7 +266,7 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     return true;
 }
 
-/// Decompresses while needs_no_checks(). Returns whether the end symbol was reached.
+/// Decompresses while needs_no_checks() holds. Returns whether the end symbol was reached.
 bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     const Tables& table = tables();
     // A local copy is faster: the compiler assumes that stores through `to` may change `position`.
@@ -285,7 +287,7 @@ bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     return ended;
 }
 
-/// The states of two decompressions, and which of them reached the end symbol.
+/// The states of two decompressions, and whether each of them reached its end symbol.
 struct StatePair {
     DecoderState& left;
     DecoderState& right;
@@ -293,8 +295,8 @@ struct StatePair {
     bool right_ended = false;
 };
 
-/// Decompresses two payloads in turns while needs_no_checks() holds for both. While one waits for its
-/// table lookup, the other one proceeds.
+/// Decompresses two payloads in turns while needs_no_checks() holds for both. The processor
+/// overlaps the table lookups of the two payloads.
 void decompress_unchecked(StatePair& pair) {
     const Tables& table = tables();
     DecoderState left = pair.left;
@@ -306,7 +308,7 @@ void decompress_unchecked(StatePair& pair) {
             const Entry of_left = table.first[left.bits & kMask];
             const Entry of_right = table.first[right.bits & kMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
-                // The payload that has a usual entry repeats this step after the next fill().
+                // If only one payload has a long code, the other payload looks up its window again.
                 pair.left_ended = of_left.count() == 0 && take_long_code(left, table, of_left);
                 pair.right_ended = of_right.count() == 0 && take_long_code(right, table, of_right);
                 break;
@@ -322,13 +324,13 @@ void decompress_unchecked(StatePair& pair) {
     pair.right = right;
 }
 
-/// Decodes one symbol bit by bit; nullopt if the input ends inside its code.
+/// Decodes one symbol bit by bit. Returns nullopt if the input ends inside the symbol's code.
 std::optional<std::uint16_t> read_symbol(DecoderState& at) {
     while (at.available < 56 && at.next < at.end) {
         at.bits |= std::to_integer<std::uint64_t>(*at.next++) << at.available;
         at.available += 8;
     }
-    const HuffmanTree& codes = tree();
+    const HuffmanTree& codes = huffman_tree();
     std::uint16_t node = codes.root;
     std::uint32_t length = 0;
     while (node >= kNumSymbols) {
@@ -357,8 +359,8 @@ Result<std::size_t> finish(DecoderState at, const HuffmanPayload& payload) {
     if (decompress_unchecked(at, at.end)) {
         return written(at);
     }
-    // The last bytes are decoded from a copy that is followed by zeros, so that whole words can be
-    // loaded. At most seven bytes and the available bits are left, so three words are enough.
+    // The last bytes are decoded from a copy with zeros after it, because whole words are loaded.
+    // Three words suffice: at most seven bytes and the available bits are left.
     std::array<std::byte, 3 * kWordSize> tail{};
     if (at.end - at.next < kWordSize) {
         auto* const last = std::copy(at.next, at.end, tail.data());
@@ -408,7 +410,7 @@ const std::array<std::uint8_t, 256>& huffman_code_lengths() {
     static const auto lengths = [] {
         std::array<std::uint8_t, 256> of_bytes{};
         for (std::size_t i = 0; i < of_bytes.size(); ++i) {
-            of_bytes[i] = static_cast<std::uint8_t>(tree().codes[i].length);
+            of_bytes[i] = static_cast<std::uint8_t>(huffman_tree().codes[i].length);
         }
         return of_bytes;
     }();
@@ -416,7 +418,7 @@ const std::array<std::uint8_t, 256>& huffman_code_lengths() {
 }
 
 std::vector<std::byte> huffman_compress(std::span<const std::byte> in, HuffmanEnding ending) {
-    const HuffmanTree& codes = tree();
+    const HuffmanTree& codes = huffman_tree();
     std::vector<std::byte> out;
     std::uint64_t bits = 0;
     std::uint32_t count = 0;
@@ -440,7 +442,7 @@ std::vector<std::byte> huffman_compress(std::span<const std::byte> in, HuffmanEn
 
 std::size_t huffman_compressed_size(std::span<const std::byte> in, HuffmanEnding ending) {
     const auto& lengths = huffman_code_lengths();
-    std::size_t bits = tree().codes[kEndSymbol].length;
+    std::size_t bits = huffman_tree().codes[kEndSymbol].length;
     for (const std::byte byte : in) {
         bits += lengths[std::to_integer<std::size_t>(byte)];
     }

@@ -14,13 +14,13 @@ namespace tw::wire::huffman {
 inline constexpr std::size_t kNumSymbols = 257;
 inline constexpr std::uint16_t kEndSymbol = 256;
 
-/// The code of a symbol; the lowest bit is written first.
+/// The bits that stand for a symbol. The lowest bit is written first.
 struct SymbolCode {
     std::uint32_t bits = 0;
-    std::uint32_t length = 0;
+    std::uint32_t length = 0; ///< number of bits
 };
 
-/// The Huffman tree. Nodes 0 to 256 are the symbols; all other nodes have two children.
+/// The Huffman tree. Nodes 0 to 256 are symbols. All other nodes have two children.
 struct HuffmanTree {
     static constexpr std::size_t kNumNodes = 2 * kNumSymbols - 1;
     std::array<std::array<std::uint16_t, 2>, kNumNodes> children{};
@@ -28,15 +28,15 @@ struct HuffmanTree {
     std::uint16_t root = 0;
 };
 
-/// The tree for the protocol's frequencies, built once.
-[[nodiscard]] const HuffmanTree& tree();
+/// Returns the tree for the symbol frequencies of the protocol. The first call builds it.
+[[nodiscard]] const HuffmanTree& huffman_tree();
 
 } // namespace tw::wire::huffman
 
 namespace tw::wire {
 
 /// Decompresses one payload into `out`. Returns the number of bytes written. Ignores bytes after
-/// the end symbol, so the extra zero byte that older programs write is accepted.
+/// the end symbol, because older programs write an extra zero byte there.
 /// Errors: huffman_truncated, huffman_overflow (more than out.size() bytes).
 /// Source:  Teeworlds' CHuffman (engine/shared/huffman.cpp).
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
@@ -48,21 +48,22 @@ struct HuffmanPayload {
     std::span<std::byte> out;
 };
 
-/// Decompresses two payloads together, which is faster than one after the other. Their buffers must
-/// not overlap.
+/// Decompresses two payloads together, which is faster than one after the other. The two output
+/// buffers must not overlap.
 [[nodiscard]] std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
                                                                     const HuffmanPayload& right);
 
-/// The number of bits that each byte takes in a compressed payload; the index is the byte's value.
+/// Returns the number of bits that each byte value takes in a compressed payload. Index: byte
+/// value.
 [[nodiscard]] const std::array<std::uint8_t, 256>& huffman_code_lengths();
 
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 
-/// Compresses a payload. `ending`: whether to append a zero byte if the last byte is full, as vanilla
-/// and DDNet before 20.0 do.
+/// Compresses a payload. With HuffmanEnding::with_zero_byte, appends a zero byte if all bits of the
+/// last byte are used, as vanilla and DDNet before 20.0 do.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
-/// The size of the result of huffman_compress, in bytes.
+/// Returns the number of bytes that huffman_compress would return.
 [[nodiscard]] std::size_t huffman_compressed_size(std::span<const std::byte> in,
                                                   HuffmanEnding ending);
 

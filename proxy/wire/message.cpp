@@ -17,34 +17,36 @@ tl::unexpected<WireError> invalid_id(std::size_t offset) {
     return tl::unexpected{WireError{.code = WireErrc::message_id_invalid, .offset = offset}};
 }
 
-/// The result is built in place, because this is the hot path and copying a MessageHead takes time.
-Result<MessageHead> classic_head(std::span<const std::byte> payload, std::uint32_t first,
-                                 std::size_t used, snapshot::Dialect dialect) {
-    Result<MessageHead> head{tl::in_place};
+/// Decodes the header of a message that is identified by an id. Builds the result in place, because
+/// copying a MessageHeader would slow down decoding.
+Result<MessageHeader> decode_classic_id(std::span<const std::byte> payload, std::uint32_t first,
+                                        std::size_t used, snapshot::Dialect dialect) {
+    Result<MessageHeader> head{tl::in_place};
     head->system = (first & 1U) != 0;
     head->number = static_cast<std::uint16_t>(first >> 1U);
     head->dialect = dialect;
     head->spec = find_message(head->system, head->number, dialect);
-    head->head_size = used;
+    head->header_size = used;
     head->body = payload.subspan(used);
     return head;
 }
 
-Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint32_t first,
+Result<MessageHeader> decode_uuid(std::span<const std::byte> payload, std::uint32_t first,
                                   std::size_t used, snapshot::Dialect dialect) {
     snapshot::Uuid uuid{};
     if (payload.size() - used < uuid.size()) {
         return invalid_id(used);
     }
     std::memcpy(uuid.data(), payload.data() + used, uuid.size());
-    Result<MessageHead> head{tl::in_place};
+    Result<MessageHeader> head{tl::in_place};
     head->system = (first & 1U) != 0;
     head->uuid = uuid;
     head->dialect = dialect;
-    // Some bots send game messages with the system bit, so only the UUID identifies the message.
+    // Some bots send game messages with the system bit. Therefore only the UUID identifies the
+    // message.
     head->spec = find_message(uuid);
-    head->head_size = used + uuid.size();
-    head->body = payload.subspan(head->head_size);
+    head->header_size = used + uuid.size();
+    head->body = payload.subspan(head->header_size);
     return head;
 }
 
@@ -56,17 +58,18 @@ std::span<const MessageField> fields_of(const MessageSpec& spec, std::span<const
 
 } // namespace
 
-Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
-                                        snapshot::Dialect dialect) {
+Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
+                                            snapshot::Dialect dialect) {
     std::int32_t first = 0;
     const std::size_t used = snapshot::decode_varint(payload.data(), payload.size(), first);
-    // One int contains the id and, in its lowest bit, the system bit. If it is negative, so is the id.
+    // One int contains the id and, in its lowest bit, the system bit. If the int is negative, the
+    // id is negative.
     if (used == 0 || first < 0 || first >> 1 > kMaxMessageNumber) {
         return invalid_id(0);
     }
     const auto bits = static_cast<std::uint32_t>(first);
-    return bits > 1 ? classic_head(payload, bits, used, dialect)
-                    : extended_head(payload, bits, used, dialect);
+    return bits > 1 ? decode_classic_id(payload, bits, used, dialect)
+                    : decode_uuid(payload, bits, used, dialect);
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {
@@ -75,14 +78,14 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
                    const ShownCommands& shown) {
-    KeptFields kept{out};
+    FieldCollector kept{out};
     FieldDecoder{body, {}, kept, spec.dialect}.decode_all(fields_of(spec, body));
     mark_secrets(spec, out, shown);
 }
 
-Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
-                                        snapshot::Dialect dialect, const MessageSet& messages) {
-    Result<MessageHead> head = decode_message_head(payload, dialect);
+Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
+                                            snapshot::Dialect dialect, const MessageSet& messages) {
+    Result<MessageHeader> head = decode_message_header(payload, dialect);
     if (head && !messages.custom().empty()) {
         const MessageSpec* const own =
             head->uuid ? messages.find_added(*head->uuid)
@@ -94,10 +97,10 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
 
 namespace {
 
-/// Does what is_flawless does for bodies of ints, bytes and an input's object, many times faster than a
-/// FieldDecoder. Nearly all messages have such a body. Returns false for any other body.
+/// Like is_flawless, but only for bodies that consist of ints, bytes and an input's object, as most
+/// bodies do; returns false for any other body. Is many times faster than a FieldDecoder.
 bool is_plainly_flawless(std::span<const MessageField> fields, std::span<const std::byte> body) {
-    std::int32_t value = 0; // of the field before
+    std::int32_t value = 0; // the last integer that was read
     const auto read_int = [&] {
         const std::size_t used = snapshot::decode_varint(body.data(), body.size(), value);
         body = body.subspan(used);
@@ -120,7 +123,7 @@ bool is_plainly_flawless(std::span<const MessageField> fields, std::span<const s
             value = 0;
             break;
         case FieldType::object:
-            // All values of an input's object are in range. Other objects are rare.
+            // In a player_input object, every value is in range. Other objects are rare.
             if (value < 0 || field.object != "player_input") {
                 return false;
             }
@@ -145,9 +148,9 @@ bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
     if (is_plainly_flawless(fields, body)) [[likely]] {
         return true;
     }
-    FlawSearch search;
+    FlawDetector search;
     FieldDecoder{body, {}, search, spec.dialect}.decode_all(fields);
-    return !search.found();
+    return !search.has_flaw();
 }
 
 std::vector<std::byte> encode_message(const MessageSpec& spec, std::span<const FieldValue> values) {
@@ -187,7 +190,7 @@ using Kind = FieldValue::Kind;
 
 constexpr std::size_t kUuidSize = 16;
 constexpr std::size_t kSha256Size = 32;
-constexpr std::size_t kAddressSize = 16; ///< bytes of an IPv6 or mapped IPv4 address
+constexpr std::size_t kAddressSize = 16; ///< bytes of an IPv6 address, or of a mapped IPv4 address
 
 constexpr MessageField kIntElement{.type = FieldType::integer};
 
@@ -219,7 +222,7 @@ const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot:
 
 template <class Values>
 void FieldDecoder<Values>::decode_all(std::span<const MessageField> fields) {
-    out_.begin();
+    out_.clear();
     for (const auto& spec : fields) {
         if (spec.optional && in_.remaining() == 0) {
             add_missing_field(spec);
@@ -227,10 +230,10 @@ void FieldDecoder<Values>::decode_all(std::span<const MessageField> fields) {
             decode_field(spec);
         }
         if (in_.failed()) {
-            return out_.stop(in_.error());
+            return out_.set_error(in_.error());
         }
     }
-    out_.end(in_.rest());
+    out_.set_trailing(in_.rest());
 }
 
 template <class Values>
@@ -377,7 +380,7 @@ template <class Values>
 void FieldDecoder<Values>::decode_array(const MessageField& spec) {
     const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
     if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
-        return in_.fail(DecodeErrc::length_out_of_range); // each element has at least one byte
+        return in_.fail(DecodeErrc::length_out_of_range); // an element has at least one byte
     }
     begin_nested(Kind::array_begin, spec.name);
     MessageField element = spec;
@@ -495,7 +498,7 @@ void FieldDecoder<Values>::end_nested() {
 template <class Values>
 void FieldDecoder<Values>::put_value(FieldValue value, std::size_t offset) {
     value.offset = static_cast<std::uint16_t>(std::min<std::size_t>(offset, UINT16_MAX));
-    out_.put(value);
+    out_.add_value(value);
 }
 
 template <class Values>
@@ -503,8 +506,8 @@ std::int64_t FieldDecoder<Values>::previous_integer() const {
     return out_.last_integer();
 }
 
-template class FieldDecoder<KeptFields>;
-template class FieldDecoder<FlawSearch>;
+template class FieldDecoder<FieldCollector>;
+template class FieldDecoder<FlawDetector>;
 
 const MessageSet& MessageSet::standard() {
     static const MessageSet set;
@@ -520,7 +523,7 @@ const MessageSpec* MessageSet::find_added(bool system, std::uint16_t number,
     return found == custom_.end() ? nullptr : &*found;
 }
 
-// The system bit does not matter here; the UUID alone identifies a message.
+// Ignores the system bit, because the UUID alone identifies a message.
 const MessageSpec* MessageSet::find_added(const snapshot::Uuid& uuid) const {
     const auto found = std::ranges::find_if(
         custom_, [&](const MessageSpec& spec) { return spec.number == 0 && spec.uuid == uuid; });
@@ -547,7 +550,7 @@ bool MessageSet::add(const CustomMessage& message) {
                           .type = field.type,
                           .optional = field.optional,
                           .secrecy = field.secret ? Secrecy::secret : Secrecy::open};
-        if (field.type == FieldType::boolean) { // game programs accept 0 and 1 only
+        if (field.type == FieldType::boolean) { // game programs accept only 0 and 1
             spec.min = 0;
             spec.max = 1;
         }

@@ -21,7 +21,7 @@ namespace tw::wire {
 /// The direction of a datagram: client to server (c2s) or server to client (s2c).
 enum class Direction : std::uint8_t { c2s, s2c };
 
-/// Index into arrays with one element per direction.
+/// Returns the index of the direction in an array with one element per direction.
 [[nodiscard]] constexpr std::size_t index_of(Direction direction) {
     return static_cast<std::size_t>(direction);
 }
@@ -30,7 +30,7 @@ enum class Direction : std::uint8_t { c2s, s2c };
     return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
 }
 
-/// Messages whose content the rest of the program uses. Other messages are only decoded and
+/// The messages whose content twscope interprets. All other messages (`other`) are only decoded and
 /// recorded.
 enum class MessageId : std::uint8_t {
     other,
@@ -72,21 +72,21 @@ enum class FieldType : std::uint8_t {
     boolean,
     tick,
     string,
-    raw, ///< bytes; the integer field before them holds their number
+    raw, ///< bytes; the integer field before this field holds the number of bytes
     uuid,
     sha256,
     integers_until_end,
     strings_until_end,
-    object,         ///< the ints of an object; the field before them holds their size in bytes
-    decimal_string, ///< connless: a number in ASCII
+    object, ///< the ints of an object; the field before this field holds their size in bytes
+    decimal_string, ///< in connless packets: an integer as decimal digits
     server_addresses,
     clients,
-    objects, ///< an array of objects; the integer field before it holds their number
+    objects, ///< an array of objects; the integer field before it holds the number of objects
     u8,
-    u16_be,           ///< connless: two bytes, big-endian
-    request_token,    ///< connless: one byte; bits 8 to 23 come from an extended header
-    clients_extended, ///< connless: like `clients`; one more string, "reserved", per client
-    clients_seven,    ///< connless, 0.7: like `clients`, but numbers are varints
+    u16_be,           ///< in connless packets: two bytes, big-endian
+    request_token,    ///< in connless packets: one byte; bits 8 to 23 are in an extended header
+    clients_extended, ///< in connless packets: like `clients`, plus a string "reserved" per client
+    clients_seven,    ///< in connless packets of 0.7: like `clients`, but numbers are varints
     raw_until_end,
     /// MessageField::count elements of the type MessageField::element. If `count` is 0, the integer
     /// field before the array holds the number of elements.
@@ -101,25 +101,28 @@ struct MessageField {
     FieldType type = FieldType::integer;
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
-    bool shown = false;           ///< the field may be shown even in a secret message
-    std::int64_t min = INT32_MIN; ///< the reference reader accepts values from `min` to `max`
-    std::int64_t max = INT32_MAX;
+    bool always_shown = false;    ///< the field may be shown even if the message is secret
+    std::int64_t min = INT32_MIN; ///< the smallest value that game programs accept
+    std::int64_t max = INT32_MAX; ///< the largest value that game programs accept
     const snapshot::NameTable* names = nullptr;
     std::uint8_t sanitize = 0; ///< string cleaning flags, see text.h
     std::string_view object{}; ///< for FieldType::object: the object's name in the object table
-    /// The value of a missing optional integer; nullopt: the field is left out.
+    /// The value of an optional integer field that the message lacks. If nullopt, decoding such a
+    /// message produces no value for the field.
     std::optional<std::int32_t> default_value{};
     FieldType element = FieldType::integer; ///< for an array: type of its elements
-    std::uint8_t count = 0; ///< for an array: number of elements; 0: the field before it holds this
+    /// For an array: the number of elements; 0: the integer field before the array holds the
+    /// number.
+    std::uint8_t count = 0;
 };
 
 /// The directions in which a message is sent.
 enum class MessageDirection : std::uint8_t { c2s, s2c, both, none };
 
-/// Describes one message.
+/// Describes one message type: how it is identified, who sends it, and its fields.
 struct MessageSpec {
     MessageId id = MessageId::other;
-    std::uint16_t number = 0; ///< classic id; 0 if the message has a UUID
+    std::uint16_t number = 0; ///< the id on the wire; 0 if the message is identified by a UUID
     bool system = false;
     MessageDirection direction = MessageDirection::both;
     bool vital = false;
@@ -127,27 +130,29 @@ struct MessageSpec {
     std::string_view uuid_name{};
     snapshot::Uuid uuid{};
     std::span<const MessageField> fields{};
-    /// If secret, only fields with `shown` may be shown.
+    /// If secret, all fields without `always_shown` are hidden.
     Secrecy secrecy = Secrecy::open;
     /// The dialect in which `number` is the message's id. Messages with a UUID are the same in both
     /// dialects.
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    /// The first DDNet version whose servers no longer send the message; 0: all versions send it. From
-    /// this version on, the number may be that of any other message.
-    std::int32_t until = 0;
+    /// The first DDNet version whose servers no longer send the message; 0: all versions send it.
+    /// Servers from this version on may use the number for another message.
+    std::int32_t removed_in = 0;
 };
 
-/// All known messages: 0.6 messages and messages with a UUID, then 0.7 messages. A message that
-/// exists in both dialects has the same name in both.
+/// Returns all known messages: first those of 0.6 and those with a UUID, then those of 0.7. A
+/// message that exists in 0.6 and 0.7 has the same name in both.
 [[nodiscard]] std::span<const MessageSpec> message_table();
+
+/// Finds a message by its id on the wire; null if the id is unknown.
 [[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number,
                                               snapshot::Dialect dialect);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
-/// Whether receivers process the message: it comes in its direction, with its system flag, and vital
-/// if that is required. Receivers ignore all other messages.
-[[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system, Direction direction,
-                                         bool vital) {
+/// Whether receivers process a message instead of ignoring it. They do so if its direction and
+/// system flag are those of `spec`, and if it is vital or need not be vital.
+[[nodiscard]] constexpr bool is_processed_by_receivers(const MessageSpec& spec, bool system,
+                                                       Direction direction, bool vital) {
     const MessageDirection side =
         direction == Direction::c2s ? MessageDirection::c2s : MessageDirection::s2c;
     // DDNet's clients accept map data in vital and in other chunks.
@@ -158,29 +163,29 @@ struct MessageSpec {
 
 class MessageSet;
 
-/// The head of a chunk's payload.
-struct MessageHead {
+/// The start of a chunk's payload: the id or UUID of a message, and the message type that it names.
+struct MessageHeader {
     bool system = false;
-    std::uint16_t number = 0; ///< id on the wire; 0 if the message has a UUID
+    std::uint16_t number = 0; ///< the id on the wire; 0 if the message is identified by a UUID
     std::optional<snapshot::Uuid> uuid{};
     snapshot::Dialect dialect = snapshot::Dialect::six;
     const MessageSpec* spec = nullptr; ///< null if the id or UUID is unknown
-    std::span<const std::byte> body{}; ///< the bytes of the fields
-    std::size_t head_size = 0;         ///< bytes before the body
+    std::span<const std::byte> body{}; ///< the bytes after the header: the message's fields
+    std::size_t header_size = 0;       ///< number of bytes before `body`
 };
 
-/// Decodes the id or UUID at the start of a chunk's payload and finds the message.
+/// Decodes the id or UUID at the start of a chunk's payload and finds the message type.
 /// Errors: message_id_invalid (also if the payload ends inside a UUID).
-[[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
-                                                      snapshot::Dialect dialect);
-/// Like the function above, but also finds the messages of a mod's description.
-[[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
-                                                      snapshot::Dialect dialect,
-                                                      const MessageSet& messages);
+[[nodiscard]] Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
+                                                          snapshot::Dialect dialect);
+/// Like the function above, but also finds message types that a mod adds (`messages`).
+[[nodiscard]] Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
+                                                          snapshot::Dialect dialect,
+                                                          const MessageSet& messages);
 
-/// One decoded value, or a bracket that begins or ends an array or object. The fields of a message are
-/// a flat list of FieldValues. An array is array_begin, its elements without names, then end. An
-/// element of a struct array is object_begin, named values, then end.
+/// One decoded value, or a bracket that begins or ends an array or object. The fields of a message
+/// are a flat list of FieldValues. An array is array_begin, its elements without names, then end.
+/// An element of a struct array is object_begin, named values, then end.
 struct FieldValue {
     enum class Kind : std::uint8_t {
         integer,
@@ -198,28 +203,29 @@ struct FieldValue {
     std::string_view name{};
     std::int64_t integer = 0;
     std::span<const std::byte> bytes{};         ///< bytes of a string (without NUL), raw or uuid
-    const snapshot::NameTable* names = nullptr; ///< names of the integer's values
-    bool out_of_range = false;                  ///< the reference reader does not accept the value
-    std::uint16_t offset = 0;                   ///< byte offset in the body
+    const snapshot::NameTable* names = nullptr; ///< names of the integer's possible values, or null
+    bool out_of_range = false;                  ///< game programs do not accept the value
+    std::uint16_t offset = 0;                   ///< offset of the value in the body, in bytes
 };
 
-/// Whether the value of a FieldType::decimal_string is a text that is not a number. The text is kept
-/// as sent.
-[[nodiscard]] constexpr bool is_unread_number(const FieldValue& value) {
+/// Whether a FieldType::decimal_string contains a text that is not a number. `value` is then this
+/// text, as sent.
+[[nodiscard]] constexpr bool is_malformed_number(const FieldValue& value) {
     return value.kind == FieldValue::Kind::string && value.out_of_range;
 }
 
 struct DecodedFields {
-    std::vector<FieldValue> values;      ///< cleared by decode_fields, which reuses its memory
-    std::span<const std::byte> trailing; ///< bytes after the last field, which readers ignore
+    std::vector<FieldValue> values;      ///< decode_fields clears this vector and reuses its memory
+    std::span<const std::byte> trailing; ///< bytes after the last field; receivers ignore them
     /// Why decoding stopped; nullopt if it did not stop. After an error, `values` holds the fields
     /// before the error.
     std::optional<snapshot::DecodeError> error;
 };
 
 /// Decodes the body of a known message into `out`. After an error, `out` holds the fields before
-/// it, with all brackets closed. Strings are the bytes as sent (text.h sanitises them). Secret
-/// values are marked (secrets.h). Does not allocate once `out` has grown to the largest message.
+/// the error, with all brackets closed. Strings are the bytes as sent (text.h sanitises them).
+/// Secret values are marked (secrets.h). Does not allocate once `out` has grown to the largest
+/// message.
 ///
 /// Errors: truncated, string_unterminated, length_out_of_range; offsets are relative to the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
@@ -228,68 +234,68 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 /// not store values.
 [[nodiscard]] bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body);
 
-/// Encodes a message with these values, for demos and tests; the inverse of decode_message_head and
-/// decode_fields. Precondition: the values match the message's fields in order and are integers,
-/// texts, bytes without a length field, or arrays of these.
+/// Encodes a message with these values, for demos and tests; the inverse of decode_message_header
+/// and decode_fields. Precondition: the values match the message's fields in order and are
+/// integers, texts, bytes without a length field, or arrays of these.
 [[nodiscard]] std::vector<std::byte> encode_message(const MessageSpec& spec,
                                                     std::span<const FieldValue> values);
 
-/// Receives the values of a FieldDecoder and stores them.
-class KeptFields {
+/// Stores the values that a FieldDecoder decodes.
+class FieldCollector {
   public:
-    explicit KeptFields(DecodedFields& out) : out_{&out} {}
+    explicit FieldCollector(DecodedFields& out) : out_{&out} {}
 
-    void begin() {
+    void clear() {
         out_->values.clear();
         out_->trailing = {};
         out_->error.reset();
     }
 
-    void put(const FieldValue& value) { out_->values.push_back(value); }
+    void add_value(const FieldValue& value) { out_->values.push_back(value); }
 
-    /// The integer of the last value; 0 if there is none.
+    /// Returns the integer of the last value; 0 if no value was added.
     [[nodiscard]] std::int64_t last_integer() const {
         return out_->values.empty() ? 0 : out_->values.back().integer;
     }
 
-    void stop(const snapshot::DecodeError& error) { out_->error = error; }
+    void set_error(const snapshot::DecodeError& error) { out_->error = error; }
 
-    void end(std::span<const std::byte> trailing) { out_->trailing = trailing; }
+    void set_trailing(std::span<const std::byte> trailing) { out_->trailing = trailing; }
 
   private:
     DecodedFields* out_;
 };
 
-/// Receives the values of a FieldDecoder without storing them. found() tells whether there was an
-/// error, a trailing byte or a value out of range.
-class FlawSearch {
+/// Checks the values that a FieldDecoder decodes, without storing them. A flaw is an error, a
+/// trailing byte or a value out of range.
+class FlawDetector {
   public:
-    void begin() { *this = {}; }
+    void clear() { *this = {}; }
 
-    void put(const FieldValue& value) {
+    void add_value(const FieldValue& value) {
         found_ = found_ || value.out_of_range;
         last_integer_ = value.integer;
     }
 
     [[nodiscard]] std::int64_t last_integer() const { return last_integer_; }
 
-    void stop(const snapshot::DecodeError& /*error*/) { found_ = true; }
+    void set_error(const snapshot::DecodeError& /*error*/) { found_ = true; }
 
-    void end(std::span<const std::byte> trailing) { found_ = found_ || !trailing.empty(); }
+    void set_trailing(std::span<const std::byte> trailing) { found_ = found_ || !trailing.empty(); }
 
-    [[nodiscard]] bool found() const { return found_; }
+    [[nodiscard]] bool has_flaw() const { return found_; }
 
   private:
     bool found_ = false;
     std::int64_t last_integer_ = 0;
 };
 
-/// Decodes the bytes of a message or connless packet into values, field by field. `Values`:
-/// KeptFields or FlawSearch. Private to this folder.
+/// Decodes a message or connless packet field by field and passes each value to a `Values`, which
+/// is FieldCollector or FlawDetector. Private to this folder.
 template <class Values>
 class FieldDecoder {
   public:
-    /// Starts decoding `body`. `extra`: bytes 2..5 of an extended connless header, else empty.
+    /// `extra`: bytes 2..5 of the header of an extended connless packet, otherwise empty.
     FieldDecoder(std::span<const std::byte> body, std::span<const std::byte> extra, Values& out,
                  snapshot::Dialect dialect)
         : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
@@ -318,16 +324,17 @@ class FieldDecoder {
     void begin_nested(FieldValue::Kind kind, std::string_view name);
     void end_nested();
     void put_value(FieldValue value, std::size_t offset);
-    /// The value of the integer field before a raw or object field.
+    /// Returns the value that was decoded last, which is the size of the raw or object field after
+    /// it.
     [[nodiscard]] std::int64_t previous_integer() const;
 
     snapshot::Cursor in_;
     std::span<const std::byte> extra_;
     Values& out_;
-    snapshot::Dialect dialect_; ///< the dialect of the objects in the fields
+    snapshot::Dialect dialect_; ///< the dialect of objects that the message contains
 };
 
-/// A message that a mod adds, as the mod's description declares it. Owns its texts and names.
+/// A message type that a mod adds, as declared in the mod's description file.
 struct CustomMessage {
     struct Field {
         std::string name;
@@ -338,7 +345,7 @@ struct CustomMessage {
         std::vector<std::pair<std::int64_t, std::string>> names{};
     };
 
-    std::uint16_t number = 0; ///< id on the wire; 0 if the message has a UUID
+    std::uint16_t number = 0; ///< the id on the wire; 0 if the message is identified by a UUID
     snapshot::Uuid uuid{};
     std::string name;
     std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
@@ -349,31 +356,31 @@ struct CustomMessage {
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< the dialect to which `number` belongs
 };
 
-/// The messages that a mod adds to the message table.
+/// The message types that a mod adds to those of message_table().
 class MessageSet {
   public:
-    /// The most messages that can be added. No known mod has as many.
+    /// The maximum number of messages in the set. No known mod adds as many.
     static constexpr std::size_t kMaxCustom = 256;
 
     MessageSet() { custom_.reserve(kMaxCustom); }
 
-    /// A set without added messages.
+    /// Returns a set to which no message was added.
     [[nodiscard]] static const MessageSet& standard();
 
     /// Adds a message. Returns false if the set is full, if the number or UUID was added before, if
     /// the message table has the UUID, or if the number is the id of a message in MessageId.
     [[nodiscard]] bool add(const CustomMessage& message);
 
-    /// The added messages. Pointers to them stay valid.
+    /// Returns the added messages. Pointers to them stay valid when more messages are added.
     [[nodiscard]] std::span<const MessageSpec> custom() const { return custom_; }
 
-    /// Finds an added message; null if there is none.
+    /// Finds an added message by its id or UUID; null if no such message was added.
     [[nodiscard]] const MessageSpec* find_added(bool system, std::uint16_t number,
                                                 snapshot::Dialect dialect) const;
     [[nodiscard]] const MessageSpec* find_added(const snapshot::Uuid& uuid) const;
 
   private:
-    /// The texts and names that a custom spec points at.
+    /// The texts and tables to which the MessageSpec of an added message refers.
     struct OwnedTexts {
         CustomMessage message;
         std::vector<MessageField> fields;
@@ -381,17 +388,17 @@ class MessageSet {
         std::deque<snapshot::NameTable> tables;
     };
 
-    std::vector<MessageSpec> custom_; ///< never reallocated: room for kMaxCustom is reserved
+    std::vector<MessageSpec> custom_; ///< never reallocated: space for kMaxCustom is reserved
     std::vector<std::unique_ptr<OwnedTexts>> owned_;
 };
 
-/// The objects and messages that twscope knows: the standard ones, and those that a mod's description
-/// adds.
+/// The objects and messages that twscope knows: the standard ones, and those that a mod's
+/// description adds.
 struct ModDescription {
     snapshot::ObjectSet objects{};
     MessageSet messages{};
 
-    /// The standard objects and messages, without a mod's.
+    /// Returns only the standard objects and messages.
     [[nodiscard]] static const ModDescription& standard() {
         static const ModDescription description;
         return description;

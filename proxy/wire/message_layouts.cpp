@@ -6,12 +6,12 @@
 namespace tw::wire {
 namespace {
 
-/// All classic ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
+/// All integer message ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
 constexpr std::size_t kClassicIds = 64;
-/// Hash slots for the UUIDs: a power of two, more than twice the number of UUIDs.
+/// The number of hash slots for UUIDs: a power of two, more than twice the number of UUIDs.
 constexpr std::size_t kUuidSlots = 128;
 
-/// Finds messages by id or by UUID.
+/// Finds message types by id or by UUID.
 class MessageIndex {
   public:
     MessageIndex() {
@@ -53,8 +53,9 @@ class MessageIndex {
         return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
     }
 
-    /// The slot where a search begins. UUIDs are hashes, so any byte of them is evenly distributed.
-    /// Only the table's own UUIDs are stored, so peers cannot slow a search down.
+    /// Returns the slot where the search for a UUID begins. UUIDs are hashes, so each byte is
+    /// evenly distributed. Peers cannot slow a search down, because only UUIDs of the table are
+    /// stored.
     [[nodiscard]] static std::size_t first_slot(const snapshot::Uuid& uuid) {
         return uuid[0] % kUuidSlots;
     }
@@ -101,30 +102,30 @@ namespace names = snapshot::names;
 constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine)))};
 
-// The remote console. Its output may contain anything, such as passwords of the configuration,
-// addresses or private messages. So everything except numbers and command names is secret.
-constexpr MessageField kRconAuthStatus[] = {shown(integer("authed")),
-                                            shown(optional(integer("receive_commands")))};
+// The messages of the remote console. Its output may contain passwords of the configuration,
+// addresses or private messages. Therefore all fields except numbers and command names are secret.
+constexpr MessageField kRconAuthStatus[] = {always_shown(integer("authed")),
+                                            always_shown(optional(integer("receive_commands")))};
 
 constexpr MessageField kRconLine[] = {text("line", kLines)};
 
 constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
 
 constexpr MessageField kRconAuth[] = {text("name", kOneLine), text("password", kOneLine),
-                                      shown(optional(integer("request_commands")))};
+                                      always_shown(optional(integer("request_commands")))};
 
 constexpr MessageField kRequestMapData[] = {integer("chunk")};
 
-constexpr MessageField kRconCmdAdd[] = {shown(text("name", kOneLine)), text("help", kOneLine),
-                                        text("params", kOneLine)};
+constexpr MessageField kRconCmdAdd[] = {always_shown(text("name", kOneLine)),
+                                        text("help", kOneLine), text("params", kOneLine)};
 
-constexpr MessageField kRconCmdRem[] = {shown(text("name", kOneLine))};
+constexpr MessageField kRconCmdRem[] = {always_shown(text("name", kOneLine))};
 
 constexpr MessageField kUuid[] = {uuid("uuid")};
 
 constexpr MessageField kItIs[] = {uuid("uuid"), text("name", kOneLine)};
 
-constexpr MessageField kRconType[] = {shown(flags("flags", &names::rcontypeflag))};
+constexpr MessageField kRconType[] = {always_shown(flags("flags", &names::rcontypeflag))};
 
 constexpr MessageField kCapabilities[] = {integer("version"),
                                           flags("flags", &names::servercapflag)};
@@ -139,7 +140,7 @@ constexpr MessageField kChecksumError[] = {uuid("id"), integer("error")};
 
 constexpr MessageField kRedirect[] = {integer("port")};
 
-constexpr MessageField kCount[] = {shown(integer("count"))};
+constexpr MessageField kCount[] = {always_shown(integer("count"))};
 
 constexpr MessageField kMaplistAdd[] = {strings("names", kOneLine)};
 
@@ -379,8 +380,8 @@ constexpr MessageSpec kGameMessages[] = {
             kClIsDdnetLegacy),
     classic(Kind::game, 27, "sv_ddrace_time_legacy", MessageDirection::s2c, Vital::yes, kRaceTime),
     classic(Kind::game, 28, "sv_record_legacy", MessageDirection::s2c, Vital::yes, kRecord),
-    until(13021, classic(Kind::game, 29, "sv_player_time", MessageDirection::s2c, Vital::yes,
-                         kSvPlayerTime)),
+    removed_in(13021, classic(Kind::game, 29, "sv_player_time", MessageDirection::s2c, Vital::yes,
+                              kSvPlayerTime)),
     classic(Kind::game, 30, "sv_teams_state_legacy", MessageDirection::s2c, Vital::yes,
             kTeamsState),
     classic(Kind::game, 31, "cl_show_others_legacy", MessageDirection::c2s, Vital::yes,

@@ -11,13 +11,13 @@
 /// Building blocks of the message table, for the files with its rows only.
 namespace tw::wire::table {
 
-// How receivers sanitise a string: combinations of the flags in text.h.
+// How receivers sanitise a string. The values are combinations of the flags in text.h.
 
-/// A text of several lines: control characters become spaces, except CR, LF and TAB.
+/// For texts of several lines: control characters become spaces, except CR, LF and TAB.
 inline constexpr std::uint8_t kLines = 1;
-/// A text of one line: all control characters become spaces.
+/// For texts of one line: all control characters become spaces.
 inline constexpr std::uint8_t kOneLine = 2;
-/// Like kOneLine; also, leading white space is removed.
+/// Like kOneLine, but leading white space is removed, too.
 inline constexpr std::uint8_t kStrict = 6;
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
@@ -64,7 +64,7 @@ constexpr MessageField sha256(std::string_view name) {
     return {.name = name, .type = FieldType::sha256};
 }
 
-/// A field of bytes. The integer field before it holds their number.
+/// A field of bytes. The integer field before it holds the number of bytes.
 constexpr MessageField raw(std::string_view name) {
     return {.name = name, .type = FieldType::raw};
 }
@@ -79,12 +79,12 @@ constexpr MessageField strings(std::string_view name, std::uint8_t sanitize) {
 }
 
 /// A field with the ints of one object of a snapshot. The field before it holds their size in
-/// bytes. `object_name`: the object's name in the object table, which has the names of the ints.
+/// bytes. `object_name`: the object's name in the object table, which also names the ints.
 constexpr MessageField object(std::string_view name, std::string_view object_name) {
     return {.name = name, .type = FieldType::object, .object = object_name};
 }
 
-/// A field with an array of objects. The integer field before it holds their number.
+/// A field with an array of objects. The integer field before it holds the number of objects.
 constexpr MessageField objects(std::string_view name, std::string_view object_name) {
     return {.name = name, .type = FieldType::objects, .object = object_name};
 }
@@ -94,8 +94,8 @@ constexpr MessageField optional(MessageField field) {
     return field;
 }
 
-/// A field with a tuning parameter, multiplied by 100. The field is optional, because older versions
-/// have fewer tuning parameters.
+/// A field with a tuning parameter as an integer in hundredths. The field is optional, because
+/// older versions have fewer tuning parameters.
 constexpr MessageField tuning(std::string_view name) {
     return optional(integer(name));
 }
@@ -112,13 +112,13 @@ constexpr MessageField secret(MessageField field) {
 }
 
 /// Marks a field of a secret message that may be shown.
-constexpr MessageField shown(MessageField field) {
-    field.shown = true;
+constexpr MessageField always_shown(MessageField field) {
+    field.always_shown = true;
     return field;
 }
 
-/// Parses a UUID such as "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" at compile time; a malformed one
-/// does not compile.
+/// Parses a UUID such as "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" at compile time. A malformed UUID
+/// is a compile error.
 consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
     snapshot::Uuid bytes{};
     std::size_t digits = 0;
@@ -143,7 +143,7 @@ consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
 enum class Kind : bool { game, system };
 enum class Vital : bool { no, yes };
 
-/// A message with a classic id.
+/// A message that is identified by an integer id.
 constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view name,
                               MessageDirection direction, Vital vital,
                               std::span<const MessageField> fields = kNoFields,
@@ -157,7 +157,7 @@ constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view 
             .fields = fields};
 }
 
-/// A message of DDNet or a mod, identified by a UUID.
+/// A message of DDNet or a mod that is identified by a UUID.
 constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::string_view uuid_name,
                                std::string_view name, MessageDirection direction, Vital vital,
                                std::span<const MessageField> fields = kNoFields,
@@ -172,16 +172,16 @@ constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::strin
             .fields = fields};
 }
 
-/// Marks a secret message: only its `shown` fields may be shown. All other fields are hidden,
-/// including fields that newer peers add.
+/// Marks a message as secret. All its fields are hidden, except those marked with always_shown().
+/// This includes fields that newer programs add.
 constexpr MessageSpec secret(MessageSpec message) {
     message.secrecy = Secrecy::secret;
     return message;
 }
 
-/// Marks a message that DDNet servers have not sent since this version.
-constexpr MessageSpec until(std::int32_t version, MessageSpec message) {
-    message.until = version;
+/// Marks a message that DDNet servers no longer send since this version.
+constexpr MessageSpec removed_in(std::int32_t version, MessageSpec message) {
+    message.removed_in = version;
     return message;
 }
 
@@ -203,12 +203,12 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
-/// The fields of a 0.7 sv_tune_params with this body. By mistake, DDNet 16.4 sometimes sends
-/// laser_damage, too; the message then has 45 ints.
+/// Returns the fields of a 0.7 sv_tune_params with the given body. By mistake, DDNet 16.4 sometimes
+/// sends laser_damage, too. The message then has 45 ints.
 [[nodiscard]] std::span<const MessageField> seven_tuning_fields(std::span<const std::byte> body);
 
-// Field lists that several files use: of messages that bodies.cpp decodes into typed values, and of
-// structures inside other messages and control packets.
+// The fields of messages that bodies.cpp decodes into typed values, and of structures that occur in
+// several messages or in control packets.
 
 inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
                                               integer("size")};
@@ -295,7 +295,7 @@ inline constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
                                                  tuning("ground_elasticity_y"),
                                                  optional(integers("more"))};
 
-/// Limits of 0.7's messages.
+/// The largest client id in 0.7's messages.
 inline constexpr std::int64_t kSevenMaxClientId = 63;
 
 inline constexpr MessageField kSevenMapChange[] = {
@@ -319,7 +319,7 @@ inline constexpr MessageField kSvTeam[] = {
     boolean("silent"),
     {.name = "cooldown_tick", .type = FieldType::tick, .min = 0, .max = INT32_MAX}};
 
-/// The parts of a skin: body, marking, decoration, hands, feet, eyes.
+/// The number of parts of a skin: body, marking, decoration, hands, feet, eyes.
 inline constexpr std::uint8_t kSkinParts = 6;
 inline constexpr MessageField kSkinPartNames =
     array_of(text("skin_part_names", kStrict), kSkinParts);
@@ -340,7 +340,7 @@ inline constexpr MessageField kSvClientInfo[] = {ranged("client_id", 0, kSevenMa
 inline constexpr MessageField kSvClientDrop[] = {ranged("client_id", 0, kSevenMaxClientId),
                                                  text("reason", kStrict), boolean("silent")};
 
-/// The info of a 0.7 server. The server sends it to its clients and in answers to info requests.
+/// The fields of a 0.7 server info, which servers send to clients and in answers to info requests.
 inline constexpr MessageField kServerInfo[] = {
     text("version", kOneLine),   text("name", kOneLine),
     text("hostname", kOneLine),  text("map", kOneLine),
@@ -349,15 +349,14 @@ inline constexpr MessageField kServerInfo[] = {
     integer("max_players"),      integer("num_clients"),
     integer("max_clients")};
 
-/// A player in a 0.7 server info answer. Kind: bit 0 spectator, bit 1 bot.
+/// The fields of a player in a 0.7 server info. In `kind`, bit 0 means spectator, bit 1 means bot.
 inline constexpr MessageField kSevenClient[] = {
     {.name = "name", .type = FieldType::string},     {.name = "clan", .type = FieldType::string},
     {.name = "country", .type = FieldType::integer}, {.name = "score", .type = FieldType::integer},
     {.name = "kind", .type = FieldType::integer},
 };
 
-/// A player in a 0.6 server info answer. The last field exists in the extended kinds of answers
-/// only.
+/// The fields of a player in a 0.6 server info. Only extended server infos contain the last field.
 inline constexpr MessageField kClient[] = {
     {.name = "name", .type = FieldType::string},
     {.name = "clan", .type = FieldType::string},
@@ -367,15 +366,15 @@ inline constexpr MessageField kClient[] = {
     {.name = "reserved", .type = FieldType::string},
 };
 
-/// A server in a master's list.
+// The fields of a game server in a master server's list.
 inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw};
 inline constexpr MessageField kPort{
     .name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
 
-/// Ints of an object after those that the object table describes.
+/// The ints of an object after the last int that the object table describes.
 inline constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
 
-/// Fields of control packets: the reason of a CLOSE, and the token.
+// The fields of control packets: the reason of a CLOSE, and the token.
 inline constexpr MessageField kCloseReason{.name = "reason", .type = FieldType::string};
 inline constexpr MessageField kControlToken{.name = "token", .type = FieldType::raw};
 

@@ -1,4 +1,4 @@
-// The messages of Teeworlds 0.7, and of DDNet towards 0.7 peers.
+// The messages of Teeworlds 0.7, and those that DDNet sends to 0.7 clients and servers.
 
 #include "proxy/wire/message_layouts.h"
 #include "snapshot/names.h"
@@ -31,14 +31,15 @@ constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine))),
                                   optional(integer("client_version"))};
 
-// DDNet's client requests map data with 0.6's id of request_map_data, which is the id of enter_game in
-// 0.7, followed by the number of a chunk. Servers ignore the message, because it comes before `ready`.
+// To request map data, DDNet's client sends 0.6's id of request_map_data and the number of a chunk.
+// In 0.7, this id is that of enter_game. Servers ignore the message, because it comes before
+// `ready`.
 constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
 
 constexpr MessageField kRconLine[] = {text("line", kLines)};
-constexpr MessageField kRconCmdAdd[] = {shown(text("name", kOneLine)), text("help", kOneLine),
-                                        text("params", kOneLine)};
-constexpr MessageField kRconCmdRem[] = {shown(text("name", kOneLine))};
+constexpr MessageField kRconCmdAdd[] = {always_shown(text("name", kOneLine)),
+                                        text("help", kOneLine), text("params", kOneLine)};
+constexpr MessageField kRconCmdRem[] = {always_shown(text("name", kOneLine))};
 constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
 constexpr MessageField kRconAuth[] = {text("password", kOneLine)};
 constexpr MessageField kName[] = {text("name", kOneLine)};
@@ -52,8 +53,8 @@ constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), 
 constexpr std::size_t kLaserDamage = 30;
 static_assert(kSvTuneParams[kLaserDamage].name == "laser_damage");
 
-// The tuning parameters of 0.6 without laser_damage. Vanilla's last one is player_hooking; DDNet adds
-// its own after it.
+// The tuning parameters of 0.6 without laser_damage. Vanilla's last parameter is player_hooking.
+// All parameters after it are DDNet's.
 constexpr auto kSevenTuneParams = [] {
     std::array<MessageField, std::size(kSvTuneParams) - 1> fields;
     std::copy_n(kSvTuneParams, kLaserDamage, fields.begin());
@@ -67,7 +68,7 @@ constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapo
 constexpr MessageField kSvEmoticon[] = {player("client_id"),
                                         ranged("emoticon", 0, 15, &names::emoticon)};
 
-// DDNet always sends 15 descriptions, of which only the first num_options are used.
+// DDNet always sends 15 descriptions. Only the first `num_options` of them are valid.
 constexpr MessageField kSvVoteOptionListAdd[] = {integer("num_options"),
                                                  array_of(text("descriptions", kStrict), 0),
                                                  optional(strings("more", kStrict))};
@@ -96,7 +97,7 @@ constexpr MessageField with_names(MessageField field, const snapshot::NameTable*
     return field;
 }
 
-// Depending on the id, there is no parameter, or one: a team or a client.
+// The id determines whether the message has no parameter or one, which is a team or a client id.
 constexpr MessageField kSvGameMsg[] = {with_names(integer("id"), &seven::gamemsg),
                                        integers("parameters")};
 
@@ -145,7 +146,7 @@ constexpr MessageSpec system(std::uint16_t number, std::string_view name,
     return of_seven(classic(Kind::system, number, name, direction, vital, fields, id));
 }
 
-/// Game messages are always vital.
+/// A 0.7 game message. Game messages are always vital.
 constexpr MessageSpec game(std::uint16_t number, std::string_view name, MessageDirection direction,
                            std::span<const MessageField> fields = kNoFields,
                            MessageId id = MessageId::other) {
@@ -237,7 +238,7 @@ std::span<const MessageSpec> seven_messages() {
 
 std::span<const MessageField> seven_tuning_fields(std::span<const std::byte> body) {
     constexpr std::ptrdiff_t kWithDamage = 45;
-    constexpr auto kMore = std::byte{0x80}; // set in all bytes of a varint except the last
+    constexpr auto kMore = std::byte{0x80}; // set in each byte of a varint except the last byte
     const auto ints = std::count_if(body.begin(), body.end(),
                                     [](std::byte b) { return (b & kMore) == std::byte{}; });
     return ints == kWithDamage ? std::span<const MessageField>{kSvTuneParams}

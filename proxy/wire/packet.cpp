@@ -11,7 +11,7 @@ namespace {
 /// Whether two payloads refer to the same bytes in memory and have the same maximum size.
 bool is_same(const CompressedPayload& left, const CompressedPayload& right) {
     return left.bytes.data() == right.bytes.data() && left.bytes.size() == right.bytes.size() &&
-           left.most == right.most;
+           left.max_size == right.max_size;
 }
 
 bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole) {
@@ -21,7 +21,8 @@ bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole
 } // namespace
 
 void PacketScratch::begin(std::span<const std::byte> datagram, std::span<const std::byte> next) {
-    // If the result for another datagram was not used, that datagram's memory may be reused by now.
+    // Discard a result for a different datagram, because that datagram's memory may have been
+    // reused.
     if (ahead_ && !is_within(ahead_->payload.bytes, datagram)) {
         ahead_.reset();
     }
@@ -37,13 +38,14 @@ Result<std::span<const std::byte>> PacketScratch::decompress(const CompressedPay
     }
     Room& room = rooms_[current_];
     const HuffmanPayload asked{payload.bytes,
-                               std::span{room}.first(std::min(payload.most, room.size()))};
-    const CompressedPayload next = ahead_ ? CompressedPayload{} : compressed_payload(next_);
+                               std::span{room}.first(std::min(payload.max_size, room.size()))};
+    const CompressedPayload next = ahead_ ? CompressedPayload{} : guess_compressed_payload(next_);
     if (next.bytes.empty()) {
         return decompressed_bytes(huffman_decompress(asked.in, asked.out));
     }
     Room& other = rooms_[1 - current_];
-    const auto sizes = huffman_decompress(asked, {next.bytes, std::span{other}.first(next.most)});
+    const auto sizes =
+        huffman_decompress(asked, {next.bytes, std::span{other}.first(next.max_size)});
     ahead_ = DecompressedAhead{next, sizes[1]};
     return decompressed_bytes(sizes[0]);
 }
@@ -66,15 +68,16 @@ constexpr std::uint32_t kHeaderTokenBit = 0x08;
 constexpr std::uint32_t kSevenBit = 0x04;
 constexpr std::uint32_t kAckHighBits = 0x03;
 
-/// The version in the low two bits of a connless 0.7 packet's first byte; 0.6 does not use the bits.
+/// The version in the low two bits of a connless 0.7 packet's first byte. 0.6 does not use these
+/// bits.
 constexpr std::uint32_t kSevenConnlessVersion = 1;
 
 bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
     if ((first & kConnlessBit) != 0) {
         return (first & kAckHighBits) == kSevenConnlessVersion;
     }
-    // All 0.7 control packets have this bit, and no 0.6 program sets it, so it means 0.7 even during a
-    // 0.6 connection. A known 0.7 connection ends with a 0.6 handshake, for example if the client
+    // All 0.7 control packets have this bit, and no 0.6 program sets it. So it means 0.7 even
+    // during a 0.6 connection. A 0.6 handshake ends a 0.7 connection, for example if the client
     // switches servers.
     return (first & kSevenBit) != 0 || (known == Protocol::seven && !is_six_handshake(datagram));
 }
@@ -92,7 +95,8 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
-/// The result is built in place, because this is the hot path and copying a Packet takes time.
+/// Decodes a 0.6 packet that is not connless. Builds the result in place, because copying a Packet
+/// would slow down decoding.
 Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScratch& scratch,
                                 HeaderTokenBit token_bit) {
     const std::uint32_t first = byte_at(datagram, 0);
@@ -139,7 +143,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     }
     const std::uint32_t first = byte_at(datagram, 0);
     if (is_seven(first, datagram, known)) {
-        return decode_seven(datagram, scratch);
+        return decode_seven_packet(datagram, scratch);
     }
     if ((first & kConnlessBit) != 0) {
         return decode_connless(datagram);
@@ -147,7 +151,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     return decode_connected(datagram, scratch, token_bit);
 }
 
-CompressedPayload compressed_payload(std::span<const std::byte> datagram) {
+CompressedPayload guess_compressed_payload(std::span<const std::byte> datagram) {
     if (datagram.size() < kHeaderSize + kTokenSize || datagram.size() > kMaxDatagramSize) {
         return {};
     }
@@ -164,8 +168,8 @@ CompressedPayload compressed_payload(std::span<const std::byte> datagram) {
                                       : CompressedPayload{};
 }
 
-std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram) {
-    // The flags of 0.7's header. The acknowledgement is stored as in 0.6.
+std::optional<Packet> decode_control_with_seven_header(std::span<const std::byte> datagram) {
+    // The flags of a 0.7 header. The acknowledgement has the same place as in a 0.6 header.
     constexpr std::uint32_t kSevenResendBit = 0x08;
     constexpr std::uint32_t kSevenCompressedBit = 0x10;
     if (datagram.size() <= kSevenHeaderSize || datagram.size() > kMaxDatagramSize) {
@@ -221,8 +225,8 @@ std::optional<Chunk> ChunkReader::next() {
         return damaged();
     }
     if (chunk.vital) {
-        // In 0.6, bits 6 and 7 of the sequence are in both bytes. The reference ORs them, even if they
-        // differ.
+        // In 0.6, both bytes contain bits 6 and 7 of the sequence number. Game programs OR the two
+        // copies, even if they differ.
         chunk.sequence =
             static_cast<std::uint16_t>((second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2));
     }
@@ -233,7 +237,7 @@ std::optional<Chunk> ChunkReader::next() {
 }
 
 VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
-    const unsigned ahead = sequence_steps(last, sequence);
+    const unsigned ahead = sequence_distance(last, sequence);
     if (ahead == 1) {
         return VitalClass::next;
     }
@@ -242,12 +246,13 @@ VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
 
 namespace {
 
-/// "TKEN". In a CONNECT, the client asks for a DDNet token; in a CONNECTACCEPT, the server agrees.
+/// "TKEN". With it, a client asks for a DDNet token in a CONNECT. A server that supports tokens
+/// answers with it in a CONNECTACCEPT.
 constexpr std::array kTokenMagic{std::byte{'T'}, std::byte{'K'}, std::byte{'E'}, std::byte{'N'}};
 
-/// A 0.6.5 client pads its CONNECT with this many bytes, so that no answer is larger than the request.
-/// The client's token is in bytes 4 to 7 of the padding.
+/// The number of bytes with which a 0.6.5 client pads its CONNECT. No answer is larger than that.
 constexpr std::size_t kVanillaConnectPadding = 512;
+/// The offset of the client's token in this padding.
 constexpr std::size_t kVanillaConnectToken = 4;
 
 using Bytes = std::span<const std::byte>;
@@ -281,9 +286,9 @@ void decode_handshake(Bytes data, const Packet& packet, Control& control) {
     }
 }
 
-/// Decodes a CLOSE: an optional text with NUL, then an optional token. If the data ends with the known
-/// token, that is the token. Otherwise four bytes after the NUL are a token. Four bytes in total are
-/// a token, too, unless they are three letters and a NUL (libtw2's rule).
+/// Decodes a CLOSE: an optional text with NUL, then an optional token. If `known` is set and the
+/// data ends with it, it is the token. Otherwise four bytes after the NUL are the token. Four bytes
+/// without a text are also the token, unless they are three letters and a NUL (libtw2's rule).
 void decode_close(Bytes data, const std::optional<Token>& known, Control& control) {
     if (ends_with(data, known)) {
         control.token = known;
@@ -356,7 +361,7 @@ constexpr std::uint32_t kSevenCompressedBit = 0x10;
 constexpr std::uint32_t kSevenResendBit = 0x08;
 constexpr std::uint32_t kSevenControlBit = 0x04;
 constexpr std::uint32_t kSevenAckHighBits = 0x03;
-/// What DDNet's client writes in place of a token when it repeats its CONNECT.
+/// The bytes that DDNet's client writes in place of a token when it repeats its CONNECT.
 constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
 
 ControlKind control_kind(std::uint32_t raw) {
@@ -413,7 +418,7 @@ std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram) {
     return packet;
 }
 
-Result<Packet> decode_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+Result<Packet> decode_seven_packet(std::span<const std::byte> datagram, PacketScratch& scratch) {
     if (!datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0) {
         return decode_seven_connless(datagram);
     }
@@ -462,12 +467,12 @@ Control decode_seven_control(const Packet& packet) {
     return control;
 }
 
-bool may_be_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+bool may_be_seven_chunks(std::span<const std::byte> datagram, PacketScratch& scratch) {
     constexpr std::uint32_t kSixFlags = 0xC0; // a 0.6 header's flags for compression and resend
     if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
         return false;
     }
-    const auto packet = decode_seven(datagram, scratch);
+    const auto packet = decode_seven_packet(datagram, scratch);
     if (!packet || packet->kind != PacketKind::chunks || packet->num_chunks == 0) {
         return false;
     }
@@ -501,7 +506,8 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
 
 namespace {
 
-/// The largest chunk that a header can describe. Only an assertion uses this.
+/// Returns the size of the largest chunk that a header can describe, in bytes. Only an assertion
+/// calls this function.
 [[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
     return (std::size_t{64} << low_size_bits(dialect)) - 1;
 }
@@ -531,12 +537,12 @@ void append_header(Buffer& out, std::uint32_t flags, std::uint16_t ack, std::uin
     append_u8(out, num_chunks);
 }
 
-/// The flag bits of a dialect in the first header byte.
+/// The flag bits in the first byte of a packet header, for one dialect.
 struct HeaderBits {
     std::uint32_t compressed;
     std::uint32_t resend;
     std::uint32_t control;
-    std::uint32_t token; ///< the bit that says that a token follows the header
+    std::uint32_t token; ///< set if a token follows the header
 };
 
 constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};

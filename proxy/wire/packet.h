@@ -15,23 +15,23 @@
 
 namespace tw::wire {
 
-/// A compressed payload, and the maximum size of its decompressed form.
+/// A compressed payload, and the maximum size of the decompressed payload in bytes.
 struct CompressedPayload {
     std::span<const std::byte> bytes;
-    std::size_t most = 0;
+    std::size_t max_size = 0;
 };
 
-/// Buffers for decompressing packets. If the caller announces the next datagram, both payloads are
-/// decompressed together, which is faster than one after the other. If another datagram comes next,
-/// only time is lost.
+/// Buffers for decompressing packets. If the caller announces which datagram is decoded next, the
+/// payloads of the current and the next datagram are decompressed together, which is faster than
+/// one after the other. A wrong announcement only costs time.
 class PacketScratch {
   public:
-    /// Must be called before each datagram is decoded. `next`: the datagram that is decoded afterwards;
-    /// empty if unknown. The bytes of both datagrams must not change until the next
-    /// call.
+    /// Prepares for decoding `datagram`. `next`: the datagram that will be decoded after it; empty
+    /// if unknown. The bytes of both datagrams must not change until begin() is called again.
     void begin(std::span<const std::byte> datagram, std::span<const std::byte> next);
 
-    /// Returns the decompressed payload, valid until the next call of this function or `begin`.
+    /// Returns the decompressed payload, which is valid until decompress() or begin() is called
+    /// again.
     /// Errors: as huffman_decompress.
     [[nodiscard]] Result<std::span<const std::byte>> decompress(const CompressedPayload& payload);
 
@@ -41,16 +41,16 @@ class PacketScratch {
         Result<std::size_t> size;
     };
 
-    /// Large enough for every payload.
+    /// A buffer for one decompressed payload of any valid size.
     using Room = std::array<std::byte, 1400>;
 
     [[nodiscard]] Result<std::span<const std::byte>>
     decompressed_bytes(const Result<std::size_t>& size) const;
 
     std::array<Room, 2> rooms_{};
-    std::size_t current_ = 0; ///< buffer of the current datagram; the other one is for the next
+    std::size_t current_ = 0; ///< index of the current datagram's buffer in `rooms_`
     std::span<const std::byte> next_;
-    std::optional<DecompressedAhead> ahead_; ///< the result for the announced datagram
+    std::optional<DecompressedAhead> ahead_; ///< the decompressed payload of the announced datagram
 };
 
 inline constexpr std::size_t kMaxDatagramSize = 1400;
@@ -60,7 +60,7 @@ inline constexpr std::size_t kConnlessHeaderSize = 6;
 inline constexpr std::size_t kTokenSize = 4;
 
 using Token = std::array<std::uint8_t, kTokenSize>;
-inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< sent if the token is not known
+inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< sent in place of an unknown token
 inline constexpr Token kTokenUnsupported{0, 0, 0, 0};
 
 using snapshot::Dialect;
@@ -78,7 +78,7 @@ enum class ControlKind : std::uint8_t {
     token,
 };
 
-/// The protocol of a session; unknown if the caller does not know it yet.
+/// The protocol of a session; `unknown` until the session's packets show which one it is.
 enum class Protocol : std::uint8_t { unknown, six, seven };
 
 /// A decoded datagram. Spans point into the datagram or into the caller's scratch buffer.
@@ -89,29 +89,29 @@ struct Packet {
     bool resend = false;   ///< the sender requests a resend of unacknowledged vital chunks
     std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
-    /// In vanilla 0.6.5, the token after the header, if there is one. In 0.7, the receiver's token,
-    /// which is part of each header.
+    /// In vanilla 0.6.5, the token after the header, if the packet contains a token. In 0.7, the
+    /// receiver's token, which every header contains.
     std::optional<Token> header_token;
-    bool seven_header = false; ///< the packet has 0.7's seven-byte header in a 0.6 connection
+    bool seven_header = false; ///< a packet of a 0.6 connection has the seven-byte header of 0.7
     /// The decompressed payload, including DDNet's token at the end. In a connless packet: the
     /// bytes after the header.
     std::span<const std::byte> payload;
     std::span<const std::byte> connless_extra; ///< bytes 2..5 of an extended ("xe") connless header
 };
 
-/// How the receiver reads the header's bit 0x08. `read`: a token follows the header (0.6.5).
-/// `ignored`: the bit has no meaning (DDNet before 19.4).
+/// How a receiver interprets bit 0x08 of a 0.6 header. `read`: if the bit is set, a token follows
+/// the header (vanilla 0.6.5). `ignored`: the bit has no meaning (DDNet before 19.4).
 enum class HeaderTokenBit : std::uint8_t { read, ignored };
 
-/// Whether the header has a bit set that different 0.6 receivers interpret in different ways.
-[[nodiscard]] inline bool has_disputed_bits(std::span<const std::byte> datagram) {
+/// Whether the datagram's header has a bit set that 0.6 programs interpret in different ways.
+[[nodiscard]] inline bool has_ambiguous_bits(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kConnless = 0x20;
     constexpr std::uint32_t kDisputed = 0x0c;
     return !datagram.empty() && (std::to_integer<std::uint32_t>(datagram[0]) & kConnless) == 0 &&
            (std::to_integer<std::uint32_t>(datagram[0]) & kDisputed) != 0;
 }
 
-/// Number of bytes before a connless packet's payload.
+/// Returns the number of bytes before a connless packet's payload.
 [[nodiscard]] constexpr std::size_t connless_header_size(Dialect dialect) {
     return dialect == Dialect::six ? kConnlessHeaderSize : 1 + 2 * kTokenSize;
 }
@@ -124,44 +124,46 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
                                            PacketScratch& scratch,
                                            HeaderTokenBit token_bit = HeaderTokenBit::read);
 
-/// The compressed payload of a datagram whose protocol is unknown; empty if there is none. The result
-/// may be wrong, because headers of 0.6 and 0.7 cannot be distinguished for certain.
-[[nodiscard]] CompressedPayload compressed_payload(std::span<const std::byte> datagram);
+/// Returns the compressed payload of a datagram whose protocol is unknown; empty if its payload is
+/// not compressed. The result may be wrong, because headers of 0.6 and 0.7 cannot be reliably told
+/// apart.
+[[nodiscard]] CompressedPayload guess_compressed_payload(std::span<const std::byte> datagram);
 
-/// Decodes a control packet with a 0.7 header as a DDNet server does that has a 0.6 connection with
-/// the sender. nullopt if the datagram is not such a packet. A compressed payload stays compressed,
+/// Decodes a control packet that has a 0.7 header but belongs to a 0.6 connection, as DDNet servers
+/// do. Returns nullopt if the datagram is not such a packet. A compressed payload stays compressed,
 /// because DDNet servers reject it.
-[[nodiscard]] std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram);
+[[nodiscard]] std::optional<Packet>
+decode_control_with_seven_header(std::span<const std::byte> datagram);
 
 /// The content of a control packet, with its tokens.
 struct Control {
     ControlKind kind = ControlKind::unknown;
     std::uint8_t raw_kind = 0;
     bool has_token_magic = false; ///< "TKEN", DDNet's magic, follows the kind
-    /// In 0.6, DDNet's token, or the token inside a CONNECT or CONNECTACCEPT of vanilla 0.6.5. In 0.7,
-    /// the sender's own token in a CONNECT or TOKEN, or the token that DDNet servers append to an
-    /// ACCEPT.
+    /// In 0.6, DDNet's token, or the token inside a CONNECT or CONNECTACCEPT of vanilla 0.6.5. In
+    /// 0.7, the sender's own token in a CONNECT or TOKEN, or the token that DDNet servers append to
+    /// an ACCEPT.
     std::optional<Token> token;
     bool vanilla_token = false; ///< `token` is the token of vanilla 0.6.5
     std::string_view reason;    ///< reason of a CLOSE, up to the NUL; the bytes as sent
 };
 
-/// The kind's name, such as "keepalive" or "close"; empty if unknown.
+/// Returns the name of a kind, such as "keepalive" or "close"; empty for ControlKind::unknown.
 [[nodiscard]] std::string_view control_name(ControlKind kind);
 
-/// Decodes a control packet. `known_token`: the connection's token, if known. With it, a token after
-/// CLOSE can be told from a short reason.
+/// Decodes a control packet. `known_token`: the connection's token, if known. It is needed to tell
+/// a token after CLOSE from a short reason.
 [[nodiscard]] Control decode_control(const Packet& packet, std::optional<Token> known_token);
 
 /// The bit that is set in the first byte of each connless packet of 0.6 and 0.7.
 inline constexpr std::uint32_t kConnlessBit = 0x20;
 
-/// The byte at an index, as a number for bit operations. Precondition: the index is valid.
+/// Returns the byte at an index as a number. Precondition: the index is less than data.size().
 [[nodiscard]] inline std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
     return std::to_integer<std::uint32_t>(data[index]);
 }
 
-/// The token at an offset. Precondition: the data is long enough.
+/// Returns the token at a byte offset. Precondition: `data` contains all bytes of the token.
 [[nodiscard]] inline Token token_at(std::span<const std::byte> data, std::size_t offset) {
     Token token{};
     std::ranges::transform(data.subspan(offset, kTokenSize), token.begin(),
@@ -176,8 +178,8 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
 
 inline constexpr std::uint16_t kSequenceModulus = 1024;
 
-/// The number of steps forward from one sequence number to another; sequence numbers wrap.
-[[nodiscard]] constexpr unsigned sequence_steps(std::uint16_t from, std::uint16_t to) {
+/// Returns how far `to` is ahead of `from`. Sequence numbers wrap at kSequenceModulus.
+[[nodiscard]] constexpr unsigned sequence_distance(std::uint16_t from, std::uint16_t to) {
     return (unsigned{to} - from) % kSequenceModulus;
 }
 
@@ -190,26 +192,27 @@ struct Chunk {
     std::span<const std::byte> payload; ///< may be empty
 };
 
-/// The number of bits in the second byte of a chunk's header that belong to the size; the others belong
-/// to the sequence number. In 0.7, more bits belong to the size, so chunks can be larger.
+/// The number of bits in the second byte of a chunk's header that belong to the size; the others
+/// belong to the sequence number. In 0.7, more bits belong to the size, so chunks can be larger.
 [[nodiscard]] constexpr unsigned low_size_bits(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? 4 : 6;
 }
 
-/// Reads the chunks of a payload, at most `num_chunks`. Reading ends at a truncated chunk. The chunks
-/// before that are valid.
+/// Reads up to `num_chunks` chunks of a packet's payload, one after the other. Stops before a
+/// truncated chunk.
 class ChunkReader {
   public:
     ChunkReader(std::span<const std::byte> payload, std::uint8_t num_chunks,
                 snapshot::Dialect dialect)
         : payload_{payload}, low_bits_{low_size_bits(dialect)}, left_{num_chunks} {}
 
+    /// Reads the next chunk; nullopt after the last chunk and at a truncated chunk.
     [[nodiscard]] std::optional<Chunk> next();
 
-    /// The error if a truncated chunk ended the reading, with an offset relative to the payload.
+    /// Returns the error if a truncated chunk was found. Its offset is relative to the payload.
     [[nodiscard]] const std::optional<WireError>& error() const { return error_; }
 
-    /// The bytes after the last chunk: nothing or DDNet's token. After an error, the truncated chunk.
+    /// Returns the bytes after the last chunk that was read: DDNet's token, or the truncated chunk.
     [[nodiscard]] std::span<const std::byte> rest() const { return payload_.subspan(offset_); }
 
   private:
@@ -223,48 +226,49 @@ class ChunkReader {
 enum class VitalClass : std::uint8_t {
     next, ///< the chunk is the next in order: the receiver processes it
     old,  ///< the chunk was accepted before: the receiver ignores it
-    gap,  ///< an earlier chunk is missing: the receiver drops this one, and the sender resends both
+    gap,  ///< an earlier chunk is missing: the receiver drops the chunk; the sender resends both
 };
 
-/// How a receiver treats a vital chunk. `last`: the sequence number that it accepted last.
+/// Returns how a receiver treats a vital chunk. `last`: the last sequence number that the receiver
+/// accepted.
 [[nodiscard]] VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence);
 
-// Teeworlds 0.7 differs from 0.6 in the headers of packets and connless packets, and in the numbers of
-// the control packets. The Huffman tree and the rules for chunks are the same.
+// Teeworlds 0.7 differs from 0.6 in the headers of packets and connless packets, and in the numbers
+// of the control packets. The Huffman tree and the rules for chunks are the same.
 
 inline constexpr std::size_t kSevenHeaderSize = 7;
 
-/// Number of bytes of a packet's header, which is never compressed.
+/// Returns the number of bytes of a packet's header, including a token after it.
 [[nodiscard]] inline std::size_t header_size(const Packet& packet) {
     return packet.dialect == Dialect::seven ? kSevenHeaderSize
                                             : kHeaderSize + (packet.header_token ? kTokenSize : 0);
 }
 
-/// Maximum size of a decompressed 0.7 payload in DDNet and libtw2. Vanilla's limit is two bytes
-/// lower.
+/// The maximum size of a decompressed 0.7 payload in DDNet and libtw2, in bytes. Vanilla's limit is
+/// two bytes lower.
 inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHeaderSize;
 
 /// Decodes one datagram of 0.7.
 ///
 /// Source: CNetBase::UnpackPacket of Teeworlds 0.7.
 /// Errors: too_short, huffman_truncated, huffman_overflow, control_empty.
-[[nodiscard]] Result<Packet> decode_seven(std::span<const std::byte> datagram,
-                                          PacketScratch& scratch);
+[[nodiscard]] Result<Packet> decode_seven_packet(std::span<const std::byte> datagram,
+                                                 PacketScratch& scratch);
 
-/// Decodes the header of a 0.7 packet; the payload stays compressed. nullopt if the datagram is too
-/// short or connless.
+/// Decodes the header of a 0.7 packet. The payload stays compressed. Returns nullopt if the
+/// datagram is too short or connless.
 [[nodiscard]] std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram);
 
 /// Decodes a control packet of 0.7. Precondition: packet.dialect is seven.
 [[nodiscard]] Control decode_seven_control(const Packet& packet);
 
-/// Whether a datagram can be a packet of chunks in 0.7's layout, because its chunks end where the
-/// datagram ends. If the start of a session was not seen, two such packets show that it speaks 0.7,
-/// not 0.6.
-[[nodiscard]] bool may_be_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
+/// Whether a datagram can be a 0.7 packet with chunks: if it is decoded as one, its last chunk ends
+/// where the datagram ends. Two such packets suffice to recognise a 0.7 session whose start was
+/// missed.
+[[nodiscard]] bool may_be_seven_chunks(std::span<const std::byte> datagram, PacketScratch& scratch);
 
-/// Whether a datagram is a handshake packet of 0.6 that no 0.7 peer would send: in 0.7's layout it
-/// would be a compressed packet with zero chunks.
+/// Whether a datagram is a handshake packet of 0.6. No 0.7 program sends such a datagram, because
+/// in 0.7 it would be a compressed packet with zero chunks.
 [[nodiscard]] bool is_six_handshake(std::span<const std::byte> datagram);
 
 } // namespace tw::wire
@@ -283,9 +287,10 @@ struct PacketSpec {
     std::uint16_t ack = 0;
     bool resend = false; ///< ask the receiver to resend its unacknowledged vital chunks
     std::uint8_t num_chunks = 0;
-    std::span<const std::byte> chunks{}; ///< encoded chunks, made with append_chunk
+    std::span<const std::byte> chunks{}; ///< encoded chunks (see append_chunk)
     std::optional<Token> token{};        ///< DDNet's token, compressed with the chunks
-    /// In 0.6, vanilla 0.6.5's token after the header. In 0.7, the header's token, which is required.
+    /// In 0.6, vanilla 0.6.5's token after the header. In 0.7, the header's token, which is
+    /// required.
     std::optional<Token> header_token{};
     Compression compression = Compression::never;
     HuffmanEnding ending = HuffmanEnding::without_zero_byte;
@@ -294,27 +299,28 @@ struct PacketSpec {
 
 [[nodiscard]] std::vector<std::byte> encode_packet(const PacketSpec& spec);
 
-/// A control packet.
+/// The content of a control packet that encode_control() encodes.
 struct ControlSpec {
     ControlKind kind = ControlKind::keepalive;
     std::uint16_t ack = 0;
     /// DDNet's token; in CONNECT and CONNECTACCEPT, "TKEN" is written before it.
     std::optional<Token> token{};
-    /// Reason of a CLOSE, written with a NUL; nullopt writes neither.
+    /// The reason of a CLOSE, written with a NUL. With nullopt, no reason and no NUL are written.
     std::optional<std::string_view> reason{};
-    /// For a 0.7 packet: the receiver's token in the header; `token` is then the sender's own token.
+    /// For a 0.7 packet: the receiver's token in the header; `token` is then the sender's own
+    /// token.
     std::optional<Token> seven_token{};
 };
 
 [[nodiscard]] std::vector<std::byte> encode_control(const ControlSpec& spec);
 
-/// Appends one chunk. Preconditions: sequence below kSequenceModulus, payload at most 1023 bytes
-/// (4095 in 0.7).
+/// Appends an encoded chunk to `out`. Preconditions: `sequence` is below kSequenceModulus;
+/// `payload` has at most 1023 bytes (4095 in 0.7).
 void append_chunk(std::vector<std::byte>& out, bool vital, std::uint16_t sequence, bool resend,
                   std::span<const std::byte> payload, Dialect dialect);
 
-/// A connless packet: a six-byte header, then the payload, which must start with ff ff ff ff and
-/// the magic. With `extra`: the extended header "xe".
+/// Encodes a connless packet: a six-byte header, then the payload, which must start with ff ff ff
+/// ff and the magic. With `extra`, the header is the extended header "xe".
 [[nodiscard]] std::vector<std::byte> encode_connless(std::span<const std::byte> payload,
                                                      std::optional<Token> extra = std::nullopt);
 

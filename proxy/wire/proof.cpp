@@ -13,8 +13,8 @@ namespace tw::wire {
 namespace {
 
 constexpr std::ptrdiff_t kSevenConnlessHeader = 9;
-constexpr std::size_t kSevenTokenRequest = 512; ///< servers do not answer shorter requests
-/// Message ids as sent: the id times two, plus one for system messages.
+constexpr std::size_t kSevenTokenRequest = 512; ///< bytes; servers do not answer shorter requests
+// Message ids as sent: the id times two, plus one for system messages.
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
 constexpr std::int32_t kInput = 16 << 1 | 1;
 
@@ -32,7 +32,8 @@ bool returned(const Token& known, const Token& token) {
     return is_real(known) && token == known;
 }
 
-/// The first int of a chunk's body, if the chunk is the message with the id `id`; else nullopt.
+/// Returns the first int of a chunk's body; nullopt if the chunk's message has another id than
+/// `id`.
 std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
     const auto bytes = chunk.payload;
     std::int32_t value = 0;
@@ -45,7 +46,7 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
 }
 
 /// Stores the ticks of an anti-spoof prelude. Returns false if the packet is not such a prelude.
-bool learn_ticks(ProofState& state, const Packet& packet) {
+bool learn_ticks(ClientProofState& state, const Packet& packet) {
     bool found = false;
     ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
     while (const auto chunk = chunks.next()) {
@@ -54,7 +55,8 @@ bool learn_ticks(ProofState& state, const Packet& packet) {
             continue;
         }
         found = true;
-        // Only the last ticks count, because a server that is asked again may choose another secret.
+        // Only the last ticks are stored, because a server may choose new ticks if the client asks
+        // again.
         state.ticks[state.num_ticks % state.ticks.size()] = *tick;
         const auto next = static_cast<std::size_t>(state.num_ticks) + 1;
         state.num_ticks =
@@ -63,7 +65,7 @@ bool learn_ticks(ProofState& state, const Packet& packet) {
     return found;
 }
 
-bool acknowledges_tick(const ProofState& state, const Packet& packet) {
+bool acknowledges_tick(const ClientProofState& state, const Packet& packet) {
     const auto end =
         state.ticks.begin() +
         std::min<std::ptrdiff_t>(state.num_ticks, static_cast<std::ptrdiff_t>(state.ticks.size()));
@@ -83,27 +85,28 @@ bool ends_with(std::span<const std::byte> payload, const Token& token) {
                        token.size()) == 0;
 }
 
-/// The kind of a client's connless request; nullopt if ff ff ff ff does not follow the header. Sets
-/// `payload` to the bytes after the header.
-std::optional<Request> read_request(std::span<const std::byte> datagram,
-                                    std::span<const std::byte>& payload) {
+/// Returns the kind of a client's connless request; nullopt if ff ff ff ff does not follow the
+/// header. Sets `payload` to the bytes after the header.
+std::optional<ConnlessRequest> read_request(std::span<const std::byte> datagram,
+                                            std::span<const std::byte>& payload) {
     const bool seven = (std::to_integer<std::uint32_t>(datagram[0]) & 3U) == 1;
     const std::size_t header = seven ? kSevenConnlessHeader : kConnlessHeaderSize;
-    if (datagram.size() < header + kConnlessHeadSize) {
+    if (datagram.size() < header + kConnlessPrefixSize) {
         return std::nullopt;
     }
     payload = datagram.subspan(header);
-    const std::string_view head = text_of(payload.first(kConnlessHeadSize));
+    const std::string_view head = text_of(payload.first(kConnlessPrefixSize));
     if (!head.starts_with("\xff\xff\xff\xff")) {
         return std::nullopt;
     }
     const std::string_view magic = head.substr(head.size() / 2);
-    return magic == "gie3" || magic == "fstd"   ? Request::info
-           : magic == "chal" || magic == "fw??" ? Request::master
-                                                : Request::other;
+    return magic == "gie3" || magic == "fstd"   ? ConnlessRequest::info
+           : magic == "chal" || magic == "fw??" ? ConnlessRequest::master
+                                                : ConnlessRequest::other;
 }
 
-Judgement judge_request(const ProofState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_request(const ClientProofState& state,
+                                std::span<const std::byte> datagram) {
     std::span<const std::byte> payload;
     const auto request = read_request(datagram, payload);
     if (!request) {
@@ -113,23 +116,23 @@ Judgement judge_request(const ProofState& state, std::span<const std::byte> data
     // the header contains the server's token.
     const bool seven = payload.data() - datagram.data() == kSevenConnlessHeader;
     const bool is_answered =
-        *request == Request::info &&
-        text_of(payload.subspan(kConnlessHeadSize / 2)).starts_with("gie3") &&
+        *request == ConnlessRequest::info &&
+        text_of(payload.subspan(kConnlessPrefixSize / 2)).starts_with("gie3") &&
         (seven ? is_real(state.seven_token) &&
                      text_of(datagram.subspan(1))
                          .starts_with(text_of(std::as_bytes(std::span{state.seven_token})))
-               : payload.size() == kConnlessHeadSize + 1);
+               : payload.size() == kConnlessPrefixSize + 1);
     return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
 }
 
-/// Whether the datagram has the header bit that all 0.7 control packets have and no 0.6 packet has.
+/// Whether the header has the bit that is set in all 0.7 control packets and in no 0.6 packet.
 /// Precondition: the datagram is not connless.
 bool begins_seven(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kSevenBit = 0x04;
     return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
 }
 
-Trust trust_of_seven(const ProofState& state, std::span<const std::byte> datagram) {
+Trust trust_of_seven(const ClientProofState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
         return Trust::stray;
@@ -139,13 +142,13 @@ Trust trust_of_seven(const ProofState& state, std::span<const std::byte> datagra
     if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
         return Trust::verified;
     }
-    // Servers answer only a token request that is at least as long as the answer. Before the server's
-    // token is known, no other packet is answered.
+    // Servers answer only a token request that is at least as long as the answer. Before the
+    // server's token is known, no other packet is answered.
     return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unproven
                                                                                : Trust::stray;
 }
 
-Trust trust_of_packet(const ProofState& state, const Packet& packet) {
+Trust trust_of_packet(const ClientProofState& state, const Packet& packet) {
     if (packet.kind == PacketKind::control) {
         const Control control = decode_control(packet, std::nullopt);
         if (control.kind == ControlKind::connect) {
@@ -162,7 +165,7 @@ Trust trust_of_packet(const ProofState& state, const Packet& packet) {
     return echoes ? Trust::verified : Trust::stray;
 }
 
-Trust trust_of_datagram(const ProofState& state, std::span<const std::byte> datagram) {
+Trust trust_of_datagram(const ClientProofState& state, std::span<const std::byte> datagram) {
     if (is_real(state.seven_token)) { // a 0.7 client; its chunk packets look like 0.6
         const Trust trust = trust_of_seven(state, datagram);
         if (trust == Trust::verified) {
@@ -178,26 +181,25 @@ Trust trust_of_datagram(const ProofState& state, std::span<const std::byte> data
 }
 
 /// Whether no further datagram from the client can raise the trust in it.
-bool is_trust_final(const ProofState& state) {
+bool is_trust_final(const ClientProofState& state) {
     const bool has_secret = is_real(state.token) || is_real(state.header_token) ||
                             is_real(state.seven_token) || state.num_ticks != 0;
     return state.trust == Trust::player || (state.trust == Trust::weak && !has_secret);
 }
 
-Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_client(ClientProofState& state, std::span<const std::byte> datagram) {
     if (datagram.empty()) {
         state.trust = std::max(state.trust, Trust::stray);
         return {.trust = state.trust};
     }
-    Judgement judgement;
+    DatagramJudgement judgement;
     if ((std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
         judgement = judge_request(state, datagram);
     } else if (is_trust_final(state)) {
         judgement.is_answered = true;
     } else {
         judgement.trust = trust_of_datagram(state, datagram);
-        // Servers answer clients that have a connection: those that returned a secret, and those that
-        // play.
+        // Servers answer clients that are in a handshake or play.
         judgement.is_answered = judgement.trust >= Trust::unproven || state.trust == Trust::weak;
     }
     const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;
@@ -206,11 +208,13 @@ Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
     return judgement;
 }
 
-/// What a server's datagram shows about the client: nothing, that it has a slot, or that it plays.
+/// What a server's datagram proves about the client: nothing, that the client has a slot, or that
+/// it plays.
 enum class SlotEvidence : std::uint8_t { none, keeps_slot, plays };
 
-/// What a 0.7 server's datagram shows; nullopt if its 0.7 header cannot be decoded.
-std::optional<SlotEvidence> evidence_of_seven(ProofState& state,
+/// Returns what a 0.7 server's datagram proves about the client; nullopt if the datagram has no
+/// valid 0.7 header.
+std::optional<SlotEvidence> evidence_of_seven(ClientProofState& state,
                                               std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
@@ -227,7 +231,7 @@ std::optional<SlotEvidence> evidence_of_seven(ProofState& state,
     return packet->num_chunks != 0 ? SlotEvidence::plays : SlotEvidence::none;
 }
 
-void learn_accept(ProofState& state, const Packet& packet, const Control& control) {
+void learn_accept(ClientProofState& state, const Packet& packet, const Control& control) {
     if (control.kind != ControlKind::connectaccept) {
         return;
     }
@@ -238,14 +242,15 @@ void learn_accept(ProofState& state, const Packet& packet, const Control& contro
     learn(packet.header_token ? state.header_token : state.token, control.token);
 }
 
-SlotEvidence evidence_of(ProofState& state, std::span<const std::byte> datagram) {
-    // 0.7 chunk packets look like 0.6. But if the server sent a 0.7 token, the client speaks 0.7.
+SlotEvidence evidence_of(ClientProofState& state, std::span<const std::byte> datagram) {
+    // 0.7 chunk packets look like those of 0.6, but a 0.7 token from the server shows that the
+    // client uses 0.7.
     if (begins_seven(datagram) || is_real(state.seven_token)) {
         return evidence_of_seven(state, datagram).value_or(SlotEvidence::none);
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (std::to_integer<std::uint32_t>(datagram[0]) & kControlBit) != 0;
-    if (state.trust >= Trust::weak && !control) { // the number of chunks in the header suffices
+    if (state.trust >= Trust::weak && !control) { // only the header's number of chunks is needed
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
         return chunks ? SlotEvidence::plays : SlotEvidence::none;
     }
@@ -259,14 +264,14 @@ SlotEvidence evidence_of(ProofState& state, std::span<const std::byte> datagram)
         learn_accept(state, *packet, said);
         return said.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot : SlotEvidence::none;
     }
-    // Empty snapshots before the first other snapshot are an anti-spoof prelude. Other snapshots come
-    // only after the client has acknowledged the prelude.
+    // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server
+    // sends non-empty snapshots only after the client acknowledged the prelude.
     const bool before_the_game = state.tokenless && state.trust < Trust::weak;
     const bool is_prelude = before_the_game && learn_ticks(state, *packet);
     return packet->num_chunks != 0 && !is_prelude ? SlotEvidence::plays : SlotEvidence::none;
 }
 
-Judgement judge_server(ProofState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_server(ClientProofState& state, std::span<const std::byte> datagram) {
     if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
         return {.trust = state.trust};
     }
@@ -281,7 +286,8 @@ Judgement judge_server(ProofState& state, std::span<const std::byte> datagram) {
 
 } // namespace
 
-Judgement judge(ProofState& state, Direction direction, std::span<const std::byte> datagram) {
+DatagramJudgement judge_datagram(ClientProofState& state, Direction direction,
+                                 std::span<const std::byte> datagram) {
     return direction == Direction::c2s ? judge_client(state, datagram)
                                        : judge_server(state, datagram);
 }

@@ -16,17 +16,17 @@ constexpr std::byte kCompressedByte{0x80};
 constexpr std::byte kChunkFlags{0xc0};
 constexpr std::size_t kChunkHeader = 2; ///< size in bytes of the header of a non-vital chunk
 
-/// Accepted sizes of an input, in bytes. Clients send ten or more ints of four bytes each.
+// Accepted sizes of an input, in bytes. Clients send ten or more ints of four bytes each.
 constexpr std::int32_t kMinInputBytes = 40;
 constexpr std::int32_t kMaxInputBytes = 512;
-/// The most ticks between an input's intended tick and its acknowledged tick, in either direction. The
-/// distance is the ping, plus a second while the client is in a menu. It is negative for clients whose
-/// clock is late.
+/// The maximum distance of an input's intended tick from its acknowledged tick, in either
+/// direction. The distance is the ping, plus a second while the client is in a menu. It is negative
+/// for clients whose clock is late.
 constexpr std::int32_t kMaxTickDistance = 500;
 
 struct InputPosition {
     Chunk chunk;
-    std::size_t body = 0; ///< offset of the acknowledged tick in the chunk's payload
+    std::size_t body = 0; ///< offset of the acknowledged tick in the chunk's payload, in bytes
     std::size_t size = 0; ///< size of the encoded acknowledged tick, in bytes
     std::int32_t tick = 0;
 };
@@ -37,8 +37,8 @@ struct Acknowledgement {
     std::size_t size = 0; ///< size of the encoded tick, in bytes
 };
 
-/// Reads the acknowledged tick of an input; nullopt if any part of the body differs from what clients
-/// send during a game.
+/// Reads the acknowledged tick of an input. Returns nullopt if any part of the body differs from
+/// what clients send during a game.
 std::optional<Acknowledgement> acknowledgement_of(std::span<const std::byte> body) {
     snapshot::Cursor in{body};
     const std::int32_t acked = in.var_int();
@@ -65,13 +65,15 @@ std::optional<InputPosition> find_input(const Packet& packet) {
     std::optional<InputPosition> found;
     ChunkReader chunks{packet.payload, packet.num_chunks, packet.dialect};
     while (const auto chunk = chunks.next()) {
-        const auto head = decode_message_head(chunk->payload, packet.dialect);
+        const auto head = decode_message_header(chunk->payload, packet.dialect);
         if (!head || head->spec == nullptr || head->spec->id != MessageId::input || chunk->vital) {
             continue;
         }
         if (const auto acked = acknowledgement_of(head->body)) {
-            found = InputPosition{
-                .chunk = *chunk, .body = head->head_size, .size = acked->size, .tick = acked->tick};
+            found = InputPosition{.chunk = *chunk,
+                                  .body = head->header_size,
+                                  .size = acked->size,
+                                  .tick = acked->tick};
         } else {
             return std::nullopt; // the server might use this input instead of an earlier one
         }
@@ -80,7 +82,7 @@ std::optional<InputPosition> find_input(const Packet& packet) {
     return chunks.error() || (behind != 0 && behind != kTokenSize) ? std::nullopt : found;
 }
 
-/// Writes the parts of a packet one after the other.
+/// Appends the parts of a packet to an output buffer, one after the other.
 class PacketWriter {
   public:
     explicit PacketWriter(std::span<std::byte> out) : out_{out} {}
@@ -105,8 +107,8 @@ class PacketWriter {
 
 } // namespace
 
-std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
-                        std::span<std::byte> out) {
+std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram, std::int32_t tick,
+                                    std::span<std::byte> out) {
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
     if (!packet || !is_chunks_of_six(*packet)) {
@@ -135,7 +137,7 @@ std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
     return writer.size();
 }
 
-std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datagram) {
+std::optional<std::int32_t> find_full_snapshot_tick(std::span<const std::byte> datagram) {
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
     if (!packet || !is_chunks_of_six(*packet)) {
@@ -143,12 +145,13 @@ std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datag
     }
     ChunkReader chunks{packet->payload, packet->num_chunks, packet->dialect};
     while (const auto chunk = chunks.next()) {
-        const auto head = decode_message_head(chunk->payload, packet->dialect);
+        const auto head = decode_message_header(chunk->payload, packet->dialect);
         if (!head || head->spec == nullptr || !is_snapshot(head->spec->id)) {
             continue;
         }
         const auto body = decode_snapshot(head->spec->id, head->body);
-        // The body contains the base as a distance from the tick. A full snapshot has the base -1.
+        // The body contains the distance from the base to the tick. In a full snapshot, the base is
+        // -1.
         if (body && std::int64_t{body->tick} - body->distance == -1) {
             return body->tick;
         }

@@ -9,23 +9,24 @@
 
 namespace tw::wire {
 
-/// The acknowledged tick in an input that acknowledges no snapshot. The server's next snapshot is then
-/// full.
+/// The acknowledged tick of an input message that acknowledges no snapshot. The server then sends a
+/// full snapshot.
 inline constexpr std::int32_t kNoSnapshot = -1;
 
-/// Rewrites a client's packet so that its last input acknowledges the snapshot of `tick`. The
-/// header, the order and sequence numbers of chunks, the input's other bytes and the token stay the
-/// same. The result is not compressed. Returns its size, or zero if the packet is not rewritten.
+/// Writes to `out` a copy of a client's packet in which the last input message acknowledges the
+/// snapshot of `tick`. The rest of the packet stays the same, but the copy is not compressed.
+/// Returns the size of the copy in bytes, or zero if the packet is not rewritten.
 ///
-/// Zero:    no input in the packet acknowledges a snapshot; the last input acknowledges `tick` or a
-///          later tick already; the packet is not exactly as 0.6 clients write it (0.7 packets are
-///          never rewritten); or `out` is too small.
+/// Zero:    no input in the packet acknowledges a snapshot; the last input already acknowledges
+///          `tick` or a later tick; the packet is not exactly as 0.6 clients write it (0.7 packets
+///          are never rewritten); or `out` is too small.
 /// Source:  DDNet's CNetBase::SendPacket (packet), CClient::SendInput (acknowledgement).
-[[nodiscard]] std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
-                                      std::span<std::byte> out);
+[[nodiscard]] std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram,
+                                                  std::int32_t tick, std::span<std::byte> out);
 
-/// The tick of a full snapshot, or of a part of a full snapshot, in a server's packet; nullopt if
-/// the packet contains no such part.
-[[nodiscard]] std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datagram);
+/// Returns the tick of a full snapshot of which a server's packet contains a part; nullopt if the
+/// packet contains no part of a full snapshot.
+[[nodiscard]] std::optional<std::int32_t>
+find_full_snapshot_tick(std::span<const std::byte> datagram);
 
 } // namespace tw::wire

@@ -4,8 +4,8 @@ namespace tw::wire {
 namespace {
 
 /// DDNet's chat commands (ddracechat.h of 11 to 20) whose arguments are harmless: players, maps,
-/// numbers, switches and public texts. In lower case, sorted. The other commands have codes (timeout,
-/// save, load) or private messages (w, whisper, c, converse) as arguments.
+/// numbers, switches and public texts. In lower case, sorted. The other commands have codes
+/// (timeout, save, load) or private messages (w, whisper, c, converse) as arguments.
 constexpr std::string_view kHarmless[] = {
     "about",      "back",       "cancelswap", "cmdlist",    "credits",
     "dnd",        "emote",      "eyeemote",   "help",       "info",
@@ -22,7 +22,7 @@ constexpr std::string_view kHarmless[] = {
 };
 static_assert(std::ranges::is_sorted(kHarmless));
 
-/// If a server's description of a command contains one of these, an argument may be a secret.
+/// Words in a server's description of a command that show that an argument may be a secret.
 constexpr std::string_view kSecretWords[] = {
     "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
@@ -33,23 +33,24 @@ constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",    
                                                 "timeout", "w",        "whisper"};
 static_assert(std::ranges::is_sorted(kNeverAnnounced));
 
-/// Words in a server's line that precede a secret.
+/// Words in a server's chat line after which a secret may follow.
 constexpr std::string_view kSecretIntroducers[] = {
     "pin", "pass", "password", "passwort", "pw", "code", "mail", "email", "token", "secret"};
 
-/// The text between one of kSecretIntroducers and the secret.
+/// Texts that stand between a word of kSecretIntroducers and the secret.
 constexpr std::string_view kIntroducerEndings[] = {":",       "=",           "is ", "ist ", "to ",
                                                    "set to ", "changed to ", "'",   "\"",   "`"};
 
-/// Commands in a server's line whose argument is a code. DDNet's answer to /save contains /load.
+/// Commands in a server's chat line whose argument is a code. DDNet's answer to /save contains
+/// /load.
 constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
 
-/// How server lines begin that are whispers. Clients before version 217 get whispers in this form
-/// only: "[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient. Mods leave out
-/// the bracket.
+/// The beginnings of chat lines in which servers send whispers to clients before version 217:
+/// "[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient. Mods leave out the
+/// bracket.
 constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
 
-/// The longest word that counts as a command name (see looks_like_name()).
+/// The maximum size of a word that counts as a command name, in bytes (see looks_like_name()).
 constexpr std::size_t kMaxShownName = 24;
 
 constexpr char lower(char c) {
@@ -64,7 +65,8 @@ constexpr bool is_letter(char c) {
     return lower(c) >= 'a' && lower(c) <= 'z';
 }
 
-/// Servers turn control characters into spaces before they read a command.
+/// Whether a character separates words. Servers turn control characters into spaces before they
+/// read a command.
 constexpr bool is_blank(char c) {
     return static_cast<unsigned char>(c) <= ' ';
 }
@@ -91,8 +93,8 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
     return at;
 }
 
-/// Whether a word looks like a command name: letters and '_', then at most one digit. Most passwords
-/// that are typed in place of a command, or joined to one, do not look so.
+/// Whether a word has the form of a command name: letters and '_', then at most one digit. Most
+/// passwords that a player types instead of a command name do not have this form.
 bool looks_like_name(std::string_view word) {
     const auto letters =
         std::ranges::find_if_not(word, [](char c) { return is_letter(c) || c == '_'; });
@@ -101,8 +103,8 @@ bool looks_like_name(std::string_view word) {
            (rest == 0 || (rest == 1 && is_digit(*letters)));
 }
 
-/// Offset of the command name in a chat line; npos if the line is no command. Skips non-ASCII bytes at
-/// the start, because vanilla treats some of them as white space.
+/// Returns the offset of the command name in a chat line; npos if the line is not a command. Skips
+/// non-ASCII bytes at the start, because vanilla treats some of them as white space.
 std::size_t find_command(std::string_view line) {
     std::size_t at = 0;
     while (at < line.size() &&
@@ -124,7 +126,7 @@ bool names_secret(std::string_view text) {
     });
 }
 
-/// Whether each argument in a format of DDNet's (see is_announced_harmless()) has a name.
+/// Whether each argument in a format string (see is_announced_harmless()) has a name.
 bool all_arguments_named(std::string_view format) {
     std::size_t at = 0;
     while (at < format.size()) {
@@ -142,7 +144,8 @@ bool all_arguments_named(std::string_view format) {
     return true;
 }
 
-/// Offset of the secret that `word` introduces in a lower-case line; npos if there is none.
+/// Returns the offset of the secret that follows `word` in a lower-case line; npos if no secret
+/// follows.
 std::size_t find_introduced_secret(std::string_view line, std::string_view word) {
     for (std::size_t at = line.find(word); at != std::string_view::npos;
          at = line.find(word, at + 1)) {
@@ -200,8 +203,8 @@ bool is_announced_harmless(std::string_view name, std::string_view format, std::
 
 bool may_show_arguments(std::string_view command, const ShownCommands& shown) {
     return contains_name(kHarmless, command) ||
-           (shown.announced != nullptr && shown.announced->contains(command)) ||
-           (shown.asked != nullptr && shown.asked->contains(command));
+           (shown.announced_harmless != nullptr && shown.announced_harmless->contains(command)) ||
+           (shown.named_by_operator != nullptr && shown.named_by_operator->contains(command));
 }
 
 std::size_t shown_size_of_arguments(std::string_view command, std::string_view arguments,
@@ -282,12 +285,12 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 
 bool may_show(const MessageSpec& spec, std::string_view name) {
     return std::any_of(spec.fields.begin(), spec.fields.end(), [name](const MessageField& field) {
-        return field.shown && field.name == name;
+        return field.always_shown && field.name == name;
     });
 }
 
-/// Marks all fields as secret that are not `shown`, and all elements of arrays, which have no name.
-void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
+/// Marks as secret all fields that are not `always_shown`, and all elements of arrays.
+void hide_all_but_always_shown(const MessageSpec& spec, DecodedFields& fields) {
     for (FieldValue& value : fields.values) {
         if (!may_show(spec, value.name)) {
             value.secrecy = Secrecy::secret;
@@ -303,7 +306,7 @@ void hide_after(FieldValue& value, std::size_t size) {
     }
 }
 
-/// Marks what is secret in a chat line. `whom`: the field that says who receives it.
+/// Marks the secret part of a chat line. `whom`: the field that tells who receives the line.
 void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server, FieldValue& line,
                const ShownCommands& shown) {
     const bool is_private =
@@ -316,7 +319,7 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
                                    : shown_size_of_chat(text, shown));
 }
 
-/// Marks what is secret in a 0.7 chat command. `name`: without the slash.
+/// Marks the secret part of a 0.7 chat command. `name`: the command's name without the slash.
 void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& shown) {
     const std::string_view command = as_text(name.bytes);
     hide_after(name, shown_size_of_command(command, shown));
@@ -326,12 +329,12 @@ void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& 
 } // namespace
 
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
-    // For the order of the values see kClSay, kSvChat, kSevenSvChat and so on. If a truncated message
-    // lacks values, no text is marked here.
+    // The field lists kClSay, kSvChat, kSevenSvChat and so on define the order of the values. In a
+    // truncated message, the texts are not marked.
     auto& values = fields.values;
     const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {
-        hide_all_but_shown(spec, fields);
+        hide_all_but_always_shown(spec, fields);
     } else if (spec.id == MessageId::cl_say && whole) {
         mark_chat(spec, values.front(), false, values.back(), shown);
     } else if (spec.id == MessageId::sv_chat && whole) {

@@ -12,13 +12,14 @@
 
 namespace tw::wire {
 
-/// A set of chat command names, without the slash. Names are compared as servers do: the whole
-/// name, ignoring case.
+/// A set of chat command names, without the slash. As servers do, the set ignores upper and lower
+/// case.
 class CommandNames {
   public:
-    /// The name with which an operator allows all commands.
+    /// A name that stands for all commands in the constructor's argument.
     static constexpr std::string_view kAll = "all";
-    /// The most names; further ones are ignored. DDNet has 90 commands, large mods have 300.
+    /// The maximum number of names. Further names are ignored. DDNet has 90 commands, large mods
+    /// 300.
     static constexpr std::size_t kMaxNames = 512;
     static constexpr std::size_t kMaxNameSize = 64;
 
@@ -38,13 +39,12 @@ class CommandNames {
     bool all_ = false;
 };
 
-/// Commands whose arguments may be shown, in addition to the built-in harmless ones.
+/// Chat commands whose arguments may be shown, in addition to the built-in harmless commands.
 struct ShownCommands {
-    /// Commands that the operator named; null if there are none.
-    const CommandNames* asked = nullptr;
-    /// Commands whose description from the server shows that they are harmless; null if there are
-    /// none.
-    const CommandNames* announced = nullptr;
+    /// Commands that the operator allows to be shown; null if the operator allows none.
+    const CommandNames* named_by_operator = nullptr;
+    /// Commands that is_announced_harmless() accepts; null if the server announces no such command.
+    const CommandNames* announced_harmless = nullptr;
 };
 
 /// Whether a server's description of a command shows that its arguments are no secret: each
@@ -54,35 +54,36 @@ struct ShownCommands {
 [[nodiscard]] bool is_announced_harmless(std::string_view name, std::string_view format,
                                          std::string_view help);
 
-/// Whether the command's arguments may be shown: the command is in `shown`, or it is one of the
-/// built-in harmless ones. Arguments of all other commands may be a password or a code.
+/// Whether the command's arguments may be shown: the command is in `shown` or is a built-in
+/// harmless command. Arguments of all other commands may be a password or a code.
 [[nodiscard]] bool may_show_arguments(std::string_view command, const ShownCommands& shown);
 
-/// Number of bytes at the start of a client's chat line that may be shown; the line's size if it
-/// contains no secret. A line is a command if it begins with '/', or with '\' or '!' for some mods.
-/// Servers skip white space before and after this character. Some servers accept several commands
-/// in one line, separated by ';'.
+/// Returns the number of bytes at the start of a client's chat line that may be shown; the line's
+/// size if it contains no secret. A line is a command if it begins with '/', or with '\' or '!' for
+/// some mods. Servers skip white space before and after this character. Some servers accept several
+/// commands in one line, separated by ';'.
 [[nodiscard]] std::size_t shown_size_of_chat(std::string_view line, const ShownCommands& shown);
 
-/// Number of bytes at the start of a command that may be shown. `command`: without the slash.
+/// Returns the number of bytes at the start of a command that may be shown. `command`: the command
+/// with its arguments, without the slash.
 [[nodiscard]] std::size_t shown_size_of_command(std::string_view command,
                                                 const ShownCommands& shown);
 
-/// Number of bytes at the start of a command's arguments that may be shown.
+/// Returns the number of bytes at the start of a command's arguments that may be shown.
 [[nodiscard]] std::size_t shown_size_of_arguments(std::string_view command,
                                                   std::string_view arguments,
                                                   const ShownCommands& shown);
 
-/// Number of bytes at the start of a server's chat line to one player that may be shown. Text after
-/// "password:", "your code is" or a command that the player should repeat is secret; a whisper is
-/// secret as a whole.
+/// Returns the number of bytes at the start of a server's chat line to one player that may be
+/// shown. The text after "password:", after "your code is" and after a command that the player
+/// should repeat is secret. All of a whisper is secret.
 [[nodiscard]] std::size_t shown_size_of_server_line(std::string_view line);
 
 /// The text that is shown instead of a secret.
 inline constexpr std::string_view kRedacted = "[redacted]";
 
-/// The part of a string value that may be shown although mark_secrets marked the value as secret. The
-/// value's integer holds the size of this part.
+/// Returns the start of a string value that may be shown although mark_secrets marked the value as
+/// secret. FieldValue::integer holds the size of this start in bytes.
 [[nodiscard]] inline std::string_view shown_part(const FieldValue& value) {
     const auto size = std::min<std::size_t>(
         static_cast<std::size_t>(std::max<std::int64_t>(value.integer, 0)), value.bytes.size());
@@ -90,12 +91,12 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 }
 
 /// Marks the secret texts and bytes of a decoded message. These are secret:
-/// - the fields of a secret message (the remote console), except its `shown` fields;
+/// - the fields of a secret message (the remote console), except its `always_shown` fields;
 /// - arguments of chat commands that are not known to be harmless: in chat, in 0.7's cl_command,
 ///   and in chat lines that the server passes on;
-/// - whispers: sv_chat of team 2 and 3, chat of mode 3 in 0.7, and the chat lines that old clients get
-///   instead;
-/// - chat lines in which the server sends a player a code.
+/// - whispers: sv_chat of team 2 and 3, chat of mode 3 in 0.7, and the chat lines in which old
+///   clients get whispers;
+/// - chat lines in which the server sends a code to a player.
 /// Called by decode_fields.
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown = {});
 

@@ -7,8 +7,8 @@
 namespace tw::wire {
 namespace {
 
-/// The first bytes of UTF-8 sequences of one form. The bounds of the second byte exclude overlong
-/// forms, surrogates and values above U+10FFFF (Unicode standard, table 3-7).
+/// A range of first bytes of UTF-8 sequences, and the valid range of the second byte. The latter
+/// excludes overlong forms, surrogates and values above U+10FFFF (Unicode standard, table 3-7).
 struct LeadByte {
     std::uint8_t first, last;
     std::uint8_t size;
@@ -56,8 +56,8 @@ struct Range {
     std::uint32_t first, last;
 };
 
-/// Invisible code points. This is DDNet's list, which is longer than Unicode's White_Space, so that no
-/// name looks empty.
+/// Invisible code points. This is DDNet's list, which also contains code points that are not white
+/// space in Unicode.
 constexpr Range kBlanks[] = {
     {0x0000, 0x0020}, {0x0085, 0x0085}, {0x00A0, 0x00A0}, {0x034F, 0x034F}, {0x115F, 0x1160},
     {0x1680, 0x1680}, {0x180E, 0x180E}, {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x2064},

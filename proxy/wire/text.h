@@ -7,11 +7,11 @@
 
 namespace tw::wire {
 
-/// One code point, or one byte of invalid UTF-8.
+/// A decoded code point, or one byte of invalid UTF-8.
 struct CodePoint {
     std::uint32_t value = 0;
-    std::size_t size = 1; ///< size in bytes
-    bool valid = false;
+    std::size_t size = 1; ///< number of bytes in the text
+    bool valid = false;   ///< false for a byte of invalid UTF-8
 };
 
 /// Decodes the first code point of a text.
@@ -30,10 +30,11 @@ inline constexpr std::uint8_t kSkipBlanks = 4;
 /// Whether the string is valid UTF-8. DDNet from 18.0 on drops a message with an invalid string.
 [[nodiscard]] bool is_utf8(std::span<const std::byte> bytes);
 
-/// The string as receivers see it. The result is valid UTF-8: each invalid byte becomes U+FFFD.
+/// Returns the string as receivers show it. The result is valid UTF-8: each invalid byte becomes
+/// U+FFFD.
 [[nodiscard]] std::string sanitize_string(std::span<const std::byte> bytes, std::uint8_t flags);
 
-/// Like sanitize_string, but appends to `out`, for callers that reuse their buffer.
+/// Like sanitize_string, but appends the result to `out`. The caller can reuse the memory of `out`.
 void append_sanitized(std::span<const std::byte> bytes, std::uint8_t flags, std::string& out);
 
 } // namespace tw::wire

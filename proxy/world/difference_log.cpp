@@ -9,7 +9,7 @@ using snapshot::ItemKey;
 using snapshot::Tick;
 using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
-DifferenceLog::CommonItems::CommonItems(const record::SeenBy& sightings,
+DifferenceLog::CommonItems::CommonItems(const record::Sightings& sightings,
                                         std::span<const View> views)
     : seen_by_{&sightings} {
     masks_.begin(sightings.sessions.size());
@@ -23,9 +23,9 @@ DifferenceLog::CommonItems::CommonItems(const record::SeenBy& sightings,
         const auto place = static_cast<std::size_t>(std::ranges::find(kinds, kind) - kinds.begin());
         if (place == kinds.size()) {
             kinds.push_back(kind);
-            masks_.add();
+            masks_.add_mask();
         }
-        masks_.set(place, static_cast<std::size_t>(at - sightings.sessions.begin()));
+        masks_.mark_seen(place, static_cast<std::size_t>(at - sightings.sessions.begin()));
     }
 }
 
@@ -34,7 +34,7 @@ bool DifferenceLog::CommonItems::operator()(std::size_t item) const {
     for (std::size_t mask = 0; mask < masks_.size(); ++mask) {
         int views = 0;
         for (std::size_t i = 0; i < seen.size(); ++i) {
-            views += std::popcount(seen[i] & masks_.of(mask)[i]);
+            views += std::popcount(seen[i] & masks_.mask(mask)[i]);
         }
         if (views > 1) {
             return true;
@@ -50,7 +50,7 @@ void DifferenceLog::reset() {
     full_.reset();
 }
 
-bool DifferenceLog::agreed_before(std::uint32_t key, Tick tick) const {
+bool DifferenceLog::views_agreed_on(std::uint32_t key, Tick tick) const {
     const auto known = std::ranges::lower_bound(steady_, key, {}, &AgreedItem::key);
     return known != steady_.end() && known->key == key && WideInt{tick} - known->first >= kSteady &&
            WideInt{tick} - known->last <= kOver;
@@ -60,16 +60,16 @@ bool DifferenceLog::is_per_viewer_field(const FieldHistory& field) {
     return field.lasting || (field.differed >= kOftenShort && field.agreed == 0);
 }
 
-DifferenceLog::FieldHistory& DifferenceLog::history_of(const OpenDifference& open) {
+DifferenceLog::FieldHistory& DifferenceLog::history_of_field(const OpenDifference& open) {
     return fields_[{open.first.object, open.first.field->offset}];
 }
 
-bool DifferenceLog::differs_now(Key key, Tick tick) const {
+bool DifferenceLog::differs_in_tick(Key key, Tick tick) const {
     const auto open = open_.find(key);
     return open != open_.end() && open->second.last == tick;
 }
 
-void DifferenceLog::report(OpenDifference& open) {
+void DifferenceLog::report_difference(OpenDifference& open) {
     open.state = State::reported;
     told_.push_back({.difference = open.first,
                      .tick = open.since,
@@ -77,8 +77,8 @@ void DifferenceLog::report(OpenDifference& open) {
                      .confirmed = open.times});
 }
 
-/// Differences in per-viewer fields are remembered twice as long as agreed items. Otherwise the items
-/// would count as agreed when the views differ again.
+/// Differences in per-viewer fields are remembered twice as long as agreed items. Otherwise the
+/// items would count as agreed when the views differ again.
 bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
@@ -86,7 +86,7 @@ bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
                : open.state == State::per_viewer && silence > 2 * WideInt{kOver};
 }
 
-DifferenceLog::OpenDifference* DifferenceLog::find_open(Key key, Tick tick) {
+DifferenceLog::OpenDifference* DifferenceLog::find_open_difference(Key key, Tick tick) {
     const auto known = open_.find(key);
     if (known == open_.end()) {
         return nullptr;
@@ -98,7 +98,7 @@ DifferenceLog::OpenDifference* DifferenceLog::find_open(Key key, Tick tick) {
     return &known->second;
 }
 
-bool DifferenceLog::make_room(Tick tick) {
+bool DifferenceLog::make_room_for_difference(Tick tick) {
     if (open_.size() >= kMaxOpen && full_ != tick) {
         full_ = tick;
         std::erase_if(open_, [&](const auto& each) { return has_ended(each.second, tick); });
@@ -109,12 +109,12 @@ bool DifferenceLog::make_room(Tick tick) {
 void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     const Key key{difference.key.packed(), difference.field->offset};
     const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
-    OpenDifference* const known = find_open(key, tick);
+    OpenDifference* const known = find_open_difference(key, tick);
     if (known == nullptr) {
-        if (make_room(tick)) {
+        if (make_room_for_difference(tick)) {
             OpenDifference& open = open_.emplace(key, fresh).first->second;
-            if (agreed_before(key.first, tick)) {
-                report(open);
+            if (views_agreed_on(key.first, tick)) {
+                report_difference(open);
             }
         } else if (untracked_.size() < kMaxSteady) {
             untracked_.push_back(key.first);
@@ -122,7 +122,7 @@ void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     } else if (known->last != tick) {
         if (known->state != State::reported && known->agreed >= kSteady) {
             *known = fresh;
-            report(*known); // views have agreed since the previous difference
+            report_difference(*known); // views have agreed since the previous difference
             return;
         }
         known->last = tick;
@@ -135,7 +135,7 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
                                     const CommonItems& common) {
     for (auto& [key, open] : open_) {
         if (open.last == shown.tick) {
-            if (FieldHistory& field = history_of(open);
+            if (FieldHistory& field = history_of_field(open);
                 open.state != State::reported &&
                 (field.differed == 0 || field.last != shown.tick)) {
                 field.type = open.first.key.type;
@@ -151,7 +151,7 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
     for (auto& [place, field] : fields_) {
         std::size_t at = field.lasting ? keys.size() : shown.items.lower_bound({field.type, 0});
         for (; at < keys.size() && ItemKey::from_packed(keys[at]).type == field.type; ++at) {
-            if (!differs_now({keys[at], place.second}, shown.tick) && common(at)) {
+            if (!differs_in_tick({keys[at], place.second}, shown.tick) && common(at)) {
                 ++field.agreed;
                 break;
             }
@@ -159,8 +159,8 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
     }
 }
 
-void DifferenceLog::note_agreed_items(const record::SnapshotRecord& shown,
-                                      const CommonItems& common) {
+void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
+                                        const CommonItems& common) {
     noted_ = shown.tick;
     if (untracked_.size() == kMaxSteady) {
         return; // further differences were not tracked, so it is unknown on which items views agree
@@ -199,7 +199,7 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
         if (open.state != State::pending) {
             continue;
         }
-        FieldHistory& field = history_of(open);
+        FieldHistory& field = history_of_field(open);
         field.lasting = field.lasting || (open.times >= kOften && open.agreed < kSteady &&
                                           WideInt{open.last} - open.since >= kOftenTicks);
         if (is_per_viewer_field(field)) {
@@ -212,7 +212,7 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
                                  .per_viewer = true});
             }
         } else if (is_last || WideInt{tick} - open.since >= kJudge) {
-            report(open);
+            report_difference(open);
         }
     }
 }
@@ -221,16 +221,16 @@ std::span<const DifferenceLog::Report>
 DifferenceLog::examine(const record::WorldRecord& world, std::span<const View> views,
                        std::span<const Difference> differences) {
     told_.clear();
-    const bool is_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
-    if (views.size() > 1 && (is_due || !open_.empty() || !differences.empty())) {
+    const bool is_view_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
+    if (views.size() > 1 && (is_view_due || !open_.empty() || !differences.empty())) {
         untracked_.clear();
         for (const Difference& difference : differences) {
             track_difference(difference, world.tick);
         }
         const CommonItems common{*world.shown.sightings, views};
         count_agreement(world.shown, common);
-        if (is_due) {
-            note_agreed_items(world.shown, common);
+        if (is_view_due) {
+            record_agreed_items(world.shown, common);
         }
     }
     classify_pending(world.tick, false);

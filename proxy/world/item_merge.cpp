@@ -17,7 +17,7 @@ namespace {
 
 using Ints = std::span<const std::int32_t>;
 
-/// Offsets of ints in a ddnet_laser. The older form of the object does not contain the kind.
+/// Offsets of ints in a ddnet_laser. The older laser object does not contain the kind.
 constexpr std::size_t kLaserOwner = 5;
 constexpr std::size_t kKind = 6;
 
@@ -25,7 +25,8 @@ constexpr std::int32_t kDoor = 2;
 constexpr std::int32_t kLight = 3;
 constexpr std::int32_t kDragger = 4;
 
-/// The two end points of a laser, with x and y each. Both forms of the object begin with them.
+/// Number of ints for the two end points of a laser. The old and the new laser object begin with
+/// them.
 constexpr std::size_t kEnds = 4;
 
 /// The bit "racetime" of gamestateflag: the timer shows the viewer's race time.
@@ -34,12 +35,12 @@ constexpr std::uint32_t kRaceBit = 8;
 /// The bit "watching" of 0.7's playerflag: the viewer spectates the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
-/// Ranks of patched values; the lowest is used.
+/// Ranks of patched values. Of several values for an int, the one with the lowest rank is used.
 constexpr std::uint8_t kKnown = 0;
 constexpr std::uint8_t kWatched = 1;
 constexpr std::uint8_t kGreatest = 2;
 
-/// The number of an item's ints that MergeRules::compared covers.
+/// The number of ints that the mask MergeRules::compared has bits for.
 constexpr std::size_t kMaskedInts = 32;
 
 /// Clients from this version on receive switch states. To older clients, the server sends doors and
@@ -62,13 +63,13 @@ bool may_be_switched(const ObjectSpec& object, Ints data) {
     return is_old_form || is_of_kind(object, data, kLight);
 }
 
-/// Returns whether a light or door is switched off for the viewer's team. Its end point is then its
-/// start point. Precondition: may_be_switched().
+/// Returns whether a light or door is switched off for the viewer's team: its two end points are
+/// equal.
 bool is_dark(Ints laser) {
     return laser[0] == laser[2] && laser[1] == laser[3];
 }
 
-/// Whether two doors have the same end point.
+/// Returns whether two doors have the same end point.
 bool is_same_end(Ints laser, Ints other) {
     return laser[0] == other[0] && laser[1] == other[1];
 }
@@ -93,7 +94,7 @@ bool is_private(FieldMerge merge) {
     return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
 }
 
-/// Returns whether the view of the item's own player has the field's best value.
+/// Returns whether the view of the item's player has a better value of the field than other views.
 bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
     const bool id_is_client = object.client && !object.client->field;
     return merge == FieldMerge::own || merge == FieldMerge::own_first ||
@@ -113,7 +114,7 @@ int position_unit(const ObjectSpec& object, Ints data) {
 
 /// Clears the ints of an item that depend on the viewer.
 void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
-    // the flags say that the timer is the viewer's own
+    // The flags say whether the timer is the viewer's own.
     const bool is_race = has_race_bit(value_of(object, FieldMerge::race_flags, ints));
     for (const FieldSpec& field : object.fields) {
         if (field.offset >= ints.size()) {
@@ -144,9 +145,9 @@ bool is_beam(const ObjectSpec& object, Ints data) {
 MergeRules::MergeRules(const ObjectSpec& object)
     : by_fields{object.merge.family == ObjectFamily::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
-        own |= is_private(field.merge) ? record::SeenBy::bit(field.offset) : 0;
+        own |= is_private(field.merge) ? record::Sightings::bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !may_differ(field.merge); ++i) {
-            compared |= record::SeenBy::bit(field.offset + i);
+            compared |= record::Sightings::bit(field.offset + i);
         }
         of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
                     field.merge == FieldMerge::watched_flag ||
@@ -157,8 +158,8 @@ MergeRules::MergeRules(const ObjectSpec& object)
     }
 }
 
-void ItemMerge::begin(std::span<const View> views, const record::TypeNames& types,
-                      std::vector<Difference>* differences) {
+void ItemMerger::begin(std::span<const View> views, const record::TypeNames& types,
+                       std::vector<Difference>* differences) {
     views_ = views;
     types_ = &types;
     differences_ = differences;
@@ -169,7 +170,7 @@ void ItemMerge::begin(std::span<const View> views, const record::TypeNames& type
     beams_.clear();
 }
 
-const ObjectSpec* ItemMerge::object(std::uint16_t type) {
+const ObjectSpec* ItemMerger::object_of_type(std::uint16_t type) {
     if (type_ != type) {
         type_ = type;
         object_ = types_->object(type);
@@ -177,7 +178,7 @@ const ObjectSpec* ItemMerge::object(std::uint16_t type) {
     return object_;
 }
 
-const MergeRules& ItemMerge::rules_of(const ObjectSpec* object) {
+const MergeRules& ItemMerger::rules_of(const ObjectSpec* object) {
     if (rules_ == nullptr || ruled_ != object) {
         static const ObjectSpec unknown{};
         ruled_ = object;
@@ -187,11 +188,11 @@ const MergeRules& ItemMerge::rules_of(const ObjectSpec* object) {
     return *rules_;
 }
 
-void ItemMerge::replace_item(ItemKey key, ItemRef by) {
+void ItemMerger::replace_item(ItemKey key, ItemRef by) {
     replacements_.push_back({.key = key.packed(), .ref = by});
 }
 
-bool ItemMerge::differ_by_switches(const ObjectSpec& object, ItemRef first, ItemRef other) {
+bool ItemMerger::merge_by_switches(const ObjectSpec& object, ItemRef first, ItemRef other) {
     const ItemView left = item(first);
     const ItemView right = item(other);
     if (may_be_switched(object, left.data) && may_be_switched(object, right.data) &&
@@ -207,10 +208,10 @@ bool ItemMerge::differ_by_switches(const ObjectSpec& object, ItemRef first, Item
     return is_old_door(first) && is_old_door(other) && is_same_end(left.data, right.data);
 }
 
-bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef other) {
+bool ItemMerger::merge_as_whole(const ObjectSpec& object, ItemRef first, ItemRef other) {
     const ItemView left = item(first);
     const ItemView right = item(other);
-    if (differ_by_switches(object, first, other)) {
+    if (merge_by_switches(object, first, other)) {
         return true;
     }
     if (object.merge.family == ObjectFamily::projectile) {
@@ -239,24 +240,24 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
     return false;
 }
 
-bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
+bool ItemMerger::is_same_item(ItemRef first, ItemRef other) {
     const ItemView left = item(first);
     const Ints right = item(other).data;
-    const ObjectSpec* const spec = object(left.key.type);
+    const ObjectSpec* const spec = object_of_type(left.key.type);
     if (spec == nullptr || left.data.size() != right.size() || right.size() > kMaskedInts) {
         return false;
     }
     const MergeRules& how = rules_of(spec);
     bool is_same = how.by_fields;
     for (std::size_t i = 0; i < right.size() && is_same; ++i) {
-        is_same = left.data[i] == right[i] || (how.compared & record::SeenBy::bit(i)) == 0;
+        is_same = left.data[i] == right[i] || (how.compared & record::Sightings::bit(i)) == 0;
     }
     return is_same;
 }
 
-bool ItemMerge::merge_different(ItemRef first, ItemRef other) {
+bool ItemMerger::merge_different_items(ItemRef first, ItemRef other) {
     const ItemKey key = item(first).key;
-    const ObjectSpec* const spec = object(key.type);
+    const ObjectSpec* const spec = object_of_type(key.type);
     if (spec == nullptr || spec->merge.per_session) {
         return true;
     }
@@ -264,7 +265,7 @@ bool ItemMerge::merge_different(ItemRef first, ItemRef other) {
         beams_.push_back(other);
         return false;
     }
-    if (!differ_as_whole(*spec, first, other)) {
+    if (!merge_as_whole(*spec, first, other)) {
         const Ints left = item(first).data;
         const Ints right = item(other).data;
         const std::size_t both = std::min(left.size(), right.size());
@@ -272,15 +273,15 @@ bool ItemMerge::merge_different(ItemRef first, ItemRef other) {
             const bool is_same = field.count == 1 && field.offset < both &&
                                  left[field.offset] == right[field.offset];
             if (!is_same) {
-                differ_in(field, *spec, first, other);
+                merge_field(field, *spec, first, other);
             }
         }
     }
     return true;
 }
 
-void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, ItemRef first,
-                          ItemRef other) {
+void ItemMerger::merge_field(const FieldSpec& field, const ObjectSpec& object, ItemRef first,
+                             ItemRef other) {
     const ItemView left = item(first);
     const ItemView right = item(other);
     const std::size_t end = std::size_t{field.offset} + field.count;
@@ -291,31 +292,31 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, Item
                                               left.data.begin() + static_cast<std::ptrdiff_t>(end),
                                               right.data.begin() + field.offset);
     const auto offset = static_cast<std::size_t>(at - left.data.begin());
-    if (offset == end || (untold_ints(other) & record::SeenBy::bit(field.offset)) != 0) {
+    if (offset == end || (untold_ints(other) & record::Sightings::bit(field.offset)) != 0) {
         return;
     }
-    const MergeDecision meaning = decide(field.merge, object, first, other, *at, *other_at);
+    const MergeDecision meaning = decide_merge(field.merge, object, first, other, *at, *other_at);
     if (meaning.others) {
         patches_.push_back({left.key.packed(), field.offset, kKnown, *other_at});
     }
     if (meaning.greater) {
-        use_greatest(left.key, field.offset, *at, *other_at);
+        use_greatest_value(left.key, field.offset, *at, *other_at);
     }
     if (meaning.differs) {
-        report(field, object, first, other, offset);
+        report_difference(field, object, first, other, offset);
     }
 }
 
-ItemMerge::MergeDecision ItemMerge::decide(FieldMerge merge, const ObjectSpec& object,
-                                           ItemRef first, ItemRef other, std::int32_t value,
-                                           std::int32_t others) const {
+ItemMerger::MergeDecision ItemMerger::decide_merge(FieldMerge merge, const ObjectSpec& object,
+                                                   ItemRef first, ItemRef other, std::int32_t value,
+                                                   std::int32_t others) const {
     const View& view = views_[first.view];
     const View& other_view = views_[other.view];
     switch (merge) {
     case FieldMerge::any:
         return {.differs = true};
     case FieldMerge::client: {
-        const bool nobody_is_unknown = view.knows_all() && other_view.knows_all();
+        const bool nobody_is_unknown = view.knows_all_players() && other_view.knows_all_players();
         return {.others = value < 0, .differs = nobody_is_unknown || (value >= 0 && others >= 0)};
     }
     case FieldMerge::greatest:
@@ -347,13 +348,13 @@ ItemMerge::MergeDecision ItemMerge::decide(FieldMerge merge, const ObjectSpec& o
     return {};
 }
 
-std::uint32_t ItemMerge::untold_ints(ItemRef ref) const {
+std::uint32_t ItemMerger::untold_ints(ItemRef ref) const {
     const auto& bits = views_[ref.view].untold;
     return bits.empty() ? 0 : bits[ref.item];
 }
 
-void ItemMerge::use_greatest(ItemKey key, std::uint8_t offset, std::int32_t first,
-                             std::int32_t other) {
+void ItemMerger::use_greatest_value(ItemKey key, std::uint8_t offset, std::int32_t first,
+                                    std::int32_t other) {
     if (other <= first) {
         return;
     }
@@ -367,18 +368,18 @@ void ItemMerge::use_greatest(ItemKey key, std::uint8_t offset, std::int32_t firs
     }
 }
 
-void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef first,
-                       ItemRef other, std::size_t offset) {
+void ItemMerger::report_difference(const FieldSpec& field, const ObjectSpec& object, ItemRef first,
+                                   ItemRef other, std::size_t offset) {
     const View& left = views_[first.view];
     const View& right = views_[other.view];
     if (differences_ == nullptr || left.translated || right.translated ||
         version_class(left.version) != version_class(right.version)) {
         return;
     }
-    const auto bit = record::SeenBy::bit(field.offset);
+    const auto bit = record::Sightings::bit(field.offset);
     const bool across = left.dialect != right.dialect;
     if ((untold_ints(first) & bit) != 0 ||
-        (across && (SevenAsSix::comparable_ints(item(first).key.type) & bit) == 0)) {
+        (across && (SevenToSixTranslator::comparable_ints(item(first).key.type) & bit) == 0)) {
         return;
     }
     differences_->push_back({.key = item(first).key,
@@ -390,11 +391,11 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef
                              .other_session = left.session});
 }
 
-void ItemMerge::take_own_fields(ItemRef ref, OwnFields fields, bool own) {
+void ItemMerger::take_own_fields(ItemRef ref, OwnFields fields, bool own) {
     const ItemView told = item(ref);
     const std::uint32_t unknown = untold_ints(ref);
     for (const FieldSpec* const field : fields) {
-        const bool is_told = (unknown & record::SeenBy::bit(field->offset)) == 0;
+        const bool is_told = (unknown & record::Sightings::bit(field->offset)) == 0;
         if ((own || field->merge == FieldMerge::own) && is_told &&
             field->offset < told.data.size()) {
             patches_.push_back({told.key.packed(), field->offset, own ? kKnown : kWatched,
@@ -403,7 +404,7 @@ void ItemMerge::take_own_fields(ItemRef ref, OwnFields fields, bool own) {
     }
 }
 
-void ItemMerge::finish() {
+void ItemMerger::finish() {
     const auto order = [](const ValuePatch& patch) {
         return std::uint64_t{patch.key} << 16U | std::uint64_t{patch.offset} << 8U | patch.rank;
     };
@@ -413,31 +414,31 @@ void ItemMerge::finish() {
     std::ranges::stable_sort(replacements_, {}, &ItemReplacement::key);
 }
 
-ItemRef ItemMerge::replacement_of(ItemRef ref) const {
+ItemRef ItemMerger::replacement_of(ItemRef ref) const {
     if (replacements_.empty()) {
         return ref;
     }
     const std::uint32_t key = item(ref).key.packed();
-    // Several items may replace one; the first is from the view with the most information.
+    // If several items replace this one, the first comes from the view with the most information.
     const auto by = std::ranges::lower_bound(replacements_, key, {}, &ItemReplacement::key);
     return by != replacements_.end() && by->key == key ? by->ref : ref;
 }
 
-std::uint32_t ItemMerge::apply_patches(std::uint32_t key, std::span<std::int32_t> ints) const {
+std::uint32_t ItemMerger::apply_patches(std::uint32_t key, std::span<std::int32_t> ints) const {
     std::uint32_t patched = 0;
     std::optional<std::uint8_t> last;
     auto at = std::ranges::lower_bound(patches_, key, {}, &ValuePatch::key);
     for (; at != patches_.end() && at->key == key; ++at) {
         if (at->offset != last && at->offset < ints.size()) {
             ints[at->offset] = at->value;
-            patched |= record::SeenBy::bit(at->offset);
+            patched |= record::Sightings::bit(at->offset);
         }
         last = at->offset;
     }
     return patched;
 }
 
-std::uint32_t ItemMerge::write_item(const MergedItem& merged, snapshot::Snapshot& to) {
+std::uint32_t ItemMerger::write_item(const MergedItem& merged, snapshot::Snapshot& to) {
     const ItemRef ref = replacement_of(merged.ref);
     const std::span<std::int32_t> ints = to.append(merged.key, item(ref).data);
     const std::uint32_t patched = apply_patches(item(merged.ref).key.packed(), ints);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFromX = 2;
 constexpr std::size_t kFromY = 3;
 constexpr std::size_t kOwner = 5;
-/// Private ids count down from here; servers count up from 0.
+/// The first private id. Private ids count down, the ids that servers assign count up from 0.
 constexpr std::uint16_t kFirstPrivateId = 65535;
 
 } // namespace
@@ -25,14 +25,14 @@ void DraggerBeams::add_beam(const MergedItem& item, SeenMasks& seen) {
     if (!is_beam(*item.object, item.data)) {
         const auto [at, added] = resting_.emplace(item.key.id, item);
         if (!added) {
-            seen.join(at->second.seen, item.seen);
+            seen.add_sessions_of(at->second.seen, item.seen);
         }
         return;
     }
     const auto [at, added] = beams_.try_emplace(
         Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, BeamItem{.item = item});
     if (!added) {
-        seen.join(at->second.item.seen, item.seen);
+        seen.add_sessions_of(at->second.item.seen, item.seen);
     }
     at->second.ids.insert(item.key.id);
 }
@@ -48,7 +48,7 @@ std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
         known != private_ids_.end() && !taken.contains(known->second)) {
         return known->second;
     }
-    // Lower ids are not checked again, so that many beams do not take quadratic time.
+    // Ids are never checked twice; otherwise many beams would take quadratic time.
     while (next_private_id_ > 0 &&
            (taken.contains(next_private_id_) || private_taken_.contains(next_private_id_))) {
         --next_private_id_;
@@ -58,8 +58,8 @@ std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
     return next_private_id_;
 }
 
-void DraggerBeams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                           SeenMasks& seen) {
+void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
+                             const std::vector<MergedItem>& differing, SeenMasks& seen) {
     const auto is_one = [](const MergedItem& item) {
         return item.object != nullptr && is_dragger(*item.object, item.data);
     };
@@ -85,7 +85,8 @@ void DraggerBeams::resolve(std::vector<MergedItem>& items, const std::vector<Mer
     }
     std::erase_if(items, is_one);
     for (const auto& [id, item] : resting_) {
-        // The first view has no dragger here, which contradicts the others: the item is ignored.
+        // The first view has another item with this id, which contradicts the other views: the
+        // dragger is ignored.
         if (taken.insert(id).second) {
             items.push_back(item);
         }
@@ -106,8 +107,8 @@ void DraggerBeams::resolve(std::vector<MergedItem>& items, const std::vector<Mer
     resting_.clear();
 }
 
-void ViewMerge::begin(std::span<const View> views, const record::TypeNames& types,
-                      std::vector<Difference>* differences) {
+void ViewMerger::begin(std::span<const View> views, const record::TypeNames& types,
+                       std::vector<Difference>* differences) {
     views_ = views;
     items_.begin(views, types, differences);
     sessions_.clear();
@@ -124,37 +125,37 @@ void ViewMerge::begin(std::span<const View> views, const record::TypeNames& type
     merged_.clear();
 }
 
-void ViewMerge::merge(std::span<const View> views, const record::TypeNames& types,
-                      DraggerBeams& beams, std::vector<Difference>* differences) {
+void ViewMerger::merge_views(std::span<const View> views, const record::TypeNames& types,
+                             DraggerBeams& beams, std::vector<Difference>* differences) {
     begin(views, types, differences);
     for (std::uint32_t view = 0; view < views.size(); ++view) {
         add_view(view);
     }
     drop_lesser_forms();
-    resolve_beams(beams);
+    unify_beam_ids(beams);
     take_own_fields();
     items_.finish();
     write_items();
 }
 
-MergedItem ViewMerge::make_item(ItemRef ref) {
+MergedItem ViewMerger::make_item(ItemRef ref) {
     const snapshot::ItemView item = items_.item(ref);
-    const std::size_t seen = seen_.add();
-    seen_.set(seen, slots_[ref.view]);
+    const std::size_t seen = seen_.add_mask();
+    seen_.mark_seen(seen, slots_[ref.view]);
     return {.key = item.key,
             .ref = ref,
             .data = item.data,
-            .object = items_.object(item.key.type),
+            .object = items_.object_of_type(item.key.type),
             .seen = seen};
 }
 
-void ViewMerge::add_view(std::uint32_t view) {
+void ViewMerger::add_view(std::uint32_t view) {
     const snapshot::SnapshotView items = views_[view].items; // a local is faster
     const std::size_t slot = slots_[view];
     added_.clear();
     const MergedItem* at = merged_.data();
     const MergedItem* const end = at + merged_.size();
-    std::uint32_t begin = 0; // start of the item's ints
+    std::uint32_t begin = 0; // index of the item's first int
     for (std::uint32_t i = 0; i < items.size(); ++i) {
         const std::uint32_t key = items.keys()[i];
         const auto data = items.data().subspan(begin, items.ends()[i] - begin);
@@ -164,12 +165,12 @@ void ViewMerge::add_view(std::uint32_t view) {
         }
         const ItemRef ref{.view = view, .item = i};
         if (at == end || at->key.packed() != key) {
-            const ObjectSpec* const object = items_.object(ItemKey::from_packed(key).type);
+            const ObjectSpec* const object = items_.object_of_type(ItemKey::from_packed(key).type);
             if (object == nullptr || !object->merge.per_session) {
                 added_.push_back(make_item(ref));
             }
-        } else if (snapshot::same_ints(at->data, data) || items_.merge(at->ref, ref)) {
-            seen_.set(at->seen, slot);
+        } else if (snapshot::same_ints(at->data, data) || items_.merge_items(at->ref, ref)) {
+            seen_.mark_seen(at->seen, slot);
         }
     }
     if (!added_.empty()) {
@@ -180,12 +181,12 @@ void ViewMerge::add_view(std::uint32_t view) {
     }
 }
 
-void ViewMerge::drop_lesser_forms() {
+void ViewMerger::drop_lesser_forms() {
     const auto is_form = [](const MergedItem& item) {
         return item.object != nullptr && item.object->merge.family != ObjectFamily::none;
     };
-    // If all clients have one version, each family has one form, so nothing is dropped.
-    std::array<std::optional<std::uint8_t>, 4> forms; // the form that is kept of each family
+    // If all clients have the same version, each family occurs in one form, and nothing is dropped.
+    std::array<std::optional<std::uint8_t>, 4> forms; // for each family, the form that is kept
     bool is_mixed = false;
     for (const MergedItem& item : merged_) {
         if (is_form(item)) {
@@ -216,27 +217,28 @@ void ViewMerge::drop_lesser_forms() {
             return false;
         }
         const MergedItem& kept = best.at(key_of(item));
-        seen_.join(kept.seen, item.seen);
+        seen_.add_sessions_of(kept.seen, item.seen);
         return kept.object != item.object;
     });
 }
 
-void ViewMerge::resolve_beams(DraggerBeams& beams) {
+void ViewMerger::unify_beam_ids(DraggerBeams& beams) {
     differing_.clear();
     for (const ItemRef ref : items_.differing_beams()) {
         differing_.push_back(make_item(ref));
     }
-    beams.resolve(merged_, differing_, seen_);
+    beams.unify_ids(merged_, differing_, seen_);
 }
 
-/// Takes each player's own fields from the views of its own client and of clients that spectate it.
-void ViewMerge::take_own_fields() {
+/// Takes the private fields of each player's items from the views of the player's client and of
+/// clients that spectate the player.
+void ViewMerger::take_own_fields() {
     const ObjectSpec* last = nullptr;
     for (const MergedItem& item : merged_) {
         if (item.object == std::exchange(last, item.object) || item.object == nullptr) {
             continue;
         }
-        const ItemMerge::OwnFields fields = items_.rules_of(item.object).own_fields;
+        const ItemMerger::OwnFields fields = items_.rules_of(item.object).own_fields;
         for (std::uint32_t view = 0; view < views_.size() && !fields.empty(); ++view) {
             const auto tell = [&](std::optional<std::uint16_t> client, bool own) {
                 const auto at =
@@ -252,16 +254,17 @@ void ViewMerge::take_own_fields() {
     }
 }
 
-void ViewMerge::write_items() {
+void ViewMerger::write_items() {
     result_.clear();
     untold_.clear();
     bits_.clear();
     for (const MergedItem& item : merged_) {
         untold_.push_back(items_.write_item(item, result_));
-        const auto mask = seen_.of(item.seen);
+        const auto mask = seen_.mask(item.seen);
         bits_.insert(bits_.end(), mask.begin(), mask.end());
     }
-    seen_by_ = {.sessions = sessions_, .bits = bits_, .words = seen_.words(), .untold = untold_};
+    seen_by_ = {
+        .sessions = sessions_, .bits = bits_, .words = seen_.words_per_mask(), .untold = untold_};
 }
 
 } // namespace tw::world

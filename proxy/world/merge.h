@@ -18,18 +18,18 @@
 namespace tw::world {
 
 /// Gives each dragger beam the same id in all views. DDNet sends the beam of the viewer's own team
-/// with the dragger's id, and other beams with separate ids. So views may use one id for two beams,
-/// or two ids for one beam. A beam is identified by its start point and owner.
+/// with the dragger's id, and other beams with separate ids. Therefore, views may use one id for
+/// two beams, or two ids for one beam. A beam is identified by its start point and owner.
 class DraggerBeams {
   public:
-    /// Starts a new run of the server: forgets all ids.
+    /// Forgets all ids, for a new run of the server.
     void reset() { private_ids_.clear(); }
 
     /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.
-    /// `differing`: draggers and beams with an id that the first view uses for another item. `seen`:
-    /// the masks of all these items.
-    void resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                 SeenMasks& seen);
+    /// `differing`: draggers and beams with an id that the first view uses for another item.
+    /// `seen`: the masks to which MergedItem::seen refers.
+    void unify_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
+                   SeenMasks& seen);
 
   private:
     using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
@@ -45,48 +45,51 @@ class DraggerBeams {
 
     std::map<Beam, BeamItem> beams_;              ///< the beams of the current tick
     std::map<std::uint16_t, MergedItem> resting_; ///< draggers without a beam, by id
-    std::map<Beam, std::uint16_t> private_ids_; ///< ids made up here, for beams whose id is in use
-    std::set<std::uint16_t> private_taken_;     ///< the ids in private_ids_
-    std::uint16_t next_private_id_ = 0; ///< the next private id to try; private ids count down
+    /// Made-up ids of beams whose own id belongs to another item.
+    std::map<Beam, std::uint16_t> private_ids_;
+    std::set<std::uint16_t> private_taken_; ///< the ids in private_ids_
+    std::uint16_t next_private_id_ = 0;     ///< the next private id to try; private ids count down
 };
 
-/// Merges the views of a tick into one world. The table of objects (snapshot::FieldMerge,
-/// snapshot::MergeSpec) says which view an item or field is taken from.
-class ViewMerge {
+/// Merges the views (sessions' snapshots) of a tick into one snapshot. The table of objects
+/// (snapshot::FieldMerge, snapshot::MergeSpec) says which view an item or field is taken from.
+class ViewMerger {
   public:
-    /// Merges the views of a tick. `views`: sorted by has_more_information(). `differences`: receives
-    /// contradictions between views; may be null. The result is valid until the next call.
-    void merge(std::span<const View> views, const record::TypeNames& types, DraggerBeams& beams,
-               std::vector<Difference>* differences);
+    /// Merges the views of a tick. `views`: sorted by has_more_information(). `differences`:
+    /// receives contradictions between views; may be null. items() and sightings() return the
+    /// result until the next call.
+    void merge_views(std::span<const View> views, const record::TypeNames& types,
+                     DraggerBeams& beams, std::vector<Difference>* differences);
 
     [[nodiscard]] snapshot::SnapshotView items() const { return result_.view(); }
 
-    /// Exchanges the result for `other`, whose memory the next merge reuses.
+    /// Swaps the merged snapshot with `other`. The next merge_views() reuses the memory of `other`.
     void swap_items(snapshot::Snapshot& other) { std::swap(result_, other); }
 
-    [[nodiscard]] const record::SeenBy& sightings() const { return seen_by_; }
+    [[nodiscard]] const record::Sightings& sightings() const { return seen_by_; }
 
   private:
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
-    /// Compares the items of a view with those of the views before it, and adds new ones.
+    /// Merges the items of a view with those of the earlier views, and adds new items.
     void add_view(std::uint32_t view);
     [[nodiscard]] MergedItem make_item(ItemRef ref);
     void drop_lesser_forms();
-    void resolve_beams(DraggerBeams& beams);
+    void unify_beam_ids(DraggerBeams& beams);
     void take_own_fields();
     void write_items();
 
     std::span<const View> views_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
     std::vector<std::size_t> slots_;      ///< for each view, the index of its session in sessions_
-    ItemMerge items_;
+    ItemMerger items_;
     SeenMasks seen_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
     snapshot::Snapshot result_;
-    std::vector<std::uint64_t> bits_; ///< the masks of the result's items: which sessions saw each
+    /// For each merged item, the mask of the sessions that saw the item.
+    std::vector<std::uint64_t> bits_;
     std::vector<std::uint32_t> untold_;
-    record::SeenBy seen_by_;
+    record::Sightings seen_by_;
     // Buffers that are members only to reuse their memory:
     std::vector<MergedItem> added_; ///< items that only the current view has
     std::vector<MergedItem> wider_;

@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t kCharacterX = 1;
 constexpr std::size_t kCharacterY = 2;
-constexpr std::size_t kTeamIndex = 2;   ///< index in a player_info; negative value: spectator
-constexpr std::size_t kDeathClient = 2; ///< index in a death event
+/// Index of the team in a player_info; the team is negative for spectators.
+constexpr std::size_t kTeamIndex = 2;
+constexpr std::size_t kDeathClient = 2; ///< index of the client id in a death event
 /// The bits afk, paused and spec of explayerflag.
 constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
 /// The bit "dead" of 0.7's playerflag.
@@ -38,7 +39,8 @@ std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
     return data.size() < x + 2 ? std::nullopt : std::optional{Point{data[x], data[x + 1]}};
 }
 
-/// Returns whether the server certainly sends the view's client what is at this position.
+/// Returns whether the position is so near the viewer's tee that the server certainly sends the
+/// client the tees at the position.
 bool is_well_inside(const View& view, std::uint16_t character, Point place) {
     const auto eye = view.own && !view.watches ? point_in(view, {character, *view.own}, kCharacterX)
                                                : std::nullopt;
@@ -51,8 +53,8 @@ bool is_well_inside(const View& view, std::uint16_t character, Point place) {
            dx * dx + dy * dy <= kFar * kFar;
 }
 
-/// Returns whether a listed player must have a tee. In 0.7, players who are out of the round have
-/// none.
+/// Returns whether a player in the player list must have a tee. In 0.7, players who are out of the
+/// round have none.
 bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
     if (roster == nullptr) {
         return info.data.size() > kTeamIndex && info.data[kTeamIndex] >= 0;
@@ -64,7 +66,7 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
 
 using Clients = std::vector<std::uint16_t>; ///< sorted
 
-/// The players who have a tee or will soon have one.
+/// Returns the players who must have a tee or soon get one.
 Clients players_in(const WorldContext& shown) {
     Clients players;
     each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
@@ -76,7 +78,7 @@ Clients players_in(const WorldContext& shown) {
     return players;
 }
 
-/// The players with a reason to have no tee: dead, spectating, or away.
+/// Returns the players with a reason to have no tee: dead, spectating, or away.
 Clients excused_in(const WorldContext& shown) {
     const SnapshotView& world = shown.items;
     const record::TypeNames& types = shown.types;
@@ -153,15 +155,15 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
     }
 }
 
-std::vector<MissingTee> MissingTeeCheck::find_missing(snapshot::Tick tick,
-                                                      const WorldContext& world,
-                                                      std::span<const View> views) {
+std::vector<MissingTee> MissingTeeCheck::find_missing_tees(snapshot::Tick tick,
+                                                           const WorldContext& world,
+                                                           std::span<const View> views) {
     const SnapshotView& items = world.items;
     const std::uint16_t character = snapshot::character_type(world.types.dialect());
-    if (looked_ && std::int64_t{tick} - *looked_ > kStep) {
+    if (last_examined_ && std::int64_t{tick} - *last_examined_ > kStep) {
         players_.clear();
     }
-    looked_ = tick;
+    last_examined_ = tick;
     const auto playing = players_in(world);
     const auto excused = excused_in(world);
     std::erase_if(players_, [&](const auto& each) {
@@ -198,7 +200,8 @@ std::vector<MissingTee> MissingTeeCheck::find_missing(snapshot::Tick tick,
     return found;
 }
 
-void MissingTeeCheck::skip_incomplete(const WorldContext& world, std::span<const View> views) {
+void MissingTeeCheck::skip_incomplete_world(const WorldContext& world,
+                                            std::span<const View> views) {
     const auto excused = excused_in(world);
     std::erase_if(players_, [&](const auto& each) {
         return std::ranges::binary_search(excused, each.first);

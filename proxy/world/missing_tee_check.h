@@ -21,7 +21,7 @@ struct MissingTee {
     std::int32_t y = 0;
 };
 
-/// A world and the data needed to interpret it.
+/// A merged snapshot and the data needed to interpret its items.
 struct WorldContext {
     const snapshot::SnapshotView& items;
     const record::TypeNames& types;
@@ -30,37 +30,38 @@ struct WorldContext {
 
 /// Finds tees that disappear although a session's camera is near. Servers send no tee of players
 /// who are dead, spectating or not in the game. DDNet also hides players of other teams and solo
-/// players, so on DDNet only the player's own session counts, and only while its camera is at the
-/// tee. Vanilla servers hide no tee near the camera.
+/// players. Therefore, only the player's own session counts on DDNet, and only while its camera is
+/// at the tee. Vanilla servers hide no tee near the camera.
 class MissingTeeCheck {
   public:
-    /// Starts a new run of the server.
+    /// Forgets all players, for a new run of the server.
     void reset() { players_.clear(); }
 
-    /// Examines a complete world. Returns the tees found to have disappeared, each once.
+    /// Examines a merged snapshot that contains the views of all sessions. Returns the tees found
+    /// to have disappeared, each once.
     [[nodiscard]] std::vector<MissingTee>
-    find_missing(snapshot::Tick tick, const WorldContext& world, std::span<const View> views);
+    find_missing_tees(snapshot::Tick tick, const WorldContext& world, std::span<const View> views);
 
-    /// Handles a world that lacks the views of some sessions. It does not prove that a tee
-    /// disappeared. Players who die, spectate or leave in this world have not disappeared. A session
-    /// without a view no longer counts as a witness (a session that saw a tee last).
-    void skip_incomplete(const WorldContext& world, std::span<const View> views);
+    /// Examines a merged snapshot that lacks the views of some sessions, and therefore does not
+    /// prove that a tee disappeared. Players who die, spectate or leave in it have not disappeared.
+    /// A session without a view no longer counts as a witness (a session that saw a tee last).
+    void skip_incomplete_world(const WorldContext& world, std::span<const View> views);
 
   private:
     /// A tee has disappeared if it is missing for this many ticks and its player did not die.
     static constexpr snapshot::Tick kLong = 50;
-    /// If more ticks than this lie between two examined worlds, tees missing in the second one have
-    /// not disappeared.
+    /// If more ticks than this lie between two examined snapshots, a tee missing in the second
+    /// snapshot does not count as disappeared.
     static constexpr snapshot::Tick kStep = 4;
     static constexpr std::size_t kMaxPlayers = 1024;
-    static constexpr std::size_t kMaxWitnesses =
-        128; ///< most sessions kept for a player, see PlayerHistory
+    static constexpr std::size_t kMaxWitnesses = 128; ///< limit of PlayerHistory::witnesses
 
     struct PlayerHistory {
         snapshot::Tick last = 0; ///< the last tick in which the player had a tee
         std::int32_t x = 0;
         std::int32_t y = 0;
-        std::vector<std::uint32_t> witnesses{}; ///< sessions that must see the tee's last position
+        /// Sessions whose view must contain a tee at that position.
+        std::vector<std::uint32_t> witnesses{};
         bool told = false;
     };
 
@@ -68,7 +69,7 @@ class MissingTeeCheck {
                    bool vanilla);
 
     std::map<std::uint16_t, PlayerHistory> players_;
-    std::optional<snapshot::Tick> looked_;
+    std::optional<snapshot::Tick> last_examined_;
 };
 
 } // namespace tw::world

@@ -19,8 +19,8 @@ constexpr std::size_t kPlayerFlags = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
 
-/// Returns whether the client id belongs to the nameless speaker. If there are more players than a
-/// client has ids, servers reserve the client's last id for this speaker.
+/// Returns whether the client id belongs to the nameless speaker. If a server has more players than
+/// a client supports, it uses the client's last id for chat lines of players without an id.
 bool is_nameless(const SnapshotView& items, std::uint16_t client) {
     const auto at = items.find({snapshot::kClientInfoType, client});
     if (!at) {
@@ -46,7 +46,8 @@ std::optional<std::uint16_t> local_player(const SnapshotView& items) {
     return std::nullopt;
 }
 
-/// Reads whether the client spectates, and whom. `id`: the offset of the spectated client's id.
+/// Sets the view's members about spectating. `id`: the offset of the spectated client's id in the
+/// item.
 void read_watching(const SnapshotView& items, std::size_t id, View& view) {
     const std::size_t at = items.lower_bound({.type = snapshot::kSpectatorInfoType, .id = 0});
     if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {
@@ -65,7 +66,8 @@ bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::ui
            (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
 }
 
-/// Like is_nameless() above, for 0.7, where names come in messages and without leading blanks.
+/// Returns whether the client id belongs to the nameless speaker. For 0.7, where names come in
+/// messages and without leading blanks.
 bool is_nameless(const record::Roster& roster, std::uint16_t client) {
     const auto name = roster.name(client);
     std::array<char, 4 * record::kPlayerNameInts> text{};
@@ -93,7 +95,7 @@ View read_seven_view(std::uint32_t session, std::int32_t version, const Snapshot
               .roster = roster};
     if (roster != nullptr) {
         view.translated = is_nameless(*roster, kLastOf64);
-        view.own = roster->own();
+        view.own = roster->own_id();
     }
     read_watching(items, 1, view);
     view.scoreboard = view.own && has_bit(items, {snapshot::kSevenPlayerInfoType, *view.own}, 0,
@@ -122,13 +124,13 @@ void OpenWorld::begin(snapshot::Tick tick, record::Timestamp time) {
     ints_.clear();
 }
 
-bool OpenWorld::has(std::uint32_t session) const {
+bool OpenWorld::has_view_of(std::uint32_t session) const {
     return std::ranges::any_of(
         stored_, [session](const StoredView& each) { return each.view.session == session; });
 }
 
 bool OpenWorld::add_view(const WorldInput& input, std::shared_ptr<const record::Roster> roster) {
-    if (has(input.session)) {
+    if (has_view_of(input.session)) {
         return false;
     }
     time_ = std::min(time_, input.time);
@@ -148,7 +150,7 @@ bool OpenWorld::add_view(const WorldInput& input, std::shared_ptr<const record::
     return true;
 }
 
-void OpenWorld::read(std::vector<View>& views) const {
+void OpenWorld::list_views(std::vector<View>& views) const {
     views.clear();
     for (const StoredView& each : stored_) {
         views.push_back(each.view);

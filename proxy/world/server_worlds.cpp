@@ -9,15 +9,15 @@ namespace tw::world {
 
 namespace {
 
-/// Late and stray views are reported if they are more than 1 in kShare of all views. Fewer are normal:
-/// a few views are late now and then, and a lost map change makes a few views stray.
+/// Late or stray views are reported if more than 1 of kShare views is late or stray. Fewer are
+/// normal: single views are late, and a lost map change makes a few views stray.
 constexpr std::uint64_t kShare = 100;
-/// Fewer stray views than this are never reported, however short the recording is.
-constexpr std::uint64_t kFewStrays = Timeline::kMaxStrays;
+/// Fewer stray views than this are never reported, not even in a short recording.
+constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;
 
 } // namespace
 
-void WorldTotals::merge(const WorldTotals& other) {
+void WorldTotals::add(const WorldTotals& other) {
     worlds.total += other.worlds.total;
     worlds.complete += other.worlds.complete;
     worlds.views += other.worlds.views;
@@ -43,13 +43,13 @@ ServerWorlds::ServerWorlds(ServerId server, MergeTools& tools, record::RecordSin
                 tools.patience},
       run_{run} {}
 
-std::size_t ServerWorlds::bytes() const {
-    return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
-           messages_.bytes() + log_.bytes() + translation_.bytes();
+std::size_t ServerWorlds::memory_bytes() const {
+    return timeline_.memory_bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
+           messages_.memory_bytes() + log_.memory_bytes() + translation_.memory_bytes();
 }
 
 void ServerWorlds::free_memory() {
-    if (timeline_.close_oldest_early()) {
+    if (timeline_.close_oldest_tick_early()) {
         ++totals_.worlds.shed;
     } else {
         previous_ = {};
@@ -57,7 +57,7 @@ void ServerWorlds::free_memory() {
         messages_.clear();
         report_differences(log_.finish(), time_);
         log_.reset();
-        translation_.forget_views();
+        translation_.forget_numberings();
     }
 }
 
@@ -77,7 +77,7 @@ void ServerWorlds::set_tile_map(const WorldInput& input) {
         place = std::make_shared<SessionMap>();
     }
     if (place->seen != input.tile_map) {
-        // A copy, because worlds that were written before keep their map.
+        // A copy, because written world records refer to the previous map.
         place = std::make_shared<SessionMap>(*place);
         place->map.name = place->name;
         place->seen = input.tile_map;
@@ -108,7 +108,7 @@ void ServerWorlds::on_input(const WorldInput& input) {
         break;
     case WorldInput::Kind::message:
         if (const auto at = timeline_.position_of(input.session)) {
-            messages_.add(input.session, *at, input.time, input.payload);
+            messages_.add_message(input.session, *at, input.time, input.payload);
         }
         break;
     case WorldInput::Kind::close:
@@ -125,13 +125,13 @@ void ServerWorlds::on_input(const WorldInput& input) {
 void ServerWorlds::begin_run(std::uint32_t run) {
     run_ = run;
     translation_.reset();
-    begin_dialect(snapshot::Dialect::seven); // until a 0.6 view comes
+    set_dialect(snapshot::Dialect::seven); // until the first 0.6 view
 }
 
-void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
+void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
     ordinal_ = 0;
     renumbered_.clear();
-    types_.begin(dialect);
+    types_.start_connection(dialect);
     beams_.reset();
     report_differences(log_.finish(), time_);
     log_.reset();
@@ -141,21 +141,21 @@ void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
 }
 
 void ServerWorlds::read_views(const OpenWorld& views) {
-    views.read(tools_->views);
+    views.list_views(tools_->views);
     const bool six = std::ranges::any_of(
         tools_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
     if (six && types_.dialect() == snapshot::Dialect::seven) {
-        begin_dialect(snapshot::Dialect::six);
+        set_dialect(snapshot::Dialect::six);
     }
     snapshot::SnapshotView learned;
     for (const View& view : tools_->views) {
-        types_.learn(view.items, learned);
+        types_.learn_types(view.items, learned);
         learned = view.items;
     }
     if (types_.dialect() == snapshot::Dialect::six &&
         tools_->views.back().dialect != types_.dialect()) {
-        types_.mix();
-        tools_->seven_as_six.translate(tools_->views);
+        types_.allow_both_dialects();
+        tools_->seven_as_six.translate_views(tools_->views);
     }
     translation_.restore_ids(tools_->views, types_);
     gather_roster();
@@ -181,7 +181,7 @@ void ServerWorlds::choose_map() {
                    ? std::tuple{false, false, false}
                    : std::tuple{true, !place->name.empty(), place->tile_map.has_value()};
     };
-    // Skips a session to which the server already announced the next map.
+    // Skips sessions to which the server already announced the next map.
     const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
         return place.name.empty() || !timeline_.has_other_map({place.name, place.map.crc}, dialect);
     };
@@ -193,14 +193,14 @@ void ServerWorlds::choose_map() {
             best = found->second;
         }
     }
-    // Of equally good maps, the newer one is used.
+    // Of equally good maps, the newer map is used.
     if (best != nullptr &&
         (rank(best) > rank(run_map_) || (rank(best) == rank(run_map_) && best->tile_map))) {
         run_map_ = std::move(best);
     }
 }
 
-void ServerWorlds::report(record::FindingRecord finding) {
+void ServerWorlds::report_finding(record::FindingRecord finding) {
     finding.head.server_name = server_.name;
     ++totals_.findings[static_cast<std::size_t>(finding.id)];
     sink_->on_record(&finding);
@@ -226,17 +226,18 @@ void ServerWorlds::report_differences(std::span<const DifferenceLog::Report> tol
             finding.since_tick = it.since;
             finding.confirmed = it.confirmed;
         }
-        report(finding);
+        report_finding(finding);
     }
 }
 
 void ServerWorlds::report_missing_tees(const record::WorldRecord& world) {
     const WorldContext shown{world.shown.items, types_, world.shown.roster};
     if (!world.complete || tools_->views.size() < 2) {
-        missing_tees_.skip_incomplete(shown, tools_->views);
+        missing_tees_.skip_incomplete_world(shown, tools_->views);
         return;
     }
-    for (const MissingTee& gone : missing_tees_.find_missing(world.tick, shown, tools_->views)) {
+    for (const MissingTee& gone :
+         missing_tees_.find_missing_tees(world.tick, shown, tools_->views)) {
         record::FindingRecord finding{
             .head = {.time = world.head.time, .session = gone.witness},
             .id = record::FindingId::world_vanished,
@@ -246,9 +247,9 @@ void ServerWorlds::report_missing_tees(const record::WorldRecord& world) {
                                         .type = "character"},
             .since_tick = gone.since};
         if (world.shown.tile_map != nullptr) {
-            finding.place = world.shown.tile_map->misplaced_at(gone.x, gone.y);
+            finding.place = world.shown.tile_map->tiles_at_misplaced(gone.x, gone.y);
         }
-        report(finding);
+        report_finding(finding);
     }
 }
 
@@ -257,7 +258,7 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
         return;
     }
     for (std::size_t view = 0; view < tools_->views.size(); ++view) {
-        messages_.note_view(tools_->views[view].session, translation_.ids_of(view));
+        messages_.note_view(tools_->views[view].session, translation_.client_ids_of_view(view));
     }
     messages_.pass_on_messages({.server = server_.address,
                                 .run = world.run,
@@ -281,8 +282,8 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
                               .views = static_cast<std::uint32_t>(tools_->views.size()),
                               .complete = closed.complete,
                               .map = run_map_ == nullptr ? nullptr : &run_map_->map};
-    tools_->merge.merge(tools_->views, types_, beams_, &tools_->differences);
-    record::SeenBy sightings = tools_->merge.sightings();
+    tools_->merge.merge_views(tools_->views, types_, beams_, &tools_->differences);
+    record::Sightings sightings = tools_->merge.sightings();
     sightings.id_kinds = translation_.id_kinds();
     sightings.renumbered = translation_.renumbered();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
@@ -304,7 +305,7 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
     totals_.worlds.complete += closed.complete ? 1 : 0;
     sink_->on_record(&world);
     pass_on_messages(world);
-    translation_.release_views();
+    translation_.free_rewritten_views();
     if (sightings.renumbered_anew) {
         renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
@@ -314,33 +315,33 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
 void ServerWorlds::finish() {
     timeline_.finish();
     report_differences(log_.finish(), time_);
-    const ViewCounts& lateness = timeline_.lateness();
-    totals_.worlds.views = lateness.views;
-    totals_.worlds.late = lateness.late;
-    totals_.worlds.stray = lateness.stray;
+    const ViewCounts& view_counts = timeline_.view_counts();
+    totals_.worlds.views = view_counts.views;
+    totals_.worlds.late = view_counts.late;
+    totals_.worlds.stray = view_counts.stray;
     const auto tell_many = [&](record::FindingId id, std::uint64_t count) {
-        if (count * kShare > lateness.views) {
-            report({.head = {.time = time_},
-                    .id = id,
-                    .lost = count,
-                    .value = static_cast<std::int64_t>(lateness.views)});
+        if (count * kShare > view_counts.views) {
+            report_finding({.head = {.time = time_},
+                            .id = id,
+                            .lost = count,
+                            .value = static_cast<std::int64_t>(view_counts.views)});
         }
     };
-    tell_many(record::FindingId::world_late, lateness.late);
-    if (lateness.stray > kFewStrays) {
-        tell_many(record::FindingId::world_stray, lateness.stray);
+    tell_many(record::FindingId::world_late, view_counts.late);
+    if (view_counts.stray > kFewStrays) {
+        tell_many(record::FindingId::world_stray, view_counts.stray);
     }
 }
 
 void WorldMerger::pass_input(ServerWorlds& worlds, const WorldInput& input) {
-    const std::size_t before = worlds.bytes();
+    const std::size_t before = worlds.memory_bytes();
     worlds.on_input(input);
-    bytes_ = bytes_ - before + worlds.bytes();
+    bytes_ = bytes_ - before + worlds.memory_bytes();
 }
 
-void WorldMerger::pass_time(record::Timestamp now) {
+void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    // more than the clocks of workers differ
+    // The clocks of workers differ by less.
     constexpr record::Timestamp kSteppedBack = 10 * kStep;
     if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
         advanced_ = now;
@@ -352,12 +353,12 @@ void WorldMerger::pass_time(record::Timestamp now) {
 
 void WorldMerger::remove_server(Servers::iterator server) {
     ServerWorlds* const worlds = server->second.get();
-    const std::size_t before = worlds->bytes();
+    const std::size_t before = worlds->memory_bytes();
     worlds->finish();
-    totals_.merge(worlds->totals());
-    lost_messages_ += worlds->lost_messages();
+    totals_.add(worlds->totals());
+    lost_messages_ += worlds->lost_message_count();
     bytes_ -= before;
-    run_ = std::max(run_, worlds->run());
+    run_ = std::max(run_, worlds->run_number());
     for (auto& [number, session] : sessions_) {
         if (session.worlds == worlds) {
             session.worlds = nullptr;
@@ -366,13 +367,13 @@ void WorldMerger::remove_server(Servers::iterator server) {
     servers_.erase(server);
 }
 
-bool WorldMerger::evict_idle(record::Timestamp now) {
+bool WorldMerger::remove_idle_server(record::Timestamp now) {
     const auto is_busy = [now](const ServerWorlds& worlds) {
         return now - worlds.last_event_time() < kIdle;
     };
     const auto rank = [&](const Servers::value_type& server) {
         const ServerWorlds& worlds = *server.second;
-        return std::tuple{is_busy(worlds), worlds.sessions() != 0, worlds.last_event_time()};
+        return std::tuple{is_busy(worlds), worlds.session_count() != 0, worlds.last_event_time()};
     };
     const auto idlest = std::ranges::min_element(servers_, {}, rank);
     if (idlest == servers_.end() || is_busy(*idlest->second)) {
@@ -382,11 +383,11 @@ bool WorldMerger::evict_idle(record::Timestamp now) {
     return true;
 }
 
-ServerWorlds* WorldMerger::find_server(const ServerId& server, record::Timestamp now) {
+ServerWorlds* WorldMerger::find_or_add_server(const ServerId& server, record::Timestamp now) {
     if (const auto known = servers_.find(server); known != servers_.end()) {
         return known->second.get();
     }
-    if (servers_.size() >= kMaxServers && !evict_idle(now)) {
+    if (servers_.size() >= kMaxServers && !remove_idle_server(now)) {
         return nullptr;
     }
     auto worlds = std::make_unique<ServerWorlds>(server, tools_, *sink_, run_);
@@ -408,7 +409,7 @@ ServerWorlds* WorldMerger::worlds_of(std::uint32_t number, const WorldInput& inp
     const bool asks_for_room =
         input.kind != WorldInput::Kind::close && input.kind != WorldInput::Kind::message;
     if (session.worlds == nullptr && asks_for_room) {
-        session.worlds = find_server(session.server, input.time);
+        session.worlds = find_or_add_server(session.server, input.time);
         if (session.worlds != nullptr && input.kind != WorldInput::Kind::open) {
             pass_input(*session.worlds,
                        {.kind = WorldInput::Kind::open, .time = input.time, .session = number});
@@ -420,28 +421,30 @@ ServerWorlds* WorldMerger::worlds_of(std::uint32_t number, const WorldInput& inp
     return session.worlds;
 }
 
-void WorldMerger::keep_within_budget() {
+void WorldMerger::enforce_memory_limit() {
     while (bytes_ > max_bytes_) {
-        const auto size = [](const Servers::value_type& server) { return server.second->bytes(); };
+        const auto size = [](const Servers::value_type& server) {
+            return server.second->memory_bytes();
+        };
         ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
-        bytes_ -= largest.bytes();
+        bytes_ -= largest.memory_bytes();
         largest.free_memory();
-        bytes_ += largest.bytes();
+        bytes_ += largest.memory_bytes();
     }
 }
 
 void WorldMerger::on_input(const WorldInput& input) {
-    // Other servers' events show how long a server has been silent. Messages must not, because they
-    // are optional inputs.
+    // Other servers' events show how long a server has been silent. Messages do not count, because
+    // they are optional inputs.
     if (input.kind != WorldInput::Kind::message) {
-        pass_time(input.time);
+        advance_time(input.time);
     }
     if (input.kind == WorldInput::Kind::time_passed) {
         return;
     }
     if (ServerWorlds* const worlds = worlds_of(input.session, input); worlds != nullptr) {
         pass_input(*worlds, input);
-        keep_within_budget();
+        enforce_memory_limit();
     }
     if (input.kind == WorldInput::Kind::close) {
         sessions_.erase(input.session);
@@ -457,7 +460,7 @@ void WorldMerger::finish() {
 
 namespace {
 
-WorldInput begin(WorldInput::Kind kind, const record::RecordHead& head) {
+WorldInput begin(WorldInput::Kind kind, const record::RecordHeader& head) {
     return {
         .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
 }
@@ -469,7 +472,7 @@ bool may_be_for_all(const record::MessageRecord& message) {
 
 } // namespace
 
-void WorldFeed::on_record(const record::Record& record) {
+void WorldInputConverter::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         const record::SnapshotRecord& it = **snapshot;
         if (it.rebuilt) {

@@ -27,16 +27,16 @@
 
 namespace tw::world {
 
-/// Totals of the worlds that were written.
+/// Totals of the merged snapshots that were written.
 struct WorldTotals {
     record::WorldStats worlds{};
     record::FindingCounts findings{};
 
-    void merge(const WorldTotals& other);
+    void add(const WorldTotals& other);
     void add_findings_to(record::SessionStats& stats) const;
 };
 
-/// The objects and buffers for making a world. All servers share them to save memory.
+/// Objects and buffers that all ServerWorlds share, to save memory.
 struct MergeTools {
     MergeTools(const snapshot::ObjectSet& known, WaitTicks ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
@@ -44,15 +44,16 @@ struct MergeTools {
     const snapshot::ObjectSet* objects;
     WaitTicks patience;
     OpenWorldPool open_worlds{};
-    SevenAsSix seven_as_six;
-    ViewMerge merge{};
-    std::vector<View> views{}; ///< views of the current world
+    SevenToSixTranslator seven_as_six;
+    ViewMerger merge{};
+    std::vector<View> views{}; ///< views of the tick that is being merged
     std::vector<Difference> differences{};
-    record::WorldMessageSink* messages = nullptr; ///< receives world messages; null if not wanted
+    /// Receives messages to all players; null if not wanted.
+    record::WorldMessageSink* messages = nullptr;
 };
 
-/// A server's address and its name in the configuration. The name is valid as long as the run, and
-/// empty if the configuration has none.
+/// A server's address and its name in the configuration. The name is valid until the program ends,
+/// and empty if the configuration has none.
 struct ServerId {
     std::string address;
     std::string_view name{};
@@ -60,7 +61,8 @@ struct ServerId {
     friend auto operator<=>(const ServerId&, const ServerId&) = default;
 };
 
-/// Makes the worlds of one server: one record for each tick that at least one session received.
+/// Merges the sessions' snapshots of one server. Writes one world record for each tick that at
+/// least one session received.
 class ServerWorlds {
   public:
     /// `tools` and `sink` must outlive this object. The first run has the number `run` + 1.
@@ -72,30 +74,30 @@ class ServerWorlds {
 
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
-    [[nodiscard]] std::size_t sessions() const { return timeline_.sessions(); }
+    [[nodiscard]] std::size_t session_count() const { return timeline_.session_count(); }
 
-    /// The time of the server's last event.
+    /// Returns the time of the server's last event.
     [[nodiscard]] record::Timestamp last_event_time() const { return heard_; }
 
-    [[nodiscard]] std::uint32_t run() const { return run_; }
+    [[nodiscard]] std::uint32_t run_number() const { return run_; }
 
-    /// Messages dropped for want of memory.
-    [[nodiscard]] std::uint64_t lost_messages() const { return messages_.lost(); }
+    /// Returns the number of messages that were dropped to limit the memory use.
+    [[nodiscard]] std::uint64_t lost_message_count() const { return messages_.lost_count(); }
 
-    /// Memory use in bytes: waiting views, the previous world, and messages.
-    [[nodiscard]] std::size_t bytes() const;
+    /// Returns the memory use in bytes: waiting views, the previous merged snapshot, and messages.
+    [[nodiscard]] std::size_t memory_bytes() const;
 
     /// Frees memory: closes the oldest open tick early. If no tick is open, forgets the messages
-    /// and the previous world, so that the next world is written in full.
+    /// and the previous merged snapshot; the next one is then written in full.
     void free_memory();
 
   private:
-    /// A session's map, and the record::TileMap that finds the tiles at positions.
+    /// A session's map and its tiles.
     struct SessionMap {
         std::string name{};
         record::MapRecord map{};
         const record::TileMap* seen =
-            nullptr; ///< the session's object, of which `tile_map` is a copy
+            nullptr; ///< the session's object from which `tile_map` was copied
         std::optional<record::TileMap> tile_map{};
     };
 
@@ -103,13 +105,13 @@ class ServerWorlds {
     void set_tile_map(const WorldInput& input);
     void write_world(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
-    /// Sets the dialect of the worlds. Once a world includes a 0.6 view, this world and all later
-    /// ones are in 0.6.
-    void begin_dialect(snapshot::Dialect dialect);
+    /// Sets the protocol version of the merged snapshots. From the first 0.6 view on, they are in
+    /// 0.6.
+    void set_dialect(snapshot::Dialect dialect);
     void read_views(const OpenWorld& views);
     void gather_roster();
     void choose_map();
-    void report(record::FindingRecord finding);
+    void report_finding(record::FindingRecord finding);
     void pass_on_messages(const record::WorldRecord& world);
     void report_differences(std::span<const DifferenceLog::Report> told, record::Timestamp time);
     void report_missing_tees(const record::WorldRecord& world);
@@ -118,87 +120,89 @@ class ServerWorlds {
     MergeTools* tools_;
     record::RecordSink* sink_;
     record::TypeNames types_;
-    Timeline timeline_;
+    ViewCollector timeline_;
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
     std::shared_ptr<const SessionMap> run_map_; ///< map of the current run
     DraggerBeams beams_;
-    record::Roster roster_; ///< players of the current world; unused if its items contain them
-    Translation translation_;
-    /// Clients whose id the previous world had replaced.
+    record::Roster roster_; ///< players of the current tick; unused if the items contain them
+    IdRestorer translation_;
+    /// The clients whose id was replaced in the previous tick.
     std::vector<record::Renumbered> renumbered_;
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck missing_tees_;
-    record::Timestamp time_ = 0; ///< the latest time so far
-    /// Time of the last event; before time_ if the clock was set back.
+    record::Timestamp time_ = 0; ///< time of the latest event so far
+    /// Time of the last event; earlier than time_ if the clock was set back.
     record::Timestamp heard_ = 0;
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;
-    snapshot::Snapshot previous_; ///< the previous world
+    snapshot::Snapshot previous_; ///< the previous merged snapshot
     WorldTotals totals_;
 };
 
-/// Makes the worlds of all servers. Limits the number of servers and their memory, because traffic
-/// with forged addresses can look like any number of servers. Views of servers that do not fit are
-/// counted as dropped.
+/// Merges the sessions' snapshots of all servers. Limits the number of servers and their memory,
+/// because traffic with forged addresses can look like any number of servers. Views of servers that
+/// do not fit are counted as dropped.
 class WorldMerger final : public WorldInputSink {
   public:
-    /// The limit of servers. If it is reached, a new server replaces one without events for kIdle:
-    /// preferably one without sessions, otherwise the one without events for the longest time.
+    /// The limit of servers. If it is reached, a new server replaces a server that had no event for
+    /// kIdle nanoseconds: preferably one without sessions, otherwise the one that has been idle
+    /// longest.
     static constexpr std::size_t kMaxServers = 256;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
-    /// The memory limit for all servers together. It suffices for 20 servers with 64 views of 10
-    /// KiB each whose worlds wait a few ticks. If it is exceeded, the server that uses most memory
-    /// closes its oldest tick early.
+    /// The memory limit for all servers together. The limit suffices for 20 servers with 64 views
+    /// of 10 KiB each that wait a few ticks. If the limit is exceeded, the server that uses most
+    /// memory closes its oldest tick early.
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
-    /// Returns the part of a run's memory limit that worlds may use.
-    [[nodiscard]] static constexpr std::size_t share_of(std::size_t memory_bytes) {
+    /// Returns how much of the program's memory limit a WorldMerger may use.
+    [[nodiscard]] static constexpr std::size_t memory_share(std::size_t memory_bytes) {
         return std::min(kMaxBytes, memory_bytes / 4);
     }
 
-    /// `objects`: the known item types. `sink`: receives worlds and findings. `max_bytes`: the
-    /// limit for all servers together.
+    /// `objects`: the known item types. `sink`: receives world records and findings. `max_bytes`:
+    /// the memory limit for all servers together.
     WorldMerger(const snapshot::ObjectSet& objects, record::RecordSink& sink,
                 WaitTicks patience = {}, std::size_t max_bytes = kMaxBytes)
         : tools_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
 
-    /// Sends broadcast messages to `sink`, each after the world it belongs to. Call it before the
-    /// first input.
+    /// Makes `sink` receive the messages to all players, each after the world record of its tick.
+    /// Call this function before the first input.
     void send_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
 
     void on_input(const WorldInput& input) override;
-    /// To be called after the last input: makes worlds of all ticks that still wait for views.
+    /// Merges all ticks that still wait for views. Call this function after the last input.
     void finish();
 
-    /// The totals of all servers. Precondition: finish() was called.
+    /// Returns the totals of all servers. Precondition: finish() was called.
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
-    /// Messages dropped for want of memory. Precondition: finish() was called.
-    [[nodiscard]] std::uint64_t lost_messages() const { return lost_messages_; }
+    /// Returns the number of messages that were dropped to limit the memory use. Precondition:
+    /// finish() was called.
+    [[nodiscard]] std::uint64_t lost_message_count() const { return lost_messages_; }
 
-    /// Memory use of all servers in bytes.
-    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    /// Returns the memory use of all servers in bytes.
+    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
-    [[nodiscard]] std::size_t servers() const { return servers_.size(); }
+    [[nodiscard]] std::size_t server_count() const { return servers_.size(); }
 
   private:
     struct Session {
         ServerId server;
-        ServerWorlds* worlds = nullptr; ///< null if there was no room for the session's server
+        ServerWorlds* worlds = nullptr; ///< null if the session's server exceeded kMaxServers
     };
 
     /// The servers by address and configured name.
     using Servers = std::map<ServerId, std::unique_ptr<ServerWorlds>>;
 
-    void pass_time(record::Timestamp now);
-    /// Returns the worlds of the session's server; null if there is no room for that server.
+    void advance_time(record::Timestamp now);
+    /// Returns the ServerWorlds of the session's server; null if the server exceeds kMaxServers.
     [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const WorldInput& input);
-    [[nodiscard]] ServerWorlds* find_server(const ServerId& server, record::Timestamp now);
-    /// Removes a server that has been without events for kIdle. Returns false if there is none.
-    [[nodiscard]] bool evict_idle(record::Timestamp now);
+    [[nodiscard]] ServerWorlds* find_or_add_server(const ServerId& server, record::Timestamp now);
+    /// Removes a server that had no event for kIdle. Returns false if no server is idle.
+    [[nodiscard]] bool remove_idle_server(record::Timestamp now);
     void pass_input(ServerWorlds& worlds, const WorldInput& input);
-    void keep_within_budget();
+    void enforce_memory_limit();
     void remove_server(Servers::iterator server);
 
     MergeTools tools_;
@@ -213,11 +217,12 @@ class WorldMerger final : public WorldInputSink {
     WorldTotals totals_;
 };
 
-/// Converts session records to the inputs of a WorldMerger.
-class WorldFeed final : public record::RecordSink {
+/// Converts the records of sessions to inputs of a WorldMerger.
+class WorldInputConverter final : public record::RecordSink {
   public:
-    /// `messages`: whether broadcast messages are wanted.
-    explicit WorldFeed(WorldInputSink& to, bool messages = false) : to_{&to}, messages_{messages} {}
+    /// `messages`: true if messages to all players are wanted, too.
+    explicit WorldInputConverter(WorldInputSink& to, bool messages = false)
+        : to_{&to}, messages_{messages} {}
 
     void on_record(const record::Record& record) override;
 

@@ -6,7 +6,7 @@
 
 namespace tw::world {
 
-using record::SeenBy;
+using record::Sightings;
 using snapshot::Dialect;
 using snapshot::FieldSpec;
 using snapshot::ItemKey;
@@ -22,7 +22,8 @@ struct PickupKind {
     std::int32_t subtype = 0;
 };
 
-/// Indexed by 0.7's type: health, armor, grenade, shotgun, laser, ninja, gun, hammer.
+/// The 0.6 kinds of 0.7's pickup types, in the order health, armor, grenade, shotgun, laser, ninja,
+/// gun, hammer.
 constexpr std::array kPickupKinds{PickupKind{0, 0}, PickupKind{1, 0}, PickupKind{2, 3},
                                   PickupKind{2, 2}, PickupKind{2, 4}, PickupKind{3, 5},
                                   PickupKind{2, 1}, PickupKind{2, 0}};
@@ -31,25 +32,25 @@ constexpr std::uint16_t kPickupType = 4;
 constexpr std::size_t kPickupKind = 2;
 constexpr std::size_t kPickupSubtype = 3;
 
-constexpr std::size_t kClientId = 1; ///< index in a player_info
+constexpr std::size_t kClientId = 1; ///< index of the client id in a player_info
 constexpr std::size_t kTeam = 2;
 
-constexpr std::size_t kCountry = 7; ///< index in a client_info
+constexpr std::size_t kCountry = 7; ///< index of the country in a client_info
 constexpr std::int32_t kNoCountry = -1;
 
-constexpr std::size_t kAmmoCount = 18; ///< index in a character
+constexpr std::size_t kAmmoCount = 18; ///< index of the ammo count in a character
 constexpr std::size_t kWeapon = 19;
 constexpr std::int32_t kNinja = 5;
 constexpr std::int32_t kMostAmmo = 10;
 
-/// The game_data of 0.7 and the corresponding items of 0.6.
+/// Keys of the items that describe the game in 0.7 and in 0.6.
 constexpr ItemKey kSevenGameData{.type = 6, .id = 0};
 constexpr ItemKey kSevenTeamScores{.type = 7, .id = 0};
 constexpr ItemKey kSevenFlags{.type = 8, .id = 0};
 constexpr ItemKey kGameInfo{.type = 6, .id = 0};
 constexpr std::size_t kSevenStartTick = 0;
 constexpr std::size_t kGameFlags = 0;
-constexpr std::size_t kStateFlags = 1; ///< index in 0.6's and in 0.7's item
+constexpr std::size_t kStateFlags = 1; ///< index of the state flags, in 0.6 and in 0.7
 constexpr std::size_t kStartTick = 2;
 constexpr std::int32_t kTeamsBit = 1;
 constexpr std::int32_t kFlagsBit = 2;
@@ -60,10 +61,10 @@ struct StateFlag {
     std::uint32_t seven = 0;
 };
 
-/// The bits of "game over" (in 0.7 also "round over"), "sudden death" and "paused".
+/// The flags "game over" (in 0.7 also "round over"), "sudden death" and "paused".
 constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
-/// Returns the first object of this name in the table, which is the object of 0.6.
+/// Returns the 0.6 object with this name, which is the first one in the table.
 const ObjectSpec* find_six(std::string_view name) {
     const auto table = snapshot::object_table();
     const auto found = std::ranges::find(table, name, &ObjectSpec::name);
@@ -78,7 +79,7 @@ const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
 std::uint32_t all_of(std::size_t ints) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < ints; ++i) {
-        bits |= SeenBy::bit(i);
+        bits |= Sightings::bit(i);
     }
     return bits;
 }
@@ -97,15 +98,17 @@ void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use)
 
 } // namespace
 
-SevenAsSix::SevenAsSix(const snapshot::ObjectSet& objects) : objects_{&objects} {
+SevenToSixTranslator::SevenToSixTranslator(const snapshot::ObjectSet& objects)
+    : objects_{&objects} {
     for (std::uint16_t type = 1; type < kTypes; ++type) {
         if (const ObjectSpec* const seven = snapshot::find_object(type, Dialect::seven)) {
-            ways_[type] = type_translation(*seven);
+            ways_[type] = make_type_translation(*seven);
         }
     }
 }
 
-SevenAsSix::TypeTranslation SevenAsSix::type_translation(const ObjectSpec& seven) {
+SevenToSixTranslator::TypeTranslation
+SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
     TypeTranslation way{.six = seven.merge.six.empty() ? nullptr : find_six(seven.merge.six),
                         .left_out = seven.merge.six_tells};
     if (way.six == nullptr) {
@@ -115,13 +118,13 @@ SevenAsSix::TypeTranslation SevenAsSix::type_translation(const ObjectSpec& seven
         for (std::uint8_t i = 0; i < from.count; ++i) {
             way.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
                                 .to = static_cast<std::uint8_t>(to.offset + i)});
-            way.told |= SeenBy::bit(to.offset + std::size_t{i});
+            way.told |= Sightings::bit(to.offset + std::size_t{i});
         }
     });
     return way;
 }
 
-std::uint32_t SevenAsSix::comparable_ints(std::uint16_t type) {
+std::uint32_t SevenToSixTranslator::comparable_ints(std::uint16_t type) {
     static const auto bits = [] {
         std::array<std::uint32_t, kTypes> by_type{};
         for (const ObjectSpec& seven : snapshot::object_table()) {
@@ -130,7 +133,7 @@ std::uint32_t SevenAsSix::comparable_ints(std::uint16_t type) {
             if (six != nullptr && six->type < kTypes) {
                 each_shared(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
                     by_type[six->type] |=
-                        from.in_six == RelationToSix::same ? SeenBy::bit(to.offset) : 0;
+                        from.in_six == RelationToSix::same ? Sightings::bit(to.offset) : 0;
                 });
             }
         }
@@ -142,12 +145,13 @@ std::uint32_t SevenAsSix::comparable_ints(std::uint16_t type) {
     return type < bits.size() ? bits[type] : 0;
 }
 
-SevenAsSix::TranslatedItem& SevenAsSix::find_or_add(ItemKey key, const ObjectSpec& six) {
+SevenToSixTranslator::TranslatedItem&
+SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
     const auto [at, added] = items_.try_emplace(key);
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            // 0.6 does not encode an empty text as 0
+            // In 0.6, an empty text is not encoded as 0.
             if (field.kind == snapshot::FieldKind::int_string) {
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
@@ -158,25 +162,25 @@ SevenAsSix::TranslatedItem& SevenAsSix::find_or_add(ItemKey key, const ObjectSpe
     return at->second;
 }
 
-void SevenAsSix::translate_item(const ItemView& item) {
+void SevenToSixTranslator::translate_item(const ItemView& item) {
     const ItemKey key = item.key;
     const TypeTranslation* const way = key.type < kTypes ? &ways_[key.type] : nullptr;
     if (way != nullptr && way->left_out) {
         return;
     }
     if (way == nullptr || way->six == nullptr) {
-        // An item is dropped if its key could be confused with a key of 0.6.
+        // Items whose key has another meaning in 0.6 are dropped.
         if (key.type >= snapshot::kFirstUuidType || key.type == snapshot::kDescriptorType ||
             objects_->find(key.type, Dialect::six) == nullptr) {
             items_[key] = {.ints = {item.data.begin(), item.data.end()}};
         }
         return;
     }
-    TranslatedItem& six = find_or_add({.type = way->six->type, .id = key.id}, *way->six);
+    TranslatedItem& six = find_or_add_item({.type = way->six->type, .id = key.id}, *way->six);
     for (const IntMapping& told : way->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
-            six.untold &= ~SeenBy::bit(told.to);
+            six.untold &= ~Sightings::bit(told.to);
         }
     }
     switch (way->six->type) {
@@ -185,21 +189,21 @@ void SevenAsSix::translate_item(const ItemView& item) {
         if (kind < kPickupKinds.size()) {
             six.ints[kPickupKind] = kPickupKinds[kind].type;
             six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
-            six.untold &= ~SeenBy::bit(kPickupSubtype);
+            six.untold &= ~Sightings::bit(kPickupSubtype);
         } else {
-            six.untold |= SeenBy::bit(kPickupKind);
+            six.untold |= Sightings::bit(kPickupKind);
         }
         break;
     }
     case snapshot::kPlayerInfoType:
         six.ints[kClientId] = key.id;
-        six.untold &= ~(SeenBy::bit(0) | SeenBy::bit(kClientId));
+        six.untold &= ~(Sightings::bit(0) | Sightings::bit(kClientId));
         break;
     case snapshot::kCharacterType:
-        // For frozen players and ninjas, this int is the tick at which that state ends.
+        // For frozen players and ninjas, this int is the tick at which the state ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
-            six.untold |= SeenBy::bit(kAmmoCount);
+            six.untold |= Sightings::bit(kAmmoCount);
         }
         break;
     default:
@@ -207,7 +211,7 @@ void SevenAsSix::translate_item(const ItemView& item) {
     }
 }
 
-void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
+void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::Roster& roster) {
     const auto* const known = roster.find(client);
     static const ObjectSpec* const info =
         snapshot::find_object(snapshot::kClientInfoType, Dialect::six);
@@ -215,27 +219,29 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
     if (known == nullptr || info == nullptr || player == items_.end()) {
         return; // the player was announced, but is not in this snapshot
     }
-    TranslatedItem& six = find_or_add({.type = snapshot::kClientInfoType, .id = client}, *info);
+    TranslatedItem& six =
+        find_or_add_item({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
     six.ints[kCountry] = kNoCountry;
     six.untold &= ~all_of(known->name.size());
     player->second.ints[kTeam] = known->team;
-    player->second.untold &= ~SeenBy::bit(kTeam);
+    player->second.untold &= ~Sightings::bit(kTeam);
 }
 
-void SevenAsSix::add_game_info(const View& view) {
+void SevenToSixTranslator::add_game_info(const View& view) {
     static const ObjectSpec* const info = snapshot::find_object(kGameInfo.type, Dialect::six);
     const auto at = view.items.find(kSevenGameData);
     if (!at || info == nullptr || view.items[*at].data.size() <= kStateFlags) {
         return;
     }
     const auto data = view.items[*at].data;
-    TranslatedItem& six = find_or_add(kGameInfo, *info);
+    TranslatedItem& six = find_or_add_item(kGameInfo, *info);
     const auto say = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
-        six.untold &= ~SeenBy::bit(place);
+        six.untold &= ~Sightings::bit(place);
     };
-    // Clients of 0.7 get the game flags in a message; these items of the snapshot tell the same.
+    // Servers send 0.7 clients the game flags in a message, but the presence of these items tells
+    // them, too.
     say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
                         (view.items.find(kSevenFlags) ? kFlagsBit : 0));
     std::uint32_t state = 0;
@@ -246,7 +252,7 @@ void SevenAsSix::add_game_info(const View& view) {
     say(kStartTick, data[kSevenStartTick]);
 }
 
-void SevenAsSix::translate_view(View& view, bool alone, TranslatedView& out) {
+void SevenToSixTranslator::translate_view(View& view, bool alone, TranslatedView& out) {
     items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         translate_item(view.items[i]);
@@ -256,7 +262,7 @@ void SevenAsSix::translate_view(View& view, bool alone, TranslatedView& out) {
     }
     if (view.roster != nullptr) {
         for (std::uint16_t client = 0; client < record::Roster::kMaxClients; ++client) {
-            add_name(client, *view.roster);
+            add_player_name(client, *view.roster);
         }
     }
     out.items.clear();
@@ -270,7 +276,7 @@ void SevenAsSix::translate_view(View& view, bool alone, TranslatedView& out) {
     view.roster = nullptr; // the items contain the players now
 }
 
-void SevenAsSix::translate(std::vector<View>& views) {
+void SevenToSixTranslator::translate_views(std::vector<View>& views) {
     translated_.resize(std::max(translated_.size(), views.size()));
     const bool alone =
         std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });

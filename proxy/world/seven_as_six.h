@@ -14,22 +14,22 @@
 namespace tw::world {
 
 /// Translates the items of 0.7 views to objects of 0.6, for servers with clients of both. The table
-/// of objects defines the translation (snapshot::MergeSpec::six, snapshot::RelationToSix). Ints of a 0.6
-/// object that its 0.7 object lacks are marked as untold. Items without a 0.6 object are kept
-/// unchanged. A 0.7 game_data item becomes a game_info item if no 0.6 view has one.
-class SevenAsSix {
+/// of objects defines the translation (snapshot::MergeSpec::six, snapshot::RelationToSix). Ints of
+/// a 0.6 object that the 0.7 object lacks are marked as missing (View::untold). Items without a 0.6
+/// object are kept unchanged. A 0.7 game_data item becomes a game_info item if no 0.6 view has one.
+class SevenToSixTranslator {
   public:
-    explicit SevenAsSix(const snapshot::ObjectSet& objects);
+    explicit SevenToSixTranslator(const snapshot::ObjectSet& objects);
 
     /// Replaces the items of the 0.7 views by translated ones, which are valid until the next call.
-    void translate(std::vector<View>& views);
+    void translate_views(std::vector<View>& views);
 
-    /// Returns a bit mask of the ints of a 0.6 type that servers send to 0.7 clients with the same
-    /// values.
+    /// Returns a bit mask of the ints of a 0.6 type that have the same values in the 0.7 view of a
+    /// tick.
     [[nodiscard]] static std::uint32_t comparable_ints(std::uint16_t type);
 
   private:
-    /// An int's index in a 0.7 type and in the corresponding 0.6 type.
+    /// The index of an int in a 0.7 item and in the corresponding 0.6 item.
     struct IntMapping {
         std::uint8_t from = 0;
         std::uint8_t to = 0;
@@ -37,10 +37,10 @@ class SevenAsSix {
 
     struct TypeTranslation {
         const snapshot::ObjectSpec* six = nullptr; ///< null: the item is kept unchanged
-        /// The item is dropped, because another 0.6 item contains its values.
+        /// The item is dropped, because another 0.6 item contains the values.
         bool left_out = false;
         std::vector<IntMapping> ints{};
-        std::uint32_t told = 0; ///< bit mask of the 0.6 ints whose value 0.7 provides
+        std::uint32_t told = 0; ///< bit mask of the 0.6 ints whose value the 0.7 item contains
     };
 
     struct TranslatedItem {
@@ -53,14 +53,15 @@ class SevenAsSix {
         std::vector<std::uint32_t> untold;
     };
 
-    [[nodiscard]] static TypeTranslation type_translation(const snapshot::ObjectSpec& seven);
+    [[nodiscard]] static TypeTranslation make_type_translation(const snapshot::ObjectSpec& seven);
     void translate_item(const snapshot::ItemView& item);
-    void add_name(std::uint16_t client, const record::Roster& roster);
-    /// Adds a game_info item made from the view's game_data; called if no view of the tick has one.
+    void add_player_name(std::uint16_t client, const record::Roster& roster);
+    /// Adds a game_info item made from the view's game_data item. Called if no view of the tick has
+    /// a game_info item.
     void add_game_info(const View& view);
-    [[nodiscard]] TranslatedItem& find_or_add(snapshot::ItemKey key,
-                                              const snapshot::ObjectSpec& six);
-    /// Translates one view. `alone`: the tick has no 0.6 view.
+    [[nodiscard]] TranslatedItem& find_or_add_item(snapshot::ItemKey key,
+                                                   const snapshot::ObjectSpec& six);
+    /// Translates one view. `alone`: true if the tick has no 0.6 view.
     void translate_view(View& view, bool alone, TranslatedView& out);
 
     static constexpr std::size_t kTypes = 25; ///< number of 0.7 types

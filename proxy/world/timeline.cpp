@@ -7,19 +7,19 @@ namespace tw::world {
 
 using record::Timestamp;
 using snapshot::Tick;
-using Wide = std::int64_t; ///< for sums of ticks: ticks are untrusted, and sums must not overflow
+using Wide = std::int64_t; ///< for sums of ticks, which are untrusted and must not overflow
 
 namespace {
 
 constexpr Timestamp kTickTime = 20'000'000;
 /// Views of one run agree on the time of tick 0 up to this difference.
 constexpr Timestamp kSlack = 3'000'000'000;
-/// In most networks, the views of one run agree on the time of tick 0 up to this difference. Every map
-/// is played for longer.
+/// In most networks, the views of one run agree on the time of tick 0 up to this difference. No run
+/// is shorter.
 constexpr Timestamp kJitter = 200'000'000;
 /// A tick this far behind the newest one belongs to another run.
 constexpr Tick kFarBehind = 250;
-/// A session that enters is ahead of the other sessions by at most this much.
+/// A session that enters a run is ahead of the other sessions by at most this time.
 constexpr Timestamp kFarAhead = 1'000'000'000;
 /// The largest tick step of a session at full rate.
 constexpr Tick kFullStep = 2;
@@ -38,16 +38,16 @@ bool is_near(Timestamp left, Timestamp right, Timestamp distance = kSlack) {
 
 } // namespace
 
-void Timeline::add_session(std::uint32_t session) {
+void ViewCollector::add_session(std::uint32_t session) {
     sessions_[session].entering = true;
 }
 
-void Timeline::add_session(std::uint32_t session, MapId map) {
+void ViewCollector::add_session(std::uint32_t session, MapId map) {
     add_session(session);
     sessions_[session].map = std::move(map);
 }
 
-bool Timeline::has_other_map(const MapId& map, snapshot::Dialect dialect) const {
+bool ViewCollector::has_other_map(const MapId& map, snapshot::Dialect dialect) const {
     for (std::size_t i = 0; i < maps_.size(); ++i) {
         const bool same_files = i == static_cast<std::size_t>(dialect);
         if (maps_[i] && (maps_[i]->name != map.name || (same_files && maps_[i]->crc != map.crc))) {
@@ -57,38 +57,38 @@ bool Timeline::has_other_map(const MapId& map, snapshot::Dialect dialect) const 
     return false;
 }
 
-bool Timeline::is_of_another_run(const Session& session, const WorldInput& input) const {
+bool ViewCollector::is_of_another_run(const Session& session, const WorldInput& input) const {
     return (session.map && has_other_map(*session.map, input.dialect)) ||
            (session.run == run_ && input.tick <= session.latest);
 }
 
-void Timeline::resume_session(std::uint32_t session) {
+void ViewCollector::resume_session(std::uint32_t session) {
     add_session(session);
     sessions_[session].resumed = true;
 }
 
-void Timeline::remove_session(std::uint32_t session) {
+void ViewCollector::remove_session(std::uint32_t session) {
     if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
         for (auto& [tick, open] : open_) {
-            open.lacks =
-                open.lacks || (belongs_in(gone->second, tick) && !open.world->has(session));
+            open.lacks = open.lacks ||
+                         (needs_view_of(gone->second, tick) && !open.world->has_view_of(session));
         }
         sessions_.erase(gone);
     }
-    close_ready();
+    close_ready_ticks();
 }
 
-bool Timeline::is_of_previous_run(Timestamp offset) const {
+bool ViewCollector::is_of_previous_run(Timestamp offset) const {
     return former_offset_ && is_near(offset, *former_offset_, kJitter);
 }
 
-bool Timeline::had_recent_view(const Session& session, Timestamp now) const {
+bool ViewCollector::had_recent_view(const Session& session, Timestamp now) const {
     const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kLongest);
     return session.run == run_ && !session.entering &&
            is_near(now, session.seen.time, step * kTickTime + kJitter);
 }
 
-bool Timeline::is_ahead(const Session& session, const WorldInput& input) const {
+bool ViewCollector::is_far_ahead(const Session& session, const WorldInput& input) const {
     if (input.tick <= *newest_) {
         return false; // only the first view of a newer tick is checked
     }
@@ -101,44 +101,46 @@ bool Timeline::is_ahead(const Session& session, const WorldInput& input) const {
     return balance > 0;
 }
 
-Timeline::RunOfView Timeline::assign_run(const Session& session, const WorldInput& input) const {
+ViewCollector::RunOfView ViewCollector::assign_run(const Session& session,
+                                                   const WorldInput& input) const {
     if (!newest_) {
-        return RunOfView::elsewhere;
+        return RunOfView::other;
     }
     const bool may_enter = session.entering || session.strays >= kMaxStrays;
-    const auto other = may_enter ? RunOfView::elsewhere : RunOfView::nowhere;
+    const auto other = may_enter ? RunOfView::other : RunOfView::none;
     const Timestamp offset = offset_of(input);
     const bool on_time = is_near(offset, offset_, kJitter);
     const bool lingers = session.run != run_ && !on_time && is_of_previous_run(offset);
     const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
-    if (lingers || (fits && is_ahead(session, input))) {
-        return other; // the view belongs to no run, or to a run so short that its ticks also fit the current one
+    if (lingers || (fits && is_far_ahead(session, input))) {
+        // The view belongs to no run, or to a short run whose ticks also fit the current run.
+        return other;
     }
     if (!may_enter) {
-        return fits ? RunOfView::here : RunOfView::nowhere;
+        return fits ? RunOfView::current : RunOfView::none;
     }
     if (session.entering && is_of_another_run(session, input)) {
         if (!on_time) {
-            return RunOfView::elsewhere;
+            return RunOfView::other;
         }
-        // The current run goes on. Either the server sent this view before it announced the map, or it
-        // has several maps.
+        // The current run goes on. Either the server sent this view before it announced the map, or
+        // the server has several maps at the same time.
         if (session.strays < kMaxStrays) {
-            return session.run == run_ ? RunOfView::nowhere : RunOfView::here;
+            return session.run == run_ ? RunOfView::none : RunOfView::current;
         }
     }
-    // A session that enters receives current ticks of its map, not old ones.
-    return fits && input.tick > Wide{*newest_} - kLongest ? RunOfView::here : RunOfView::elsewhere;
+    // A session that enters a run receives the newest ticks.
+    return fits && input.tick > Wide{*newest_} - kLongest ? RunOfView::current : RunOfView::other;
 }
 
-bool Timeline::ends_run(const Session& session, const WorldInput& input) const {
+bool ViewCollector::ends_run(const Session& session, const WorldInput& input) const {
     if (!newest_) {
         return true;
     }
     const Timestamp offset = offset_of(input);
-    // An entering session may be the first one of the next run. Other sessions may have views of an
-    // unannounced run or of the previous run: after each kMaxStrays of them, the sessions of both
-    // runs are counted.
+    // A session that enters a run may be the first session in the next run. Other sessions may have
+    // views of an unannounced run or of the previous run. After every kMaxStrays such views, the
+    // sessions in both runs are counted.
     const bool enters = session.entering && !is_of_previous_run(offset);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
@@ -161,15 +163,15 @@ bool Timeline::ends_run(const Session& session, const WorldInput& input) const {
     return balance > 0;
 }
 
-void Timeline::count_stray(Session& session) {
-    ++lateness_.stray;
+void ViewCollector::count_stray_view(Session& session) {
+    ++view_counts_.stray;
     if (session.strays % kMaxStrays == 0) {
         session.strays_since = fitted_;
     }
     ++session.strays;
 }
 
-void Timeline::record_step(Session& session, Tick tick) {
+void ViewCollector::record_tick_step(Session& session, Tick tick) {
     const Tick before = std::exchange(session.latest, tick);
     if (before == snapshot::kNoBase) {
         return;
@@ -186,7 +188,7 @@ void Timeline::record_step(Session& session, Tick tick) {
     }
 }
 
-void Timeline::begin_run(Timestamp now) {
+void ViewCollector::begin_run(Timestamp now) {
     finish();
     heard_ = now; // may be earlier than the previous value of heard_
     if (newest_) {
@@ -202,7 +204,7 @@ void Timeline::begin_run(Timestamp now) {
     ++run_;
 }
 
-OpenWorld& Timeline::open_tick(Tick tick, Timestamp time) {
+OpenWorld& ViewCollector::find_or_open_tick(Tick tick, Timestamp time) {
     const auto [at, added] = open_.try_emplace(tick);
     if (added) {
         at->second.world = memory_->take_empty(tick, time);
@@ -210,19 +212,19 @@ OpenWorld& Timeline::open_tick(Tick tick, Timestamp time) {
     return *at->second.world;
 }
 
-void Timeline::add_view(const WorldInput& input) {
+void ViewCollector::add_view(const WorldInput& input) {
     heard_ = std::max(heard_, input.time);
     Session& session = sessions_[input.session];
     if (!session.begun && input.items.empty()) {
-        return; // the client makes up an empty tick during the handshake
+        return; // the empty snapshot of the handshake
     }
     session.begun = true;
-    ++lateness_.views;
+    ++view_counts_.views;
     const ViewTime sighting{.time = input.time, .offset = offset_of(input)};
-    if (const RunOfView belongs = assign_run(session, input); belongs != RunOfView::here) {
-        session.other = belongs == RunOfView::elsewhere ? std::optional{sighting} : std::nullopt;
-        if (belongs == RunOfView::nowhere || !ends_run(session, input)) {
-            count_stray(session);
+    if (const RunOfView belongs = assign_run(session, input); belongs != RunOfView::current) {
+        session.other = belongs == RunOfView::other ? std::optional{sighting} : std::nullopt;
+        if (belongs == RunOfView::none || !ends_run(session, input)) {
+            count_stray_view(session);
             return;
         }
         begin_run(input.time);
@@ -244,7 +246,7 @@ void Timeline::add_view(const WorldInput& input) {
     session.fitted = ++fitted_;
     session.seen.time = input.time;
     if (input.tick > session.latest) {
-        record_step(session, input.tick);
+        record_tick_step(session, input.tick);
         session.seen = sighting;
     }
     first_ = first_.value_or(input.tick);
@@ -253,23 +255,23 @@ void Timeline::add_view(const WorldInput& input) {
         offset_ = sighting.offset;
     }
     if (emitted_ && input.tick <= *emitted_) {
-        ++lateness_.late;
+        ++view_counts_.late;
         return;
     }
-    OpenWorld& world = open_tick(input.tick, input.time);
-    const std::size_t before = world.bytes();
+    OpenWorld& world = find_or_open_tick(input.tick, input.time);
+    const std::size_t before = world.memory_bytes();
     if (input.roster == nullptr) {
         session.roster.reset();
     } else if (session.roster == nullptr || *session.roster != *input.roster) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    // false for a repeated tick, whose view is the same
+    // Returns false for a repeated snapshot, which is ignored.
     std::ignore = world.add_view(input, session.roster);
-    bytes_ += world.bytes() - before;
-    close_ready();
+    bytes_ += world.memory_bytes() - before;
+    close_ready_ticks();
 }
 
-std::optional<GamePosition> Timeline::position_of(std::uint32_t session) const {
+std::optional<GamePosition> ViewCollector::position_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
@@ -279,12 +281,12 @@ std::optional<GamePosition> Timeline::position_of(std::uint32_t session) const {
         .run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
 }
 
-bool Timeline::is_due(const Session& session, Tick tick) const {
+bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
     return session.run == run_ && !session.entering && session.step <= kFullStep &&
            session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
 }
 
-bool Timeline::may_have_been_in(const Session& session, Tick tick) const {
+bool ViewCollector::may_have_been_written(const Session& session, Tick tick) const {
     if (!session.resumed || !first_ || tick >= Wide{*first_} + kLongest) {
         return false;
     }
@@ -292,16 +294,16 @@ bool Timeline::may_have_been_in(const Session& session, Tick tick) const {
                              : session.run != run_ || session.step < kSparseStep;
 }
 
-bool Timeline::was_written_before(Tick tick) const {
-    // Only views of the first ticks after a takeover may have reached both processes.
+bool ViewCollector::was_written_by_previous_process(Tick tick) const {
+    // Both processes can have received only the first ticks after a takeover.
     return tick < Wide{*first_} + patience_.least &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
-               return each.second.full_rate && may_have_been_in(each.second, tick);
+               return each.second.full_rate && may_have_been_written(each.second, tick);
            });
 }
 
-bool Timeline::belongs_in(const Session& session, Tick tick) const {
-    if (may_have_been_in(session, tick)) {
+bool ViewCollector::needs_view_of(const Session& session, Tick tick) const {
+    if (may_have_been_written(session, tick)) {
         return true;
     }
     const auto& full_rate = session.full_rate;
@@ -309,18 +311,19 @@ bool Timeline::belongs_in(const Session& session, Tick tick) const {
            tick <= Wide{full_rate->last} + kLongest && session.latest >= Wide{tick} - kFullStep;
 }
 
-bool Timeline::may_close(Tick tick) {
+bool ViewCollector::may_close_tick(Tick tick) {
     if (*newest_ >= Wide{tick} + patience_.most) {
         return true;
     }
     if (*newest_ < Wide{tick} + patience_.least) {
         return false;
     }
-    // Whether the previous process wrote the first worlds is known once the sessions' rates are.
+    // Whether the previous process wrote the first ticks is known as soon as the sessions' rates
+    // are known.
     const bool first = tick < Wide{*first_} + patience_.least;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
-        return is_due(session, tick) ||
+        return is_view_due(session, tick) ||
                (first && session.resumed && session.run == run_ && session.step == 0);
     };
     // This function is called for every view; usually the tick still waits for the same session.
@@ -335,47 +338,48 @@ bool Timeline::may_close(Tick tick) {
     return found == sessions_.end();
 }
 
-void Timeline::close_oldest() {
+void ViewCollector::close_oldest_tick() {
     const auto oldest = open_.begin();
     std::unique_ptr<OpenWorld> world = std::move(oldest->second.world);
     bool complete = !oldest->second.lacks;
     open_.erase(oldest);
-    bytes_ -= world->bytes();
+    bytes_ -= world->memory_bytes();
     emitted_ = world->tick();
     for (const auto& [number, session] : sessions_) {
-        complete = complete && (!belongs_in(session, world->tick()) || world->has(number));
+        complete =
+            complete && (!needs_view_of(session, world->tick()) || world->has_view_of(number));
     }
-    if (was_written_before(world->tick())) {
-        lateness_.late += world->views();
+    if (was_written_by_previous_process(world->tick())) {
+        view_counts_.late += world->view_count();
     } else {
         close_({.views = world.get(), .run = run_, .complete = complete});
     }
     memory_->recycle(std::move(world));
 }
 
-bool Timeline::close_oldest_early() {
+bool ViewCollector::close_oldest_tick_early() {
     if (open_.empty()) {
         return false;
     }
-    close_oldest();
+    close_oldest_tick();
     return true;
 }
 
-void Timeline::close_ready() {
-    while (!open_.empty() && may_close(open_.begin()->first)) {
-        close_oldest();
+void ViewCollector::close_ready_ticks() {
+    while (!open_.empty() && may_close_tick(open_.begin()->first)) {
+        close_oldest_tick();
     }
 }
 
-void Timeline::advance_time(Timestamp now) {
+void ViewCollector::advance_time(Timestamp now) {
     if (now - heard_ >= kSilence) {
         finish();
     }
 }
 
-void Timeline::finish() {
+void ViewCollector::finish() {
     while (!open_.empty()) {
-        close_oldest();
+        close_oldest_tick();
     }
 }
 

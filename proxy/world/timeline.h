@@ -23,12 +23,12 @@ struct GamePosition {
     snapshot::Dialect dialect = snapshot::Dialect::six;
 };
 
-/// The views of a tick for which no further views are awaited: either all have arrived, or the
+/// The views of a tick that does not wait for further views: either all have arrived, or the
 /// waiting time is over.
 struct ClosedWorld {
     const OpenWorld* views = nullptr;
     std::uint32_t run = 1;
-    bool complete = false; ///< the world contains the views of all expected sessions
+    bool complete = false; ///< the views of all expected sessions arrived
 };
 
 /// A map's name and checksum as the server announces them.
@@ -38,17 +38,16 @@ struct MapId {
 };
 
 struct ViewCounts {
-    std::uint64_t views = 0; ///< all views
-    std::uint64_t late = 0;  ///< views that arrived after the world of their tick was written
-    std::uint64_t stray = 0; ///< views that do not belong to the server's current run
+    std::uint64_t views = 0; ///< all views that were added
+    std::uint64_t late = 0;  ///< views that arrived after their tick was closed
+    std::uint64_t stray = 0; ///< views that do not belong to the current run of the server
 };
 
-/// The number of ticks for which a world waits for views.
+/// How many ticks newer the newest tick is when a tick stops waiting for views.
 struct WaitTicks {
-    /// The minimum. Snapshots may arrive 4 ticks out of order, and the first view of a new session
-    /// may also be late.
+    /// Snapshots may arrive 4 ticks out of order, and the first view of a new session may be late.
     snapshot::Tick least = 4;
-    snapshot::Tick most = 50; ///< the limit if a session lags behind
+    snapshot::Tick most = 50; ///< used while a session lags behind
 };
 
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
@@ -58,23 +57,24 @@ struct WaitTicks {
 /// whatever the order in which views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
-/// So a world of the first second counts as incomplete unless views of all sessions are in it. The
-/// previous process has written the worlds of ticks that both processes received.
+/// Therefore, a tick of the first second counts as incomplete unless all sessions have a view of
+/// it. Ticks that both processes received were written by the previous process.
 ///
 /// A run is the time from a start of the server or a map change to the next one. Its ticks count
 /// from 0, so views of different runs must not be mixed. A session enters the next run if the
 /// server announces to it another map than the current run's. It also enters the next run if the
-/// server announces the same map again and the time of tick 0 then differs. Also, many views in a
-/// row of a session may not fit the current run, because the map change was lost or because the
+/// server announces the same map again and the time of tick 0 then differs. The same happens if
+/// many consecutive views of a session do not fit the current run: the map change was lost, or the
 /// current run began with a wrong view. In all cases the majority decides: a run ends when more
-/// sessions are in the next run than in the current one. So a map change announced to all sessions
-/// takes effect with the first view, and the views of a single deviating session, real or forged,
-/// are strays.
+/// sessions are in the next run than in the current one. Therefore, a map change announced to all
+/// sessions takes effect with the first view, and the views of a single deviating session, real or
+/// forged, are strays.
 ///
-/// Memory is not limited here: the caller checks bytes() and closes the oldest tick if necessary.
-class Timeline {
+/// This class does not limit its memory: the caller checks memory_bytes() and closes the oldest
+/// tick if necessary.
+class ViewCollector {
   public:
-    using Close = std::function<void(const ClosedWorld& world)>;
+    using CloseHandler = std::function<void(const ClosedWorld& world)>;
 
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
@@ -84,48 +84,50 @@ class Timeline {
 
     /// `memory`: shared with other timelines; must outlive this object. The first run has the
     /// number `run` + 1.
-    Timeline(Close close, OpenWorldPool& memory, std::uint32_t run = 0, WaitTicks patience = {})
+    ViewCollector(CloseHandler close, OpenWorldPool& memory, std::uint32_t run = 0,
+                  WaitTicks patience = {})
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
     void add_session(std::uint32_t session);
-    /// Notes that the server announced this map to the session, which may be a new one.
+    /// Tells that the server announced this map to the session. Adds the session if it is new.
     void add_session(std::uint32_t session, MapId map);
-    /// Adds a session that another process inspected before, so that it is unknown which ticks the
-    /// session receives.
+    /// Adds a session that another process inspected before. Which ticks it receives is unknown.
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     /// Adds a session's verified snapshot as a view.
     void add_view(const WorldInput& input);
-    /// Notes that no view arrived until `now`, which may close ticks.
+    /// Tells that no view arrived until `now`. Closes ticks that have waited for kSilence.
     void advance_time(record::Timestamp now);
     /// Closes all ticks.
     void finish();
 
-    [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
+    [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
 
-    /// Whether the current run is known to have another map than `map`, which the server announced
-    /// to a client of this dialect. For 0.7, servers announce another file with the same name.
+    /// Returns whether the current run certainly has another map than `map`, which the server
+    /// announced to a client of this protocol version. For 0.7, servers announce another file with
+    /// the same name.
     [[nodiscard]] bool has_other_map(const MapId& map, snapshot::Dialect dialect) const;
 
-    /// The session's position in the current run; nullopt if the session has no view of it.
+    /// Returns the session's position in the current run; nullopt if the session has no view of
+    /// this run.
     [[nodiscard]] std::optional<GamePosition> position_of(std::uint32_t session) const;
 
-    [[nodiscard]] const ViewCounts& lateness() const { return lateness_; }
+    [[nodiscard]] const ViewCounts& view_counts() const { return view_counts_; }
 
-    /// Memory use of the ticks that wait for views, in bytes.
-    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    /// Returns the memory use of the ticks that wait for views, in bytes.
+    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
-    /// Closes the oldest open tick with the views it has. Returns false if no tick is open.
-    [[nodiscard]] bool close_oldest_early();
+    /// Closes the oldest open tick with the views that arrived. Returns false if no tick is open.
+    [[nodiscard]] bool close_oldest_tick_early();
 
   private:
-    /// A range of ticks in which a session is known to receive every snapshot.
+    /// A range of ticks in which a session certainly receives every snapshot.
     struct TickRange {
         snapshot::Tick first = 0;
         snapshot::Tick last = 0;
     };
 
-    /// A view's arrival time, and the time at which tick 0 was, computed from the view.
+    /// The arrival time of a view, and the time of tick 0 computed from it.
     struct ViewTime {
         record::Timestamp time = 0;
         record::Timestamp offset = 0;
@@ -133,11 +135,11 @@ class Timeline {
 
     struct Session {
         bool entering = true;  ///< the session's next snapshot may belong to another run
-        bool begun = false;    ///< the session had a non-empty snapshot
-        bool resumed = false;  ///< another process had the session before, in the current run
+        bool begun = false;    ///< the session received a non-empty snapshot
+        bool resumed = false;  ///< another process inspected the session before, in the current run
         std::uint32_t run = 0; ///< run of the session's last snapshot
-        int strays = 0;        ///< consecutive stray views
-        /// Value of fitted_ before the last consecutive stray views, at most kMaxStrays of them.
+        int strays = 0;        ///< number of consecutive views that do not fit the current run
+        /// Value of fitted_ before the last (at most kMaxStrays) consecutive stray views.
         std::uint64_t strays_since = 0;
         std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last view of its run
         ViewTime seen{};                 ///< the session's last view of its run
@@ -150,59 +152,61 @@ class Timeline {
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
-    enum class RunOfView : std::uint8_t { here, nowhere, elsewhere };
+    enum class RunOfView : std::uint8_t { current, none, other };
 
     [[nodiscard]] RunOfView assign_run(const Session& session, const WorldInput& input) const;
-    /// Whether an entering session's view belongs to another run, whatever the tick of the view is.
+    /// Returns whether the view belongs to another run even if its tick fits. Precondition: the
+    /// session is about to enter a run.
     [[nodiscard]] bool is_of_another_run(const Session& session, const WorldInput& input) const;
-    /// Whether `offset`, a time of tick 0, is about the time of tick 0 in the previous run.
+    /// Returns whether `offset`, a time of tick 0, is near the time of tick 0 in the previous run.
     [[nodiscard]] bool is_of_previous_run(record::Timestamp offset) const;
-    /// Whether the session's ticks are far ahead of those of most other sessions.
-    [[nodiscard]] bool is_ahead(const Session& session, const WorldInput& input) const;
-    /// Whether the session had a view of the current run recently.
+    /// Returns whether the session's ticks are far ahead of the ticks of most other sessions.
+    [[nodiscard]] bool is_far_ahead(const Session& session, const WorldInput& input) const;
+    /// Returns whether the session had a view of the current run recently.
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
-    /// Whether a view of another run ends the current run.
+    /// Returns whether a view of another run ends the current run.
     [[nodiscard]] bool ends_run(const Session& session, const WorldInput& input) const;
-    void count_stray(Session& session);
-    /// Notes that the session received a view of a later tick than before.
-    static void record_step(Session& session, snapshot::Tick tick);
+    void count_stray_view(Session& session);
+    /// Updates the session's step and rate. Called when it receives a view of a later tick than
+    /// before.
+    static void record_tick_step(Session& session, snapshot::Tick tick);
     void begin_run(record::Timestamp now);
-    [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
-    /// Whether the world of this tick is incomplete if it lacks this session's view.
-    [[nodiscard]] bool belongs_in(const Session& session, snapshot::Tick tick) const;
-    /// Whether the previous process may have received the session's view of this tick.
-    [[nodiscard]] bool may_have_been_in(const Session& session, snapshot::Tick tick) const;
-    /// Whether the previous process wrote the world of this tick.
-    [[nodiscard]] bool was_written_before(snapshot::Tick tick) const;
-    [[nodiscard]] bool may_close(snapshot::Tick tick);
-    void close_oldest();
-    void close_ready();
-    [[nodiscard]] OpenWorld& open_tick(snapshot::Tick tick, record::Timestamp time);
+    [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;
+    /// Returns whether the tick is incomplete without a view of this session.
+    [[nodiscard]] bool needs_view_of(const Session& session, snapshot::Tick tick) const;
+    /// Returns whether the previous process may have received the session's view of this tick.
+    [[nodiscard]] bool may_have_been_written(const Session& session, snapshot::Tick tick) const;
+    /// Returns whether the previous process wrote the world record of this tick.
+    [[nodiscard]] bool was_written_by_previous_process(snapshot::Tick tick) const;
+    [[nodiscard]] bool may_close_tick(snapshot::Tick tick);
+    void close_oldest_tick();
+    void close_ready_ticks();
+    [[nodiscard]] OpenWorld& find_or_open_tick(snapshot::Tick tick, record::Timestamp time);
 
     /// An open tick, which waits for views.
     struct OpenTick {
         std::unique_ptr<OpenWorld> world;
-        bool lacks = false; ///< a session whose view is missing has ended
+        bool lacks = false; ///< a session ended before its expected view arrived
     };
 
-    Close close_;
+    CloseHandler close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_;
-    std::uint32_t awaited_ = 0; ///< the session for whose view the oldest tick waited last
+    std::uint32_t awaited_ = 0; ///< the session for which the oldest tick was last found to wait
     OpenWorldPool* memory_;
     std::size_t bytes_ = 0; ///< memory use of the open ticks
     std::uint32_t run_;
     WaitTicks patience_;
     /// The map of the current run, for each dialect.
     std::array<std::optional<MapId>, snapshot::kDialects> maps_;
-    std::uint64_t fitted_ = 0; ///< number of views, of all sessions, that fitted the current run
+    std::uint64_t fitted_ = 0; ///< number of views of all sessions that fitted the current run
     std::optional<snapshot::Tick> first_; ///< the first tick of the current run
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;
     record::Timestamp offset_ = 0; ///< time of tick 0, computed from the newest view
     std::optional<record::Timestamp> former_offset_{}; ///< time of tick 0 of the previous run
     record::Timestamp heard_ = 0;
-    ViewCounts lateness_;
+    ViewCounts view_counts_;
 };
 
 } // namespace tw::world

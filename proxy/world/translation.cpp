@@ -34,7 +34,7 @@ void NameIds::mark_seen(Entry known) {
     known_.splice(known_.end(), known_, known);
 }
 
-bool NameIds::make_room() {
+bool NameIds::make_room_for_name() {
     if (known_.size() < kMaxNames) {
         return true;
     }
@@ -66,17 +66,17 @@ void NameIds::learn_id(const std::string& name, std::uint16_t id) {
     if (const auto before = by_name_.find(name); before != by_name_.end()) {
         forget_name(before->second);
     }
-    if (make_room()) {
+    if (make_room_for_name()) {
         add_name(name, id, IdKind::server)->learned = tick_;
     }
 }
 
-bool NameIds::was_learned(const std::string& name) const {
+bool NameIds::has_learned_id(const std::string& name) const {
     const auto known = by_name_.find(name);
     return known != by_name_.end() && known->second->learned == tick_;
 }
 
-bool NameIds::was_learned(std::uint16_t id) const {
+bool NameIds::is_learned_id(std::uint16_t id) const {
     const auto known = by_id_.find(id);
     return known != by_id_.end() && known->second->learned == tick_;
 }
@@ -88,7 +88,7 @@ std::optional<std::uint16_t> NameIds::last_learned_id(const std::string& name) c
                : std::nullopt;
 }
 
-void NameIds::keep_learned(const std::string& name) {
+void NameIds::keep_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
         mark_seen(by_name_.find(name)->second);
     }
@@ -108,7 +108,7 @@ void NameIds::offer_id(const std::string& name, std::uint16_t id) {
     if (const auto before = by_name_.find(name); before != by_name_.end()) {
         forget_name(before->second);
     }
-    if (make_room()) {
+    if (make_room_for_name()) {
         add_name(name, id, IdKind::views);
     }
 }
@@ -131,10 +131,10 @@ std::uint16_t NameIds::make_up_id() {
     return id;
 }
 
-std::optional<NameIds::AssignedId> NameIds::id_of(const std::string& name) {
+std::optional<NameIds::AssignedId> NameIds::assign_id(const std::string& name) {
     auto known = by_name_.find(name);
     if (known == by_name_.end()) {
-        if (!make_room()) {
+        if (!make_room_for_name()) {
             return std::nullopt;
         }
         known = by_name_.find(add_name(name, make_up_id(), IdKind::twscope)->name);
@@ -145,18 +145,18 @@ std::optional<NameIds::AssignedId> NameIds::id_of(const std::string& name) {
 
 namespace {
 
-constexpr std::string_view kCharacter = "character"; // the name is the same in 0.6 and 0.7
+constexpr std::string_view kCharacter = "character"; // object name in 0.6 and 0.7
 constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 
-/// Returns whether an item of this kind may be a stand-in. Stand-ins have an old form; the newest
-/// form of a pickup also contains its kind.
+/// Returns whether items of this type may be stand-ins. Servers send stand-ins in an old form of
+/// the object, or as the newest form of a pickup.
 bool may_be_one(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.form != 0 &&
            (merge.family == ObjectFamily::pickup || merge.family == ObjectFamily::laser);
 }
 
-/// Returns the offset of the position at which the tee would be.
+/// Returns the offset, in a stand-in, of the tee's position.
 std::size_t place_in(const ObjectSpec& object) {
     return object.merge.family == ObjectFamily::laser ? kLaserFrom : 0;
 }
@@ -195,14 +195,14 @@ void StandIns::find_stand_ins(std::span<const View> views, const record::TypeNam
 bool StandIns::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
     const std::size_t at = may_be_one(object) ? place_in(object) : item.data.size();
     return at + 1 < item.data.size() &&
-           std::ranges::binary_search(tees_, Place{item.data[at], item.data[at + 1]}) &&
+           std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
            !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
 }
 
 namespace {
 
-/// The start of a name such as "⋅ 12 others". Servers from 20.0 on give it to the last but one id of
-/// a translated view. On other servers it may be a player's name.
+/// The start of a name such as "⋅ 12 others". DDNet servers from 20.0 on use such a name for the
+/// last but one id of a translated view. On other servers, it may be a player's name.
 constexpr std::string_view kOthers = "\u22c5 ";
 /// A pickup with this flag may be the weapon of a player for whom the view has no id.
 constexpr std::uint32_t kNoPredictBit = 8;
@@ -225,11 +225,11 @@ void each_name(const View& view, const Use& use) {
         return;
     }
     each_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
-        use(item.key.id, text_of(record::name_in(item.data)));
+        use(item.key.id, text_of(record::player_name_in(item.data)));
     });
 }
 
-/// Makes equal names in a view distinct, since mods allow them.
+/// Makes equal names in a view distinct, since mods allow equal names.
 class UniqueNames {
   public:
     [[nodiscard]] std::string operator()(const std::string& name) {
@@ -243,7 +243,7 @@ class UniqueNames {
 
 /// The ids in a translated view that do not belong to players.
 struct NonPlayers {
-    /// In ascending order; the last one is the speaker for players without an id.
+    /// In ascending order. The last id is used for chat lines of players without an id.
     std::vector<std::uint16_t> ids;
     bool others = false; ///< the last but one id stands for all other players
 
@@ -273,8 +273,8 @@ NonPlayers nobodies_of(const View& view) {
     return found;
 }
 
-/// Returns the server's id of the viewer: the id of the item that says whom the viewer spectates,
-/// which servers never translate.
+/// Returns the server's id of the viewer: the id of the spectator_info item, which servers never
+/// translate.
 std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -297,7 +297,7 @@ bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) 
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
 }
 
-/// An item whose ids are being replaced.
+/// A copy of an item whose client ids are being replaced.
 struct ItemRewrite {
     ItemKey key{};
     std::vector<std::int32_t> data;
@@ -321,35 +321,36 @@ std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t numb
     return at == ids.end() ? std::nullopt : at->second;
 }
 
-void Translation::reset() {
+void IdRestorer::reset() {
     ids_.reset();
-    forget_views();
+    forget_numberings();
     told_is_number_ = false;
     id_kinds_.clear();
     renumbered_.clear();
 }
 
-void Translation::forget_views() {
+void IdRestorer::forget_numberings() {
     numberings_.clear();
     current_.clear();
     present_.clear();
     bytes_ = 0;
 }
 
-std::size_t Translation::bytes_of(const ClientNumbering& numbering) {
+std::size_t IdRestorer::bytes_of(const ClientNumbering& numbering) {
     return kNumberingBytes + numbering.read.size() * sizeof(std::int32_t) +
            numbering.players.size() * kPlayerBytes;
 }
 
-/// Reads a view's numbers and names if they have changed. Returns whether they have.
-bool Translation::read_numbering(const View& view, const record::TypeNames& types,
-                                 ClientNumbering& into) {
+/// Reads a view's numbers and names. Returns false if they have not changed since the previous
+/// tick.
+bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types,
+                                ClientNumbering& into) {
     const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
     const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
         if (client >= record::Roster::kMaxPlayers) {
-            return; // no server has so many players
+            return; // no server has more players
         }
         reading_.push_back(client);
         reading_.push_back(static_cast<std::int32_t>(name.size()));
@@ -361,7 +362,7 @@ bool Translation::read_numbering(const View& view, const record::TypeNames& type
         });
     } else {
         each_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
-            note(item.key.id, record::name_in(item.data).ints);
+            note(item.key.id, record::player_name_in(item.data).ints);
         });
     }
     if (reading_ == into.read) {
@@ -390,7 +391,7 @@ bool Translation::read_numbering(const View& view, const record::TypeNames& type
     return true;
 }
 
-bool Translation::forget_absent_sessions() {
+bool IdRestorer::forget_absent_sessions() {
     return std::erase_if(numberings_, [this](const auto& each) {
                const bool is_missing = each.second.seen + kRemembered < ticks_;
                bytes_ -= is_missing ? bytes_of(each.second) : 0;
@@ -399,7 +400,7 @@ bool Translation::forget_absent_sessions() {
 }
 
 template <typename Use>
-void Translation::each_present(const Use& use) {
+void IdRestorer::each_present(const Use& use) {
     for (auto& [session, numbering] : numberings_) {
         if (numbering.seen == ticks_) {
             use(session, numbering);
@@ -407,9 +408,9 @@ void Translation::each_present(const Use& use) {
     }
 }
 
-/// Learns the server's ids from untranslated views, and from views whose client received the id of
-/// its own player.
-void Translation::learn_ids() {
+/// Learns the server's ids from untranslated views, and from translated views with the id of the
+/// viewer's player.
+void IdRestorer::learn_ids() {
     each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             if (!numbering.translated) {
@@ -419,29 +420,29 @@ void Translation::learn_ids() {
     });
     each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         const bool is_told = numbering.told && numbering.told != numbering.own;
-        if (is_told && !numbering.own_name.empty() && !ids_.was_learned(numbering.own_name) &&
-            !ids_.was_learned(*numbering.told)) {
+        if (is_told && !numbering.own_name.empty() && !ids_.has_learned_id(numbering.own_name) &&
+            !ids_.is_learned_id(*numbering.told)) {
             ids_.learn_id(numbering.own_name, *numbering.told);
         }
     });
     each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
-            ids_.keep_learned(player.name);
+            ids_.keep_learned_id(player.name);
         }
     });
 }
 
-/// Returns whether all numbers of the view may be the server's ids, because no number is known to
-/// differ.
-bool Translation::uses_server_ids(const ClientNumbering& numbering) const {
+/// Returns whether the view's numbers may be the server's ids: no number is known to differ.
+bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = ids_.last_learned_id(player.name);
         return !id || *id == player.number;
     });
 }
 
-/// Offers each player the number that all views use for the player, if no other player has it.
-void Translation::offer_agreed_ids() {
+/// Offers each player the number that all views use for the player, if no other player has this
+/// number.
+void IdRestorer::offer_agreed_ids() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
     for (const auto& [session, numbering] : numberings_) {
@@ -465,7 +466,7 @@ void Translation::offer_agreed_ids() {
 
 /// Offers each player the number in the view of the player's own client, unless several players
 /// have that number.
-void Translation::offer_own_ids() {
+void IdRestorer::offer_own_ids() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
         if (numbering.told && numbering.told == numbering.own && !numbering.own_name.empty()) {
@@ -481,9 +482,9 @@ void Translation::offer_own_ids() {
     });
 }
 
-/// Collects the players whose number differs from their id, of all remembered views, including
-/// those of sessions without a view in this tick.
-void Translation::gather_renumbered() {
+/// Collects the players whose number in a remembered view differs from their id. Includes views of
+/// sessions without a view in this tick.
+void IdRestorer::gather_renumbered() {
     renumbered_.clear();
     for (const auto& [session, numbering] : numberings_) {
         for (const auto& [number, id] : numbering.ids) {
@@ -494,7 +495,7 @@ void Translation::gather_renumbered() {
     }
 }
 
-void Translation::assign_ids() {
+void IdRestorer::assign_ids() {
     ids_.begin_tick();
     learn_ids();
     offer_agreed_ids();
@@ -505,7 +506,7 @@ void Translation::assign_ids() {
             return;
         }
         for (const Player& player : numbering.players) {
-            const auto id = ids_.id_of(player.name);
+            const auto id = ids_.assign_id(player.name);
             numbering.ids[player.number] = id ? std::optional{id->id} : std::nullopt;
             if (id && id->kind != record::IdKind::server) {
                 id_kinds_.resize(std::max<std::size_t>(id_kinds_.size(), id->id + 1U));
@@ -516,8 +517,8 @@ void Translation::assign_ids() {
     gather_renumbered();
 }
 
-void Translation::rewrite(View& view, const ClientNumbering& numbering,
-                          const record::TypeNames& types, RewrittenView& out) const {
+void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
+                              const record::TypeNames& types, RewrittenView& out) const {
     const ClientIds& ids = numbering.ids;
     std::vector<ItemRewrite> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
@@ -552,7 +553,7 @@ void Translation::rewrite(View& view, const ClientNumbering& numbering,
     view.items = out.items.view();
 }
 
-void Translation::restore_ids(std::vector<View>& views, const record::TypeNames& types) {
+void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& types) {
     current_.clear();
     ++ticks_;
     bool changed = forget_absent_sessions();
@@ -583,7 +584,7 @@ void Translation::restore_ids(std::vector<View>& views, const record::TypeNames&
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].translated) {
-            rewrite(views[i], *current_[i], types, rewritten_[i]);
+            rewrite_view(views[i], *current_[i], types, rewritten_[i]);
         }
     }
 }

@@ -18,13 +18,14 @@
 
 namespace tw::world {
 
-/// Assigns ids to the players of a world by name; ids are unique. A name keeps its id in later
-/// ticks until the id is known to belong to another name.
+/// Assigns a unique id to each player name of a server. A name keeps its id in later ticks until
+/// the id is known to belong to another name.
 class NameIds {
   public:
-    /// Players without a known id get ids from here on, which no server uses.
+    /// The first made-up id, for players without a known id. No server uses ids from here on.
     static constexpr std::uint16_t kFirstMadeUp = 128;
-    /// The limit of names. If it is exceeded, the name not seen for the longest time is forgotten.
+    /// The limit of names. If it is exceeded, the name that was not seen for the longest time is
+    /// forgotten.
     static constexpr std::size_t kMaxNames = 1024;
 
     NameIds() = default;
@@ -32,23 +33,25 @@ class NameIds {
     NameIds& operator=(const NameIds&) = delete;
     ~NameIds() = default;
 
-    /// Starts a new run of the server.
+    /// Forgets all players and ids, for a new run of the server.
     void reset();
 
     /// Begins a tick. All ids assigned in one tick are different.
     void begin_tick() { ++tick_; }
 
-    /// Notes that the server uses this id for the name. A previous name with this id loses it.
+    /// Records that the server uses this id for the name. Another name with this id loses the id.
     void learn_id(const std::string& name, std::uint16_t id);
 
-    /// Whether an id was learned for the name in this tick; whether this id was learned in this tick.
-    [[nodiscard]] bool was_learned(const std::string& name) const;
-    [[nodiscard]] bool was_learned(std::uint16_t id) const;
+    /// Returns whether learn_id() was called for the name in this tick.
+    [[nodiscard]] bool has_learned_id(const std::string& name) const;
+    /// Returns whether learn_id() was called with this id in this tick.
+    [[nodiscard]] bool is_learned_id(std::uint16_t id) const;
 
-    /// Returns the server's id of a name, as learned last; nullopt if it was never learned.
+    /// Returns the id that was last learned for the name; nullopt if none was learned.
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
-    /// Makes a name keep its learned id in this tick, whatever ids are offered later.
-    void keep_learned(const std::string& name);
+    /// Makes the name keep its last learned id in this tick. Ids offered later in this tick have no
+    /// effect.
+    void keep_learned_id(const std::string& name);
 
     /// Offers an id from a view for a name whose server id is unknown. Has no effect if the name
     /// already has an id in this tick, or if another name has this id.
@@ -59,9 +62,9 @@ class NameIds {
         record::IdKind kind = record::IdKind::server;
     };
 
-    /// Returns the name's last id, or a free one; nullopt if the tick has more than kMaxNames
-    /// names.
-    [[nodiscard]] std::optional<AssignedId> id_of(const std::string& name);
+    /// Returns the name's previous id, or assigns a free id; nullopt if the tick has more than
+    /// kMaxNames names.
+    [[nodiscard]] std::optional<AssignedId> assign_id(const std::string& name);
 
   private:
     struct NameEntry {
@@ -74,93 +77,95 @@ class NameIds {
 
     using Entry = std::list<NameEntry>::iterator;
 
-    /// The usual number of made-up ids, because a roster has this many entries.
+    /// The usual limit of made-up ids: a roster has this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
     void forget_name(Entry known);
     /// Marks the entry as the one seen most recently.
     void mark_seen(Entry known);
-    /// Forgets an entry if there are kMaxNames. Returns false if all entries were seen in this
-    /// tick.
-    [[nodiscard]] bool make_room();
+    /// Forgets the oldest entry if there are kMaxNames. Returns false if all entries were seen in
+    /// this tick.
+    [[nodiscard]] bool make_room_for_name();
     [[nodiscard]] std::uint16_t make_up_id();
     Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
-    std::list<NameEntry> known_; ///< sorted: the entry not seen for the longest time is first
+    /// Sorted by the time when the name was last seen, the oldest first.
+    std::list<NameEntry> known_;
     std::map<std::string, Entry> by_name_;
     std::map<std::uint16_t, Entry> by_id_;
     std::uint64_t tick_ = 0;
 };
 
-/// Finds stand-ins. If a client cannot show a player because it has no free client id, the server
-/// sends it a weapon at the position of the player's tee, and a laser from there in place of the
-/// hook. These stand-ins have separate item ids.
+/// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
+/// if the client has no free client id for the player. Stand-ins have separate item ids.
 class StandIns {
   public:
-    /// Examines the views of a tick, before ids are rewritten.
+    /// Collects the stand-ins in the views of a tick. Call this function before ids are rewritten.
     void find_stand_ins(std::span<const View> views, const record::TypeNames& types);
 
-    /// Returns whether an item of a translated view is a stand-in: it is at a tee's position, and no
-    /// untranslated view contains it. To be called only for views that lack players; in other
-    /// views, such an item is a real laser.
+    /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
+    /// and no untranslated view contains the item. Valid only for views that lack players.
     [[nodiscard]] bool is_stand_in(const snapshot::ObjectSpec& object,
                                    const snapshot::ItemView& item) const;
 
   private:
-    using Place = std::pair<std::int32_t, std::int32_t>;
+    using Position = std::pair<std::int32_t, std::int32_t>;
     using Entity = std::pair<snapshot::ObjectFamily, std::uint16_t>; ///< family and id
 
     void learn_items(const snapshot::SnapshotView& items, bool translated,
                      const record::TypeNames& types);
 
-    std::vector<Place> tees_;   ///< positions of the tees in all views, sorted
-    std::vector<Entity> known_; ///< the items of untranslated views, sorted
+    std::vector<Position> tees_; ///< positions of the tees in all views, sorted
+    std::vector<Entity> known_;  ///< the items of untranslated views, sorted
 };
 
-/// Maps a view's client numbers to the world's client ids. A number is mapped to nullopt if it
-/// belongs to the game and not to a client.
+/// Maps the client numbers of a translated view to client ids that are equal in all views. A number
+/// that belongs to no player is mapped to nullopt.
 using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
-/// Returns the world's client id for a view's number; nullopt if no player has the number.
+/// Returns the client id for a number of a translated view; nullopt if no player has the number.
 [[nodiscard]] std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number);
 
-/// Gives each player the same id in all translated views. If a server has more players than a client
-/// supports, it sends the client only some players, under changing numbers. Players are identified
-/// by their names, which are unique on a server. A player's id is the first available of:
+/// Gives each player the same id in all translated views (sessions' snapshots with changed client
+/// ids). If a server has more players than a client supports, it sends the client only some
+/// players, under changing numbers. Players are identified by their names, which are unique on a
+/// server. A player's id is the first available of:
 ///
 /// 1. the server's id, from an untranslated view or as sent to the player's own client;
 /// 2. the number in those views whose numbers are the server's ids, as far as known;
 /// 3. the number in the view of the player's own client;
 /// 4. the player's previous id;
 /// 5. an id that no server uses.
-class Translation {
+class IdRestorer {
   public:
-    /// Starts a new run of the server.
+    /// Forgets all players and ids, for a new run of the server.
     void reset();
 
-    /// Replaces the items and rosters of a tick's translated views by copies with the world's ids,
-    /// which are valid until the next call.
+    /// Replaces the items and rosters of a tick's translated views by copies with the players' ids.
+    /// The copies are valid until the next call.
     void restore_ids(std::vector<View>& views, const record::TypeNames& types);
 
-    /// The client ids of the tick's translated view with this index; null for an untranslated view.
-    [[nodiscard]] const ClientIds* ids_of(std::size_t view) const {
+    /// Returns the client ids of the tick's translated view with this index; null for an
+    /// untranslated view.
+    [[nodiscard]] const ClientIds* client_ids_of_view(std::size_t view) const {
         return view < current_.size() && !current_[view]->ids.empty() ? &current_[view]->ids
                                                                       : nullptr;
     }
 
-    /// The origins of the client ids, see record::SeenBy::id_kinds.
+    /// Returns the origins of the client ids, see record::Sightings::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
     [[nodiscard]] std::span<const record::Renumbered> renumbered() const { return renumbered_; }
 
-    /// Frees the rewritten views.
-    void release_views() { rewritten_.clear(); }
+    /// Frees the copies that restore_ids() made.
+    void free_rewritten_views() { rewritten_.clear(); }
 
-    /// Memory use of the remembered numberings, in bytes.
-    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    /// Returns the memory use of the remembered numberings (which number is which player), in
+    /// bytes.
+    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
-    /// Forgets the numberings of the views, but not the ids of names.
-    void forget_views();
+    /// Forgets all views' numberings, but not the ids of names.
+    void forget_numberings();
 
   private:
     static constexpr std::size_t kNumberingBytes = 256;
@@ -170,7 +175,7 @@ class Translation {
     /// A numbering is forgotten if its session had no view for more than this many ticks.
     static constexpr std::uint64_t kRemembered = 50;
 
-    /// A view with its ids replaced by those of the world.
+    /// A copy of a translated view with restored client ids.
     struct RewrittenView {
         snapshot::Snapshot items;
         std::vector<std::uint32_t> untold;
@@ -182,7 +187,7 @@ class Translation {
         std::string name;
     };
 
-    /// Which client numbers a session's view uses for which players.
+    /// The client numbers that a session's view uses, and their players.
     struct ClientNumbering {
         std::vector<std::int32_t> read{};
         bool translated = false;
@@ -191,9 +196,9 @@ class Translation {
         std::optional<std::uint16_t> told{};
         std::vector<Player> players{}; ///< sorted by number
         std::string own_name{};        ///< name of the viewer's player; empty if there is none
-        bool others = false;           ///< the view says that it lacks players
+        bool others = false;           ///< the view contains an entry for players without a number
         std::uint64_t seen = 0;
-        ClientIds ids{}; ///< the world's id of each number; empty for an untranslated view
+        ClientIds ids{}; ///< client id of each number; empty for an untranslated view
     };
 
     [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
@@ -206,8 +211,8 @@ class Translation {
     void offer_own_ids();
     [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
     void gather_renumbered();
-    void rewrite(View& view, const ClientNumbering& numbering, const record::TypeNames& types,
-                 RewrittenView& out) const;
+    void rewrite_view(View& view, const ClientNumbering& numbering, const record::TypeNames& types,
+                      RewrittenView& out) const;
 
     /// Calls `use(session, numbering)` for each session with a view in this tick.
     template <typename Use>
@@ -216,12 +221,12 @@ class Translation {
     NameIds ids_;
     StandIns stand_ins_; ///< the tick's stand-ins, if a view may contain some
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
-    std::vector<const ClientNumbering*> current_;         ///< by index of the tick's view
+    std::vector<const ClientNumbering*> current_;         ///< same indices as the tick's views
     std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick
     std::size_t bytes_ = 0;              ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
-    /// The ids in items about the viewer are not the server's ids, but the client's own numbers.
-    /// Detected because several clients receive the same id.
+    /// True if the items about the viewer contain the client's own number and not the server's id:
+    /// several clients received the same value.
     bool told_is_number_ = false;
     std::vector<std::int32_t> reading_; ///< a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;

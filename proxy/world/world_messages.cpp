@@ -20,10 +20,10 @@ struct Row {
     Audience audience;
 };
 
-// Other messages are not sent to all players: those about one player (motd, weapon_pickup,
-// your_vote, record, race times, save codes, cooldowns), those sent on joining (tuning, vote
-// options, commands, settings, teams), and those that differ between clients (sounds, votes of
-// vanilla's 16).
+// Messages that are not listed are not sent to all players: messages about one player (motd,
+// weapon_pickup, your_vote, record, race times, save codes, cooldowns), messages sent on joining
+// (tuning, vote options, commands, settings, teams), and messages that differ between clients
+// (sounds, votes of vanilla's 16).
 constexpr std::array kRows{
     Row{"sv_chat", Audience::chat},
     Row{"sv_kill_msg", Audience::everybody},
@@ -34,8 +34,8 @@ constexpr std::array kRows{
     Row{"sv_game_msg", Audience::second_session},
 };
 
-/// The name of the array in messages of 0.7 whose meaning depends on another field. It may contain
-/// client ids.
+/// The name of an array in 0.7 messages. Another field says what the array contains, perhaps client
+/// ids.
 constexpr std::string_view kParameters = "parameters";
 
 constexpr std::int64_t kTeamAll = 0; ///< value of `team` in 0.6's chat for everybody
@@ -52,7 +52,7 @@ bool is_chat_for_all(const MessageSpec& spec, std::span<const FieldValue> values
     return whom != nullptr && whom->integer == (seven ? kModeAll : kTeamAll);
 }
 
-/// Returns the corresponding message of the world's dialect; null if there is none.
+/// Returns the corresponding message of the dialect `world`; null if the dialect has none.
 const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
     if (spec.number == 0 || spec.dialect == world) {
         return &spec;
@@ -64,8 +64,7 @@ const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
     return found == table.end() ? nullptr : &*found;
 }
 
-/// Returns the values for the message `to` from those of another dialect's message. Missing fields
-/// are 0.
+/// Converts the values of another dialect's message to the fields of `to`. Missing fields are 0.
 std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldValue> from) {
     std::vector<FieldValue> values;
     for (const MessageField& field : to.fields) {
@@ -75,7 +74,7 @@ std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldV
     return values;
 }
 
-/// Returns whether clients accept the values; they ignore messages with invalid ones.
+/// Returns whether clients accept the values. Clients ignore messages with invalid values.
 bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
     return std::ranges::all_of(values, [&](const FieldValue& value) {
         const auto field = std::ranges::find(spec.fields, value.name, &MessageField::name);
@@ -92,7 +91,7 @@ bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
         if (value.name == kParameters) {
             return false;
         }
-        if (record::names_client(value.name) && value.integer >= 0) {
+        if (record::is_client_id_field(value.name) && value.integer >= 0) {
             const auto id = find_client(ids, static_cast<std::int32_t>(value.integer));
             if (!id) {
                 return false;
@@ -103,11 +102,11 @@ bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
     return true;
 }
 
-/// A message in the form in which a world contains it.
+/// A message to all players, with client ids that are equal for all sessions.
 struct Broadcast {
     const MessageSpec* spec = nullptr;
-    std::vector<std::byte> bytes; ///< the message's text or fields; equal for equal messages
-    /// The message counts as sent to all once a second session has received it.
+    std::vector<std::byte> bytes; ///< the encoded fields; equal for equal messages
+    /// True if the message counts as sent to all only when a second session has received it.
     bool for_two = false;
 };
 
@@ -117,7 +116,7 @@ struct Broadcast {
 /// a client that `ids` does not know.
 std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dialect dialect,
                                         Dialect world, const ClientIds* ids) {
-    const auto head = wire::decode_message_head(payload, dialect);
+    const auto head = wire::decode_message_header(payload, dialect);
     const MessageSpec* const spec = head ? head->spec : nullptr;
     const Audience* const audience = spec == nullptr ? nullptr : find_audience(spec->name);
     const MessageSpec* const to = audience == nullptr ? nullptr : find_spec(*spec, world);
@@ -151,8 +150,8 @@ const Audience* find_audience(std::string_view message) {
     return found == kRows.end() ? nullptr : &found->audience;
 }
 
-void WorldMessages::add(std::uint32_t session, const GamePosition& at, record::Timestamp time,
-                        std::span<const std::byte> payload) {
+void WorldMessages::add_message(std::uint32_t session, const GamePosition& at,
+                                record::Timestamp time, std::span<const std::byte> payload) {
     const std::size_t size = payload.size() + kWaitingBytes;
     if (bytes_ + size > kMaxBytes) {
         ++lost_;
@@ -169,19 +168,21 @@ void WorldMessages::note_view(std::uint32_t session, const ClientIds* ids) {
 
 void WorldMessages::remove_session(std::uint32_t session) {
     if (const auto known = sessions_.find(session); known != sessions_.end()) {
-        known->second.left = true; // entry is kept for the session's messages that still wait
+        // the entry stays until the session's waiting messages are processed
+        known->second.left = true;
     }
 }
 
-std::size_t WorldMessages::count_playing() const {
+std::size_t WorldMessages::count_playing_sessions() const {
     return static_cast<std::size_t>(
         std::ranges::count_if(sessions_, [](const auto& each) { return !each.second.left; }));
 }
 
-void WorldMessages::collect_ready(const WaitingMessage& waiting, const WrittenWorld& world) {
+void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
+                                          const WrittenWorld& world) {
     const auto known = sessions_.find(waiting.session);
     if (known == sessions_.end()) {
-        return; // without a view of the session, its client ids cannot be translated
+        return; // client ids of a session without a view cannot be translated
     }
     const auto& ids = known->second.ids;
     auto said =
@@ -200,7 +201,7 @@ void WorldMessages::collect_ready(const WaitingMessage& waiting, const WrittenWo
     const bool is_new = told->second == it.times.size();
     if (is_new) {
         bytes_ += size + kTimeBytes;
-        it.for_two = said->for_two && count_playing() > 1;
+        it.for_two = said->for_two && count_playing_sessions() > 1;
         it.times.push_back({.number = ++number_, .first = waiting.time});
         ages_.push_back({.tick = world.tick, .line = line});
     }
@@ -212,12 +213,12 @@ void WorldMessages::collect_ready(const WaitingMessage& waiting, const WrittenWo
     }
 }
 
-void WorldMessages::forget_oldest_occurrence(Lines::iterator line) {
+void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator line) {
     bytes_ -= line->first.size() + kTimeBytes;
     MessageText& it = line->second;
     it.times.pop_front();
     for (auto& [session, times] : it.told) {
-        --times; // not the first occurrence: every session that received the message has received it
+        --times; // every session that received the text also received the forgotten occurrence
     }
     bytes_ -=
         kToldBytes * std::erase_if(it.told, [](const auto& told) { return told.second == 0; });
@@ -240,7 +241,7 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
         }
         bytes_ -= waiting.payload.size() + kWaitingBytes;
         if (waiting.at.run == world.run) {
-            collect_ready(waiting, world);
+            collect_ready_message(waiting, world);
         }
     }
     waiting_ = std::move(later);
@@ -252,7 +253,7 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
     wire::DecodedFields fields;
     for (const ReadyMessage& ready : std::exchange(ready_, {})) {
         const auto& [bytes, line] = *ready.line;
-        if (const auto head = wire::decode_message_head(bytes, world.dialect)) {
+        if (const auto head = wire::decode_message_header(bytes, world.dialect)) {
             wire::decode_fields(*line.spec, head->body, fields);
             to.on_world_message({.time = ready.time,
                                  .server = world.server,

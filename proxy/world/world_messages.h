@@ -18,10 +18,10 @@
 
 namespace tw::world {
 
-/// To whom a server sends a kind of message.
+/// The players to whom a server sends messages of a type.
 enum class Audience : std::uint8_t {
-    everybody, ///< the server always sends it to all players
-    /// The server sends it to all players or to one. If two sessions receive the same message, it
+    everybody, ///< the server always sends the message to all players
+    /// The server sends the message to all players or to one. A message that two sessions receive
     /// counts as sent to all.
     second_session,
     /// Chat. A player's line to everybody is sent to all players. For the server's own lines, the
@@ -34,28 +34,29 @@ enum class Audience : std::uint8_t {
 [[nodiscard]] const Audience* find_audience(std::string_view message);
 
 /// Collects the messages that a server sends to all players, and passes each one on once, however
-/// many sessions received it. The server sent a text as often as it was received by the session that
-/// received it most often. A message waits for the world of its tick, because only that world can
-/// translate the message's client ids.
+/// many sessions received it. A message received several times by one session was sent several
+/// times. A message waits until its tick is merged, because its client ids can be translated only
+/// then.
 class WorldMessages {
   public:
     /// All sessions receive a message within this many ticks, because a lost vital chunk is resent
     /// after a second or two.
     static constexpr snapshot::Tick kWindow = 150;
     /// The memory limit per server in bytes. It suffices if 64 players receive 100 kill messages
-    /// each while a world waits for a late view.
+    /// each while a tick waits for a late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
-    /// Adds a message that a session received. `at`: the session's position in the game.
-    void add(std::uint32_t session, const GamePosition& at, record::Timestamp time,
-             std::span<const std::byte> payload);
-    /// Notes that the next world includes a view of this session. `ids`: the client ids for the
-    /// session's client numbers; null if the numbers are the server's client ids.
+    /// Adds a message that a session received. `at`: the run and tick of the session's last
+    /// snapshot.
+    void add_message(std::uint32_t session, const GamePosition& at, record::Timestamp time,
+                     std::span<const std::byte> payload);
+    /// Tells that the next merged tick includes a view of this session. `ids`: the client ids for
+    /// the session's client numbers; null if the numbers are the server's client ids.
     void note_view(std::uint32_t session, const ClientIds* ids);
-    /// Notes that the session has ended.
+    /// Tells that the session has ended.
     void remove_session(std::uint32_t session);
 
-    /// The world that is being written.
+    /// The merged tick that is being written.
     struct WrittenWorld {
         std::string_view server{};
         std::uint32_t run = 1;
@@ -64,15 +65,15 @@ class WorldMessages {
     };
 
     void pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to);
-    /// Starts a new run; forgets the messages of the previous one.
+    /// Forgets the messages of the previous run of the server.
     void begin_run();
-    /// Forgets all messages. Messages that wait for their world are lost.
+    /// Forgets all messages. Those that wait for their tick count as lost.
     void clear();
 
-    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
-    /// Number of messages dropped because the memory limit was reached.
-    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+    /// Returns the number of messages dropped because the memory limit was reached.
+    [[nodiscard]] std::uint64_t lost_count() const { return lost_; }
 
   private:
     struct WaitingMessage {
@@ -82,38 +83,37 @@ class WorldMessages {
         std::vector<std::byte> payload{};
     };
 
-    /// One occurrence of a message text.
+    /// One time at which the server sent a message text.
     struct Occurrence {
-        std::uint64_t number = 0; ///< sequence number over all messages
+        std::uint64_t number = 0; ///< sequence number among all occurrences of all texts
         record::Timestamp first = 0;
         bool passed_on = false;
     };
 
-    /// A message text and its occurrences. A session has received the first n occurrences, where n is
-    /// the session's entry in `told`.
+    /// A message text and its occurrences.
     struct MessageText {
         const wire::MessageSpec* spec = nullptr;
-        /// The text counts as sent to all once a second session has received it. False while only one
-        /// session plays.
+        /// The text counts as sent to all players when a second session has received it. False
+        /// while only one session plays.
         bool for_two = false;
         std::deque<Occurrence> times{};
-        /// For each session, the number of occurrences that it has received.
+        /// For each session, how many of the occurrences it has received, counted from the first.
         std::map<std::uint32_t, std::size_t> told{};
     };
 
-    using Lines = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
+    using MessageTexts = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
 
-    /// The tick of a line's oldest occurrence, which is forgotten kWindow ticks later.
+    /// The oldest occurrence of a text. It is forgotten kWindow ticks after `tick`.
     struct OldestOccurrence {
         snapshot::Tick tick = 0;
-        Lines::iterator line{};
+        MessageTexts::iterator line{};
     };
 
-    /// An occurrence that can be passed on now.
+    /// An occurrence of a text that can be passed on now.
     struct ReadyMessage {
         std::uint64_t number = 0;
         record::Timestamp time = 0;
-        Lines::const_iterator line{};
+        MessageTexts::const_iterator line{};
     };
 
     struct Session {
@@ -122,18 +122,18 @@ class WorldMessages {
         std::optional<ClientIds> ids{};
     };
 
-    /// Memory counted for a message in addition to its bytes. It is higher while the message waits,
-    /// so that processing the message does not increase the counted memory.
+    /// Memory counted for a message in addition to its payload. Waiting messages count more,
+    /// because processing a message must not increase the counted memory.
     static constexpr std::size_t kWaitingBytes = 192;
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
 
-    void collect_ready(const WaitingMessage& waiting, const WrittenWorld& world);
-    void forget_oldest_occurrence(Lines::iterator line);
-    [[nodiscard]] std::size_t count_playing() const;
+    void collect_ready_message(const WaitingMessage& waiting, const WrittenWorld& world);
+    void forget_oldest_occurrence(MessageTexts::iterator line);
+    [[nodiscard]] std::size_t count_playing_sessions() const;
 
     std::deque<WaitingMessage> waiting_;
-    Lines lines_;
+    MessageTexts lines_;
     std::deque<OldestOccurrence> ages_; ///< oldest first
     std::vector<ReadyMessage> ready_;
     std::map<std::uint32_t, Session> sessions_;

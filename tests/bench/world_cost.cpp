@@ -89,7 +89,7 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     Seen worlds;
     worlds.next = way == "lines" ? &lines : nullptr;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), worlds};
-    world::WorldFeed feed{merger};
+    world::WorldInputConverter feed{merger};
     Seen sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
     test::TrafficInspector inspector{{}, sessions};

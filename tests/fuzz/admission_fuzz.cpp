@@ -168,7 +168,7 @@ class Scene {
             msghdr header{};
             header.msg_name = &address;
             header.msg_namelen = sizeof address;
-            if (Session* const session = table_.admit(header, letter, 0)) {
+            if (Session* const session = table_.find_or_admit(header, letter, 0)) {
                 session->active = true;
                 pass(*session, Direction::c2s, letter);
             }
@@ -197,14 +197,14 @@ class Scene {
         const auto check_timeout = [this](Session& session) {
             table_.check_timeout(session, now_);
         };
-        while (!rounds_.sweep(now_, check_timeout)) {
+        while (!rounds_.check_due_sessions(now_, check_timeout)) {
         }
         settle();
     }
 
     void end() {
         closing_ = true;
-        table_.close_all(CloseReason::shutdown);
+        table_.close_all_sessions(CloseReason::shutdown);
         settle();
         demand(heard_.all_over() && shared_.sessions == 0);
         const LiveCounters& counters = observation_.counters[0];
@@ -243,10 +243,10 @@ class Scene {
         heard_.take(*ring_);
         Sessions& all = table_.sessions();
         const AdmissionPools& pools = shared_.pools;
-        demand(all.of(Standing::unproven).size() <= pools.unproven);
-        demand(all.of(Standing::connless).size() <= pools.connless);
-        demand(all.of(Standing::weak).size() <= pools.weak);
-        demand(all.of(Standing::verified).size() <= pools.verified);
+        demand(all.with_standing(Standing::unproven).size() <= pools.unproven);
+        demand(all.with_standing(Standing::connless).size() <= pools.connless);
+        demand(all.with_standing(Standing::weak).size() <= pools.weak);
+        demand(all.with_standing(Standing::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;
         table_.sessions().for_each([&](const Session& session) {
@@ -281,7 +281,7 @@ class Scene {
     AdmissionLimits limits_;
     std::size_t max_sessions_;
     Ring* ring_;
-    Observation observation_{.observer{1}};
+    ObserverSharedMemory observation_{.observer{1}};
     SessionNumbers numbers_;
     SharedServer shared_;
     Clock::time_point now_ = Clock::now();

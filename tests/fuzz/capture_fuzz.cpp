@@ -36,7 +36,7 @@ void read(capture::CaptureFile& file) {
     capture::CaptureSessions sessions{inspected, guess, {.max_sessions = 16}};
     capture::CapturedDatagram datagram;
     std::uint64_t datagrams = 0;
-    while (file.next(datagram)) {
+    while (file.read_datagram(datagram)) {
         datagrams += datagram.cut ? 0 : 1;
         demand(datagram.payload.size() <= UINT16_MAX);
         sessions.on_datagram(datagram);

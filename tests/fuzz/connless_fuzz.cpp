@@ -19,10 +19,10 @@ void repeat(std::span<const std::byte> datagram) {
     for (const auto kind : {InfoRequestKind::plain, InfoRequestKind::extended}) {
         const InfoRequest asked{.kind = kind, .token = 0};
         const InfoRequest other{.kind = kind, .token = 200};
-        const auto part = read_info_part(datagram, asked);
+        const auto part = classify_info_part(datagram, asked);
         const std::size_t size = part ? write_info_part(datagram, other, out) : 0;
         if (size > datagram.size() + 2 ||
-            (size != 0 && read_info_part(std::span{out}.first(size), other) != part)) {
+            (size != 0 && classify_info_part(std::span{out}.first(size), other) != part)) {
             std::abort();
         }
     }

@@ -66,7 +66,7 @@ std::vector<Shown> play(const capture::DemoHead& head) {
     Watcher watcher;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, watcher, numbers};
-    const capture::DemoReadResult played = capture::play_demo(head, "demo", inspector);
+    const capture::DemoReadResult played = capture::inspect_demo(head, "demo", inspector);
     demand(played.last >= 0 || played.first <= played.last ||
            played.error.code >= capture::DemoErrc::none);
     demand(inspector.totals().verified == watcher.shown.size());
@@ -77,11 +77,11 @@ std::vector<Shown> play(const capture::DemoHead& head) {
 void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) {
     const std::string_view net = seven ? sink::demo::kSevenNetVersion : sink::demo::kNetVersion;
     std::vector<std::byte> demo =
-        sink::DemoEncoder::head({.version = version, .net_version = std::string{net}}, {});
+        sink::DemoEncoder::encode_start({.version = version, .net_version = std::string{net}}, {});
     sink::DemoEncoder encoder{version, seven ? snapshot::Dialect::seven : snapshot::Dialect::six};
     std::vector<const Shown*> held;
     for (const Shown& one : shown) {
-        if (encoder.snapshot(one.tick, one.items.view(), demo)) {
+        if (encoder.append_snapshot(one.tick, one.items.view(), demo)) {
             held.push_back(&one);
         }
     }

@@ -46,10 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (filter) {
         demand(expectation.has_value());
-        demand(expectation->met() == any);
+        demand(expectation->is_met() == any);
     }
     if (expectation) {
-        demand(expectation->met() == expectation->unmet_reason().empty());
+        demand(expectation->is_met() == expectation->unmet_reason().empty());
     }
     return 0;
 }

@@ -38,7 +38,7 @@ void ask(std::string_view line) {
     }
     tw::filter::JsonLine json{line};
     for (const std::string_view key : {"t", "a.b", "items", "fields.message", ""}) {
-        const auto value = json.object().find(key);
+        const auto value = json.object().find_text(key);
         demand(!value || (!value->empty() && value->data() >= line.data() &&
                           value->data() + value->size() <= line.data() + line.size()));
     }
@@ -59,9 +59,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::string_view line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(text.size(), line.size() + 1));
         ask(line);
-        table.append(line, rows);
-        items.append(line, rows);
-        chosen.append(line, rows);
+        table.append_rows(line, rows);
+        items.append_rows(line, rows);
+        chosen.append_rows(line, rows);
         check.on_line(line, tw::filter::read_line_head(line));
     }
     demand(rows.empty() || rows.ends_with("\r\n"));

@@ -25,9 +25,9 @@ void impair(std::string_view text) {
         demand(!read.error().empty());
         return;
     }
-    for (const tw::relay::LineImpairment& line : read->directions) {
+    for (const tw::relay::DirectionImpairment& line : read->directions) {
         demand(line.delay <= tw::relay::kMaxImpairDelay && line.delay.count() >= 0);
-        demand(line.loss <= tw::relay::LineImpairment::kCertain);
+        demand(line.loss <= tw::relay::DirectionImpairment::kCertain);
         demand(!line.rate || (*line.rate >= tw::relay::kMinImpairRate &&
                               *line.rate <= tw::relay::kMaxImpairRate));
     }
@@ -56,7 +56,7 @@ bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> s
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    auto [observer, relay] = ProcessLink::pair();
+    auto [observer, relay] = ProcessLink::create_pair();
     tw::fuzz::Input in{data, size};
     for (bool open = true; open && !in.empty();) {
         const auto length = in.take<std::uint8_t>() * kScale;

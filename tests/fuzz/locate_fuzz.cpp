@@ -21,9 +21,9 @@ using tw::fuzz::demand;
 using tw::fuzz::Input;
 
 /// Returns a map of at most 16 x 16 tiles with a game layer. The bits of a byte choose the other layers.
-Physics random_map(Input& in) {
+PhysicsLayers random_map(Input& in) {
     constexpr int kSides = 16;
-    Physics::Planes planes;
+    PhysicsLayers::Planes planes;
     planes.width = 1 + in.take<std::uint8_t>() % kSides;
     planes.height = 1 + in.take<std::uint8_t>() % kSides;
     const auto layers = in.take<std::uint8_t>() | 1U;
@@ -35,7 +35,7 @@ Physics random_map(Input& in) {
             in.fill(planes.records.at(i).writable());
         }
     }
-    return Physics{std::move(planes)};
+    return PhysicsLayers{std::move(planes)};
 }
 
 /// Returns the tile of a coordinate by DDNet's rule, calculated with wide integers.
@@ -43,7 +43,7 @@ int tile_of(std::int64_t position, int tiles) {
     return static_cast<int>(std::clamp<std::int64_t>(position / kTileSize, 0, tiles - 1));
 }
 
-void locate_point(const Physics& map, WorldPos at) {
+void locate_point(const PhysicsLayers& map, WorldPos at) {
     const Location found = map.locate(at);
     demand(found.tile == TilePos{tile_of(at.x, map.width()), tile_of(at.y, map.height())});
     demand(found.game == map.index(Layer::game, found.tile));
@@ -66,7 +66,7 @@ void locate_point(const Physics& map, WorldPos at) {
     static_cast<void>(has_tile(found, "freeze"));
 }
 
-void locate_fraction(const Physics& map, double x, double y) {
+void locate_fraction(const PhysicsLayers& map, double x, double y) {
     const Location found = map.locate(x, y);
     demand(found.tile == map.tile_at(x, y));
     const TilePos effect = map.effect_tile_at(x, y);
@@ -74,7 +74,7 @@ void locate_fraction(const Physics& map, double x, double y) {
     demand(map.is_solid(x, y) == (found.game == 1 || found.game == 3));
 }
 
-void follow_line(const Physics& map, WorldVec from, WorldVec to) {
+void follow_line(const PhysicsLayers& map, WorldVec from, WorldVec to) {
     const auto hit = intersect_line(map, from, to);
     if (!hit) {
         return;
@@ -85,7 +85,7 @@ void follow_line(const Physics& map, WorldVec from, WorldVec to) {
     demand(hit->before == from || !map.is_solid(hit->before.x, hit->before.y));
 }
 
-void shoot(const Physics& map, Input& in) {
+void shoot(const PhysicsLayers& map, Input& in) {
     Tunings tunings;
     std::array<std::int32_t, kTunings> message{};
     in.fill(std::as_writable_bytes(std::span{message})
@@ -109,7 +109,7 @@ void shoot(const Physics& map, Input& in) {
 /// Locates random positions, lines and shots on a random map. The results must agree with the game's rules.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input in{std::as_bytes(std::span{data, size})};
-    const Physics map = random_map(in);
+    const PhysicsLayers map = random_map(in);
     constexpr int kMost = std::numeric_limits<int>::max();
     locate_point(map, {0, 0});
     locate_point(map, {-kMost - 1, kMost});

@@ -32,7 +32,7 @@ void read_layers(const Map& map) {
     }
 }
 
-void locate(const Physics& physics) {
+void locate(const PhysicsLayers& physics) {
     constexpr int kMost = std::numeric_limits<int>::max();
     for (const WorldPos position : {WorldPos{0, 0}, WorldPos{-kMost - 1, kMost},
                                     WorldPos{kMost, -kMost - 1}, WorldPos{100, 70}}) {

@@ -43,7 +43,7 @@ void check(const tw::wire::DecodedFields& fields, std::span<const std::byte> bod
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto payload = std::as_bytes(std::span{data, size});
-    const auto head = tw::wire::decode_message_head(payload, tw::snapshot::Dialect::six);
+    const auto head = tw::wire::decode_message_header(payload, tw::snapshot::Dialect::six);
     if (!head || head->spec == nullptr) {
         return 0;
     }

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace tw::wire;
     using tw::fuzz::demand;
     constexpr std::size_t kPrefix = 2;
-    ProofState state;
+    ClientProofState state;
     bool answered = false;
     std::span left{data, size};
     while (left.size() >= kPrefix) {
@@ -22,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto datagram = left.first(std::min(wanted, left.size()));
         left = left.subspan(datagram.size());
         const Trust before = state.trust;
-        const Judgement judgement = judge(state, direction, std::as_bytes(datagram));
+        const DatagramJudgement judgement =
+            judge_datagram(state, direction, std::as_bytes(datagram));
         const Trust after = judgement.trust;
         answered = answered || direction == Direction::s2c;
         demand(after == state.trust && after >= before);

@@ -32,7 +32,7 @@ void check_fields(const DecodedFields& fields, std::span<const std::byte> body) 
     demand(!fields.error || fields.error->offset <= body.size());
 }
 
-void check_bodies(const MessageHead& head) {
+void check_bodies(const MessageHeader& head) {
     if (is_snapshot(head.spec->id)) {
         tw::snapshot::Delta delta;
         if (const auto snapshot = decode_snapshot(head.spec->id, head.body)) {
@@ -46,11 +46,11 @@ void check_bodies(const MessageHead& head) {
     }
     static_cast<void>(decode_client_info(head.body));
     static_cast<void>(decode_client_drop(head.body));
-    static_cast<void>(find_server_line(head.body, Dialect::seven));
+    static_cast<void>(find_server_chat(head.body, Dialect::seven));
 }
 
 void check_message(std::span<const std::byte> payload) {
-    const auto head = decode_message_head(payload, Dialect::seven);
+    const auto head = decode_message_header(payload, Dialect::seven);
     if (!head || head->spec == nullptr) {
         return;
     }
@@ -65,14 +65,15 @@ void check_message(std::span<const std::byte> payload) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto datagram = std::as_bytes(std::span{data, size});
     PacketScratch scratch;
-    const auto packet = decode_seven(datagram, scratch);
+    const auto packet = decode_seven_packet(datagram, scratch);
     demand(packet || packet.error().offset <= size);
-    const bool fits = may_be_seven(datagram, scratch);
+    const bool fits = may_be_seven_chunks(datagram, scratch);
     if (!packet) {
         demand(!fits);
         return 0;
     }
-    const auto again = decode_seven(datagram, scratch); // the scratch buffer was used in between
+    const auto again =
+        decode_seven_packet(datagram, scratch); // the scratch buffer was used in between
     demand(again && again->dialect == Dialect::seven && again->header_token);
     const auto block = again->compressed ? std::as_bytes(std::span{&scratch, 1}) : datagram;
     demand(lies_in(again->payload, block));

@@ -23,13 +23,13 @@ Map open_map(const test::Truth& truth) {
     return std::move(*map);
 }
 
-Physics load_physics(const Map& map) {
+PhysicsLayers load_physics(const Map& map) {
     auto physics = map.physics();
     REQUIRE(physics.has_value());
     return std::move(*physics);
 }
 
-std::map<std::string, std::int64_t> count_indices(const Physics& physics, Layer layer) {
+std::map<std::string, std::int64_t> count_indices(const PhysicsLayers& physics, Layer layer) {
     std::map<std::string, std::int64_t> histogram;
     for (int y = 0; y < physics.height(); ++y) {
         for (int x = 0; x < physics.width(); ++x) {
@@ -68,7 +68,7 @@ TEST_CASE("a real map has the checksum and size it is known for") {
 TEST_CASE("every tile of a real map's game layer is the known one") {
     for (const auto& truth : test::truths()) {
         CAPTURE(truth.label);
-        const Physics physics = load_physics(open_map(truth));
+        const PhysicsLayers physics = load_physics(open_map(truth));
         const auto& game = truth.entry.at("game_layer").as_object();
         CHECK(physics.width() == game.at("width").as_int64());
         CHECK(physics.height() == game.at("height").as_int64());
@@ -89,7 +89,7 @@ TEST_CASE("every tile of a real map's game layer is the known one") {
 TEST_CASE("every tile of a real map's other physics layers is the known one") {
     for (const auto& truth : test::truths()) {
         CAPTURE(truth.label);
-        const Physics physics = load_physics(open_map(truth));
+        const PhysicsLayers physics = load_physics(open_map(truth));
         const auto* const layers = truth.entry.if_contains("ddnet_layers");
         for (const Layer kind :
              {Layer::front, Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
@@ -107,7 +107,7 @@ TEST_CASE("every tile of a real map's other physics layers is the known one") {
 TEST_CASE("a position falls on the known tile of a real map") {
     for (const auto& truth : test::truths()) {
         CAPTURE(truth.label);
-        const Physics physics = load_physics(open_map(truth));
+        const PhysicsLayers physics = load_physics(open_map(truth));
         for (const auto& row : truth.entry.at("points").as_array()) {
             const auto& point = row.as_array();
             CAPTURE(json::serialize(row));
@@ -130,7 +130,7 @@ TEST_CASE("a position falls on the known tile of a real map") {
 TEST_CASE("a tee stands, sticks and dies where it is known to in a real map") {
     for (const auto& truth : test::truths()) {
         CAPTURE(truth.label);
-        const Physics physics = load_physics(open_map(truth));
+        const PhysicsLayers physics = load_physics(open_map(truth));
         for (const auto& row : truth.entry.at("boxes").as_array()) {
             const auto& box = row.as_array();
             CAPTURE(json::serialize(row));

@@ -28,7 +28,7 @@ MapBuilder walled() {
     return builder;
 }
 
-Physics physics_of(const Bytes& file, Warnings* warnings = nullptr) {
+PhysicsLayers physics_of(const Bytes& file, Warnings* warnings = nullptr) {
     const auto map = Map::parse(file);
     REQUIRE(map.has_value());
     auto physics = map->physics(warnings);
@@ -46,14 +46,14 @@ TEST_CASE("a position finds what all six physics layers have there") {
     const std::uint8_t tune[] = {4, 68};
     for (const int version : {2, 3}) {
         CAPTURE(version);
-        const Physics physics = physics_of(walled()
-                                               .tilemap_version(version)
-                                               .set(Layer::front, 1, 2, front)
-                                               .set(Layer::tele, 1, 2, tele)
-                                               .set(Layer::speedup, 1, 2, speedup)
-                                               .set(Layer::switch_, 1, 2, switch_tile)
-                                               .set(Layer::tune, 1, 2, tune)
-                                               .build());
+        const PhysicsLayers physics = physics_of(walled()
+                                                     .tilemap_version(version)
+                                                     .set(Layer::front, 1, 2, front)
+                                                     .set(Layer::tele, 1, 2, tele)
+                                                     .set(Layer::speedup, 1, 2, speedup)
+                                                     .set(Layer::switch_, 1, 2, switch_tile)
+                                                     .set(Layer::tune, 1, 2, tune)
+                                                     .build());
         const Location found = physics.locate(WorldPos{40, 70});
         CHECK(found.tile == TilePos{1, 2});
         CHECK_FALSE(found.outside);
@@ -72,7 +72,7 @@ TEST_CASE("a position finds what all six physics layers have there") {
 }
 
 TEST_CASE("outside the map the border tile counts, infinitely far") {
-    const Physics physics = physics_of(walled().build());
+    const PhysicsLayers physics = physics_of(walled().build());
 
     struct Row {
         WorldPos position;
@@ -110,7 +110,8 @@ TEST_CASE("a switch tile the game drops when it loads says index 0") {
                           Row{99, true}, Row{100, false}, Row{107, false}, Row{108, true}}) {
         CAPTURE(row.index);
         const std::uint8_t record[] = {1, row.index, 0, 0};
-        const Physics physics = physics_of(walled().set(Layer::switch_, 0, 0, record).build());
+        const PhysicsLayers physics =
+            physics_of(walled().set(Layer::switch_, 0, 0, record).build());
         CHECK(physics.locate(WorldPos{0, 0}).switch_.index == (row.kept ? row.index : 0));
         CHECK(physics.index(Layer::switch_, {0, 0}) == row.index);
     }
@@ -200,7 +201,7 @@ TEST_CASE("a physics layer is indexed with the game layer's width, and ignored i
     MapBuilder larger = walled().add_layer(Layer::tele, 5, 3);
     larger.set(Layer::tele, 4, 0, record);
     Warnings warnings;
-    const Physics shifted = physics_of(larger.build(), &warnings);
+    const PhysicsLayers shifted = physics_of(larger.build(), &warnings);
     CHECK(shifted.locate(WorldPos{0, 32}).tele == TeleTile{7, 26});
     const auto map = Map::parse(larger.build());
     REQUIRE(map.has_value());
@@ -332,10 +333,10 @@ TEST_CASE("groups decide which of several layers of a kind counts, not where the
 
 TEST_CASE("a tee dies in what kills it, whichever of the two layers that is in") {
     const std::uint8_t death[] = {kTileDeath};
-    const Physics front = physics_of(walled().set(Layer::front, 1, 1, death).build());
-    const Physics game = physics_of(walled().set_game(1, 1, kTileDeath).build());
+    const PhysicsLayers front = physics_of(walled().set(Layer::front, 1, 1, death).build());
+    const PhysicsLayers game = physics_of(walled().set_game(1, 1, kTileDeath).build());
     const WorldPos inside{48, 48};
-    for (const Physics* physics : {&front, &game}) {
+    for (const PhysicsLayers* physics : {&front, &game}) {
         CHECK(physics->tee_in_death(inside));
         CHECK_FALSE(physics->tee_in_death({112, 16}));
     }

@@ -33,7 +33,7 @@ std::uint64_t peak_of(const Work& work) {
     return tw::test::peak_bytes() - before;
 }
 
-std::uint64_t plane_bytes(const Physics& physics) {
+std::uint64_t plane_bytes(const PhysicsLayers& physics) {
     std::uint64_t bytes = 0;
     const auto tiles =
         static_cast<std::uint64_t>(physics.width()) * static_cast<std::uint64_t>(physics.height());

@@ -127,7 +127,7 @@ bool has_tile(const Location& location, std::string_view name) {
            tile_name(Layer::tune, location.tune.index) == name;
 }
 
-std::optional<LineHit> intersect_line(const Physics& physics, WorldVec from, WorldVec to) {
+std::optional<LineHit> intersect_line(const PhysicsLayers& physics, WorldVec from, WorldVec to) {
     const double distance = std::hypot(to.x - from.x, to.y - from.y);
     if (!(distance <= kMaxLine)) { // true for NaN, too
         return std::nullopt;

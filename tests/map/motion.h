@@ -42,7 +42,7 @@ inline constexpr double kMaxLine = 1 << 20U;
 /// the line is longer than kMaxLine.
 ///
 /// Source:  CCollision::IntersectLine.
-[[nodiscard]] std::optional<LineHit> intersect_line(const Physics& physics, WorldVec from,
+[[nodiscard]] std::optional<LineHit> intersect_line(const PhysicsLayers& physics, WorldVec from,
                                                     WorldVec to);
 
 /// The settings of the physics, in the order of the message Sv_TuneParams.

@@ -11,7 +11,7 @@
 namespace tw::map::test {
 namespace {
 
-Physics one_wall() {
+PhysicsLayers one_wall() {
     MapBuilder builder{10, 10};
     for (int y = 0; y < 10; ++y) {
         builder.set_game(5, y, kTileNohook);
@@ -29,7 +29,7 @@ Physics one_wall() {
 } // namespace
 
 TEST_CASE("a line stops at the first wall and knows the point before it") {
-    const Physics physics = one_wall();
+    const PhysicsLayers physics = one_wall();
     const auto hit = intersect_line(physics, {100, 50}, {200, 50});
     REQUIRE(hit.has_value());
     CHECK(hit->tile == TilePos{5, 1});
@@ -40,7 +40,7 @@ TEST_CASE("a line stops at the first wall and knows the point before it") {
 }
 
 TEST_CASE("a line without a wall, without a length or without an end hits nothing") {
-    const Physics physics = one_wall();
+    const PhysicsLayers physics = one_wall();
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     constexpr double kInf = std::numeric_limits<double>::infinity();
     CHECK_FALSE(intersect_line(physics, {10, 50}, {100, 50}).has_value());

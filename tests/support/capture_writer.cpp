@@ -114,12 +114,12 @@ FrameBytes pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolu
                        const std::vector<std::pair<std::uint64_t, FrameBytes>>& frames) {
     FrameBytes file;
     const sink::PcapngEncoder encoder{big_endian};
-    encoder.section({}, file);
-    encoder.interface({.link = static_cast<std::uint16_t>(link),
-                       .resolution = static_cast<std::uint8_t>(resolution)},
-                      file);
+    encoder.append_section({}, file);
+    encoder.append_interface({.link = static_cast<std::uint16_t>(link),
+                              .resolution = static_cast<std::uint8_t>(resolution)},
+                             file);
     for (const auto& [time, bytes] : frames) {
-        encoder.packet({.time = time, .frame = bytes}, file);
+        encoder.append_packet({.time = time, .frame = bytes}, file);
     }
     return file;
 }

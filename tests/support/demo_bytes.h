@@ -43,10 +43,10 @@ inline void append(Bytes& bytes, const Bytes& more) {
 [[nodiscard]] inline Bytes demo_of(int version,
                                    const std::vector<std::pair<snapshot::Tick, Items>>& snapshots,
                                    const Bytes& map = {}) {
-    Bytes demo = sink::DemoEncoder::head(demo_header(version), map);
+    Bytes demo = sink::DemoEncoder::encode_start(demo_header(version), map);
     sink::DemoEncoder encoder{version, snapshot::Dialect::six};
     for (const auto& [tick, items] : snapshots) {
-        static_cast<void>(encoder.snapshot(tick, to_snapshot(items).view(), demo));
+        static_cast<void>(encoder.append_snapshot(tick, to_snapshot(items).view(), demo));
     }
     encoder.finish(demo);
     return demo;

@@ -136,7 +136,7 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
         counted_ = false;
     }
 
-    void on_chunks(const inspect::AcceptedChunks& chunks) override {
+    void on_chunks(const inspect::PayloadEnd& chunks) override {
         counted_ = packet_.dialect == wire::Dialect::six && !chunks.damaged;
         token_ = std::nullopt;
         if (chunks.with_token) {
@@ -149,7 +149,7 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
     }
 
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass /*taken*/,
-                  const wire::MessageHead* head) override {
+                  const wire::MessageHeader* head) override {
         if (head != nullptr && head->spec != nullptr && wire::is_snapshot(head->spec->id)) {
             ++num_snapshots_;
             return;

@@ -28,7 +28,7 @@ class FakeMaps final : public inspect::MapSource {
         return kept;
     }
 
-    inspect::FoundMap find_kept(const inspect::MapAnnouncement& /*announcement*/) override {
+    inspect::FoundMap find_stored(const inspect::MapAnnouncement& /*announcement*/) override {
         return kept_elsewhere_;
     }
 
@@ -36,7 +36,7 @@ class FakeMaps final : public inspect::MapSource {
     void keep_elsewhere(inspect::FoundMap map) {
         kept_elsewhere_ = std::move(map);
         kept_elsewhere_.from_wire = true;
-        count_kept();
+        count_stored();
     }
 
     inspect::FoundMap answer;

@@ -10,24 +10,24 @@ void AckWindow::reset(bool from_start) {
     ahead_ = 0;
 }
 
-void AckWindow::sent(std::uint16_t sequence) {
-    if (!newest_ || wire::sequence_steps(*newest_, sequence) < wire::kSequenceModulus / 2) {
+void AckWindow::on_sent(std::uint16_t sequence) {
+    if (!newest_ || wire::sequence_distance(*newest_, sequence) < wire::kSequenceModulus / 2) {
         newest_ = sequence;
     }
 }
 
-bool AckWindow::is_little_ahead(std::uint16_t ack) const {
+bool AckWindow::is_little_above_range(std::uint16_t ack) const {
     constexpr unsigned kMissedCopies = 16;
     return taken_ && newest_ &&
-           wire::sequence_steps(*taken_, ack) > wire::sequence_steps(*taken_, *newest_) &&
-           wire::sequence_steps(*newest_, ack) <= kMissedCopies;
+           wire::sequence_distance(*taken_, ack) > wire::sequence_distance(*taken_, *newest_) &&
+           wire::sequence_distance(*newest_, ack) <= kMissedCopies;
 }
 
-bool AckWindow::take_little_ahead(std::uint16_t ack) {
-    // This many acknowledgements in a row are needed. Forged packets come between genuine ones, which
-    // interrupt the row.
+bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
+    // The range moves after this many acknowledgements in a row. Forged packets never reach this
+    // number, because genuine packets come between them.
     constexpr int kEnoughAhead = 8;
-    if (!is_little_ahead(ack)) {
+    if (!is_little_above_range(ack)) {
         return false;
     }
     if (++ahead_ == kEnoughAhead) {
@@ -37,9 +37,9 @@ bool AckWindow::take_little_ahead(std::uint16_t ack) {
     return true;
 }
 
-bool AckWindow::take(std::uint16_t ack) {
+bool AckWindow::accept_ack(std::uint16_t ack) {
     if (taken_ && newest_ &&
-        wire::sequence_steps(*taken_, ack) > wire::sequence_steps(*taken_, *newest_)) {
+        wire::sequence_distance(*taken_, ack) > wire::sequence_distance(*taken_, *newest_)) {
         return false;
     }
     taken_ = ack;
@@ -47,7 +47,7 @@ bool AckWindow::take(std::uint16_t ack) {
     return true;
 }
 
-wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
+wire::VitalClass VitalOrder::classify_chunk(std::uint16_t sequence, bool resend) {
     if (!synced_) {
         const bool is_next = acknowledged_ && wire::classify_sequence(*acknowledged_, sequence) ==
                                                   wire::VitalClass::next;
@@ -65,18 +65,18 @@ wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
         gap_ = false;
         ++taken_;
     } else if (what == wire::VitalClass::gap) {
-        drop(sequence);
+        drop_chunk(sequence);
     }
     return what;
 }
 
 void VitalOrder::skip_chunk(std::uint16_t sequence) {
     if (synced_ && wire::classify_sequence(last_, sequence) != wire::VitalClass::old) {
-        drop(sequence);
+        drop_chunk(sequence);
     }
 }
 
-void VitalOrder::drop(std::uint16_t sequence) {
+void VitalOrder::drop_chunk(std::uint16_t sequence) {
     const wire::VitalClass behind = wire::classify_sequence(last_dropped_, sequence);
     if (!gap_ || behind == wire::VitalClass::gap) {
         first_dropped_ = last_dropped_ = sequence;
@@ -86,20 +86,20 @@ void VitalOrder::drop(std::uint16_t sequence) {
     gap_ = true;
 }
 
-bool VitalOrder::acknowledged(std::uint16_t ack) {
+bool VitalOrder::on_ack(std::uint16_t ack) {
     if (!synced_) {
         acknowledged_ = ack;
         return false;
     }
-    const unsigned ahead = wire::sequence_steps(last_, ack);
+    const unsigned ahead = wire::sequence_distance(last_, ack);
     if (!gap_ || ahead == 0 || ahead >= wire::kSequenceModulus / 2) {
         return false;
     }
-    if (ahead + 1 < wire::sequence_steps(last_, first_dropped_)) {
+    if (ahead + 1 < wire::sequence_distance(last_, first_dropped_)) {
         last_ = ack; // another chunk is missing before the dropped ones
         return true;
     }
-    last_ = ahead < wire::sequence_steps(last_, last_dropped_) ? last_dropped_ : ack;
+    last_ = ahead < wire::sequence_distance(last_, last_dropped_) ? last_dropped_ : ack;
     gap_ = false;
     return true;
 }
@@ -123,7 +123,7 @@ std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
     return token;
 }
 
-/// The token form of a packet that contains `token`.
+/// Returns the token form of a packet that contains `token`.
 TokenForm form_of(const wire::Packet& packet, std::optional<wire::Token> token) {
     return packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
 }
@@ -169,13 +169,13 @@ void Connection::begin_seven(bool from_start) {
     }
 }
 
-ConnectionChange Connection::take_up(TokenForm form, std::optional<wire::Token> token) {
+ConnectionChange Connection::continue_connection(TokenForm form, std::optional<wire::Token> token) {
     form_ = form;
     token_ = token;
     return establish(false);
 }
 
-void Connection::forget() {
+void Connection::forget_closed_connection() {
     const Handshake handshake = handshake_;
     const auto granted = granted_;
     *this = {};
@@ -202,7 +202,7 @@ ConnectionChange Connection::establish(bool from_start) {
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
-bool Connection::takes_accept(const wire::Control& control) const {
+bool Connection::is_accept_valid(const wire::Control& control) const {
     const bool answered = handshake_.answered && handshake_.form == TokenForm::ddnet;
     const bool running = runs_with_token();
     if (!answered && !running) {
@@ -241,8 +241,8 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     }
     const bool answers = handshake_.answered && handshake_.form == TokenForm::ddnet &&
                          control.token == handshake_.token;
-    // A DDNet server accepts an ACCEPT with the right token at any time, even without a CONNECT before it,
-    // and then restarts the connection (CNetServer::OnConnCtrlMsg).
+    // A DDNet server accepts an ACCEPT with the right token at any time, even without a CONNECT
+    // before it, and then restarts the connection (CNetServer::OnConnCtrlMsg).
     const bool repeats = runs_with_token() && control.token == token_;
     const bool granted = !runs_with_token() && control.token == granted_;
     if (!answers && !granted && (!repeats || fresh_)) {
@@ -273,8 +273,9 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
     if (!handshake_.answered || packet.header_token) {
         return false;
     }
-    // Without a token, only the first vital chunk shows that there is a new connection. The same is true if
-    // the ACCEPT was not seen, because DDNet's token is the same for all connections of an address.
+    // Without a token, only the first vital chunk shows that a new connection began. The same is
+    // true if the ACCEPT was not seen, because DDNet's token is the same for all connections of an
+    // address.
     const bool starts = first != nullptr && first->vital && first->sequence == 1;
     if (handshake_.form == TokenForm::ddnet) {
         // A server sends its first chunk after it has received the client's first chunk.
@@ -282,7 +283,8 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
         return established_ && starts && (one_side_recorded_ || packet.ack <= most) &&
                handshake_.token && token_in(rest) == handshake_.token;
     }
-    // A DDNet server answers a CONNECT without a token only while there is no connection with a token.
+    // A DDNet server answers a CONNECT without a token only while there is no connection with a
+    // token.
     return handshake_.form == TokenForm::none && !runs_with_token() &&
            (!established_ || (starts && (one_side_recorded_ || packet.ack == 0)));
 }
@@ -304,7 +306,7 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
         return establish(true);
     }
     if (!closed_ && (!established_ || !token_fits(packet, rest))) {
-        // A real 0.6 packet never has a truncated chunk. If there is one, the packet is damaged or of 0.7.
+        // A packet with a truncated chunk is no valid 0.6 packet: it is damaged or a 0.7 packet.
         return whole ? adopt_connection(direction, packet, rest, first != nullptr)
                      : ConnectionChange::none;
     }
@@ -312,7 +314,7 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
 }
 
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
-    // 0.7's resend requests do not come in a row, and most come without chunks.
+    // 0.7 rarely sends resend requests one after the other, and most of these have no chunks.
     constexpr int kEnough = 3;
     return has_chunks && header_tokens_.count(token) >= kEnough;
 }
@@ -324,8 +326,8 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
         return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks
     }
     if (established_) {
-        // One packet with another token is old or forged. Packets of both directions with the same other
-        // token belong to a new connection whose handshake was not seen.
+        // One packet with another token is old or forged. Packets of both directions with the same
+        // other token belong to a new connection whose handshake was not seen.
         if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
             foreign_token_ = token;
             foreign_token_direction_ = direction;
@@ -336,7 +338,7 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
             return ConnectionChange::none; // these are late packets of an older connection
         }
     } else if (direction == wire::Direction::c2s) {
-        // The packets of a client alone prove nothing. Only the server's show that a connection exists.
+        // A client's packets alone do not prove a connection; only the server's packets do.
         unanswered_.form = form_of(packet, token);
         unanswered_.count(token);
         return ConnectionChange::none;

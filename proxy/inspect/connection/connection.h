@@ -10,116 +10,116 @@
 
 namespace tw::inspect {
 
-/// The range of acknowledgements that a receiver accepts: from the last accepted acknowledgement to the
-/// newest vital chunk that the receiver sent. The receiver drops a packet with any other
-/// acknowledgement.
+/// The range of acknowledgements that a receiver accepts: from the last accepted acknowledgement to
+/// the newest vital chunk that the receiver sent. The receiver drops a packet whose acknowledgement
+/// is outside this range.
 ///
 /// Source: DDNet CNetConnection::Feed.
 class AckWindow {
   public:
-    /// Begins a new connection. `from_start`: whether it was seen from its start, so that the range is known
-    /// and empty; if false, the range is unknown.
+    /// Begins a new connection. `from_start`: whether the start of the connection was seen. If so,
+    /// the range is known and empty, otherwise unknown.
     void reset(bool from_start);
 
-    /// The receiver sent this vital chunk.
-    void sent(std::uint16_t sequence);
+    /// Called when the receiver sent a vital chunk. Raises the upper bound of the range.
+    void on_sent(std::uint16_t sequence);
     /// Returns whether the receiver accepts the acknowledgement. An accepted acknowledgement raises
     /// the lower bound of the range.
-    [[nodiscard]] bool take(std::uint16_t ack);
+    [[nodiscard]] bool accept_ack(std::uint16_t ack);
 
-    /// For recordings in which datagrams may be missing: returns whether `ack` is only a little ahead of the
-    /// newest chunk of the receiver that was seen. After several such acknowledgements in a row, datagrams
-    /// of the receiver must be missing, so the range moves forward.
-    [[nodiscard]] bool take_little_ahead(std::uint16_t ack);
+    /// Returns whether `ack` is only a little above the range. After several such acknowledgements
+    /// in a row, moves the range forward, because datagrams of the receiver must be missing in the
+    /// recording.
+    [[nodiscard]] bool accept_ack_above_range(std::uint16_t ack);
 
   private:
-    [[nodiscard]] bool is_little_ahead(std::uint16_t ack) const;
+    [[nodiscard]] bool is_little_above_range(std::uint16_t ack) const;
 
-    /// The last accepted acknowledgement; nullopt if it is unknown, because the start of the connection was
-    /// not seen.
+    /// The last accepted acknowledgement; nullopt if it is unknown, because the start of the
+    /// connection was not seen.
     std::optional<std::uint16_t> taken_;
     std::optional<std::uint16_t> newest_;
-    int ahead_ = 0; ///< number of acknowledgements in a row that were a little ahead
+    int ahead_ = 0; ///< number of acknowledgements in a row that were a little above the range
 };
 
-/// The order of one direction's vital chunks, as their receiver tracks it. The receiver drops
+/// Tracks the order of one direction's vital chunks, as their receiver does. The receiver drops
 /// chunks after a gap until the sender resends the missing chunk.
 class VitalOrder {
   public:
     /// Classifies a vital chunk. If the result is `next`, the receiver processes the chunk.
-    wire::VitalClass take(std::uint16_t sequence, bool resend);
+    wire::VitalClass classify_chunk(std::uint16_t sequence, bool resend);
 
-    /// Skips a chunk, if it is unknown whether the receiver accepted it. The receiver's next acknowledgement
-    /// shows that.
+    /// Skips a chunk of which it is unknown whether the receiver accepted it. The receiver's next
+    /// acknowledgement shows that.
     void skip_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops later chunks.
-    [[nodiscard]] bool waiting() const { return gap_; }
+    [[nodiscard]] bool has_gap() const { return gap_; }
 
-    /// The number of chunks that the receiver accepted since the last reset or resynchronisation.
-    [[nodiscard]] unsigned taken() const { return taken_; }
+    /// Returns the number of chunks that the receiver accepted since the last reset().
+    [[nodiscard]] unsigned num_accepted() const { return taken_; }
 
-    /// The receiver acknowledges all chunks up to `ack`. If the missing chunk of waiting() is among them, the
-    /// receiver got it, although it was not seen here. Then waiting() ends, and the chunks after the
-    /// missing one count as accepted. Returns whether the receiver got chunks that were not seen here.
-    bool acknowledged(std::uint16_t ack);
-    /// Begins a new connection. `synced`: whether it was seen from its start, so that the first sequence
-    /// number is 1.
+    /// Called when the receiver acknowledged all chunks up to `ack`. Returns whether the receiver
+    /// got chunks that twscope did not see. If the chunk is among them for which the receiver
+    /// waited, the chunks after it count as accepted.
+    bool on_ack(std::uint16_t ack);
+    /// Begins a new connection. `synced`: whether the start of the connection was seen. Its first
+    /// sequence number is then 1.
     void reset(bool synced);
 
   private:
-    void drop(std::uint16_t sequence);
+    void drop_chunk(std::uint16_t sequence);
 
     std::uint16_t last_ = 0;
-    /// If the start of the connection was not seen, the receiver's last acknowledgement before the first
-    /// chunk that was seen. It tells whether a resent chunk is the next one or an old one.
+    /// If the start of the connection was not seen, the receiver's last acknowledgement before the
+    /// first chunk that was seen. It tells whether a resent chunk is the next one or an old one.
     std::optional<std::uint16_t> acknowledged_;
     unsigned taken_ = 0;
     bool synced_ = false;
-    bool gap_ = false; ///< a chunk was dropped, because an earlier one is missing
-    // The sequence numbers of the first and the last chunk of those that were dropped last, in a row.
-    std::uint16_t first_dropped_ = 0;
-    std::uint16_t last_dropped_ = 0;
+    bool gap_ = false;                ///< a chunk was dropped, because an earlier one is missing
+    std::uint16_t first_dropped_ = 0; ///< first chunk of the last unbroken run of dropped chunks
+    std::uint16_t last_dropped_ = 0;  ///< last chunk of that run
 };
 
-/// How packets prove that they belong to a connection.
+/// Where a packet contains the token that proves that it belongs to a connection.
 enum class TokenForm : std::uint8_t {
     unknown,
-    none,    ///< without a token: vanilla up to 0.6.4
-    ddnet,   ///< by four bytes at the end of the payload
-    vanilla, ///< by four bytes after the header: vanilla 0.6.5
-    seven,   ///< by a token in every header, one for each direction: 0.7 (see SevenHandshake)
+    none,    ///< nowhere, because the connection has no token: vanilla up to 0.6.4
+    ddnet,   ///< in the last four bytes of the payload: DDNet 0.6
+    vanilla, ///< in the four bytes after the header: vanilla 0.6.5
+    seven,   ///< in every header; each direction has its own token: 0.7 (see SevenHandshake)
 };
 
 /// How a packet changed the state of its connection.
 enum class ConnectionChange : std::uint8_t {
     none,
-    established, ///< the packet completed a handshake, so the connection was seen from its start
+    established, ///< the packet completed a handshake and so began a connection
     midway,      ///< the packet shows a running connection whose handshake was not seen
 };
 
-/// The handshake and token of the connection between one client address and one server address. A new
-/// handshake between them begins a new connection.
+/// Tracks the handshake and token of the connection between one client address and one server
+/// address. A new handshake between these addresses begins a new connection.
 class Connection {
   public:
     [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
                                               const wire::Control& control);
-    /// Whether the server accepts this ACCEPT, a control packet of the client's handshake.
-    [[nodiscard]] bool takes_accept(const wire::Control& control) const;
-    /// Handles a packet of chunks. `rest`: the bytes after the chunks. `first`: the packet's first chunk; null
-    /// if there is none. `whole`: whether no chunk is truncated.
+    /// Whether the server accepts this ACCEPT, the client's last control packet of the handshake.
+    [[nodiscard]] bool is_accept_valid(const wire::Control& control) const;
+    /// Handles a packet of chunks. `rest`: the bytes after the chunks. `first`: the packet's first
+    /// chunk; null if the packet has no chunk. `whole`: whether no chunk is truncated.
     [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
                                              std::span<const std::byte> rest,
                                              const wire::Chunk* first, bool whole);
 
-    /// Sets whether the datagrams of only one side are recorded. The other side's state is then unknown.
+    /// Sets whether the datagrams of only one side are recorded. The other side's state is then
+    /// unknown.
     void set_one_side_recorded(bool half) { one_side_recorded_ = half; }
 
     /// Whether the receiver accepts the token of this packet of chunks.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
                                   std::span<const std::byte> rest) const;
 
-    [[nodiscard]] VitalOrder& order(wire::Direction direction) {
+    [[nodiscard]] VitalOrder& vital_order(wire::Direction direction) {
         return order_[wire::index_of(direction)];
     }
 
@@ -131,10 +131,10 @@ class Connection {
 
     [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
-    /// The protocol that the next datagram most likely uses. It is unknown if the server answered a handshake
-    /// after the connection was closed, or during a 0.7 connection whose handshake was not seen. The
-    /// client may then have switched to 0.6 without tokens.
-    [[nodiscard]] wire::Protocol expected() const {
+    /// Returns the protocol that the next datagram most likely uses. It is unknown if the server
+    /// answered a 0.6 handshake after the connection was closed, or during a 0.7 connection whose
+    /// handshake was not seen: the client may then have switched to 0.6 without tokens.
+    [[nodiscard]] wire::Protocol expected_protocol() const {
         return (closed_ || guessed_seven_) && handshake_.answered ? wire::Protocol::unknown
                                                                   : protocol_;
     }
@@ -142,43 +142,45 @@ class Connection {
     /// Whether this is a 0.7 connection whose handshake was not seen.
     [[nodiscard]] bool is_guessed_seven() const { return guessed_seven_; }
 
-    /// The protocol's name in records; empty if unknown.
+    /// Returns the protocol's name in records; empty if unknown.
     [[nodiscard]] std::string_view protocol_name() const;
 
-    /// Continues a running 0.6 connection that another observer saw from its start.
-    [[nodiscard]] ConnectionChange take_up(TokenForm form, std::optional<wire::Token> token);
+    /// Continues a running 0.6 connection from another observer's checkpoint.
+    [[nodiscard]] ConnectionChange continue_connection(TokenForm form,
+                                                       std::optional<wire::Token> token);
 
-    /// For recordings of the client's packets only. If these packets agree on a token, a running connection
-    /// with this token is assumed.
+    /// Adopts a running connection if the client's last packets have the same token. Used for
+    /// recordings that contain only the client's packets.
     [[nodiscard]] ConnectionChange infer_from_client();
 
     /// Starts a 0.7 connection, which replaces the current one.
     void begin_seven(bool from_start);
 
-    /// A datagram was seen that only 0.7 programs send.
-    void on_seven() { header_tokens_ = {}; }
+    /// Called when a datagram was seen that only 0.7 programs send.
+    void on_seven_datagram() { header_tokens_ = {}; }
 
-    /// The connection is closed. Datagrams that are still in flight belong to it.
+    /// Marks the connection as closed. Datagrams that are still in flight belong to it.
     void close() {
         closed_ = true;
         granted_.reset();
     }
 
-    /// Forgets the closed connection. No further datagram belongs to it.
-    void forget();
+    /// Forgets the closed connection. Later datagrams do not belong to it.
+    void forget_closed_connection();
 
     [[nodiscard]] bool closed() const { return closed_; }
 
-    /// The acknowledgements that the receiver of this direction's packets accepts.
-    [[nodiscard]] AckWindow& window(wire::Direction direction) {
+    /// Returns the range of acknowledgements that the receiver of this direction's packets accepts.
+    [[nodiscard]] AckWindow& ack_window(wire::Direction direction) {
         return windows_[wire::index_of(direction)];
     }
 
-    /// Copies of datagrams were lost: sequence numbers may have advanced unseen.
+    /// Called when copies of datagrams were lost. Accepts any next sequence numbers and
+    /// acknowledgements.
     void resynchronise();
 
   private:
-    /// A handshake in progress. It has no effect until it is complete.
+    /// A handshake in progress. It does not change the connection until it is complete.
     struct Handshake {
         bool connect = false;
         bool answered = false;
@@ -186,11 +188,11 @@ class Connection {
         std::optional<wire::Token> token{};
         /// The client sent an ACCEPT although no answer of the server was seen.
         bool accepted = false;
-        std::optional<wire::Token> accepted_token{};
+        std::optional<wire::Token> accepted_token{}; ///< the token of that ACCEPT
     };
 
-    /// The token on which the last datagrams agree, if they belong to a connection whose handshake was not
-    /// seen.
+    /// The token that the last datagrams have in common. Enough of them show a connection whose
+    /// handshake was not seen.
     struct TokenAgreement {
         std::optional<wire::Token> token{};
         int datagrams = 0;                   ///< number of datagrams in a row with this token
@@ -213,8 +215,8 @@ class Connection {
     [[nodiscard]] bool begins_connection(wire::Direction direction, const wire::Packet& packet,
                                          std::span<const std::byte> rest,
                                          const wire::Chunk* first) const;
-    /// Whether enough packets have a token in their header. One packet is not enough, because in 0.7 the same
-    /// bit requests a resend.
+    /// Counts a packet whose header contains a token. Returns whether enough such packets arrived.
+    /// One is not enough, because in 0.7 the same header bit requests a resend.
     [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
     ConnectionChange adopt_connection(wire::Direction direction, const wire::Packet& packet,
                                       std::span<const std::byte> rest, bool has_chunks);
@@ -228,15 +230,15 @@ class Connection {
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
     Handshake handshake_;
-    /// The DDNet token that the server sent last. An ACCEPT with this token begins a connection, even after
-    /// other answers of the server.
+    /// The DDNet token that the server sent last in a handshake. An ACCEPT with this token begins a
+    /// connection, even after other answers of the server.
     std::optional<wire::Token> granted_;
-    /// The token in the client's packets since the server's last packet.
+    /// The common token of the client's packets since the server's last packet.
     TokenAgreement unanswered_;
-    /// The token in the headers of the server's packets.
+    /// The common token in the headers of the server's last packets.
     TokenAgreement header_tokens_;
-    /// The last token that is not the connection's, and the direction of its packet. If packets of both
-    /// directions contain this token, it belongs to a connection whose handshake was not seen.
+    /// The last token that is not the connection's, and the direction of its packet. If packets of
+    /// both directions contain this token, it belongs to a connection whose handshake was not seen.
     std::optional<wire::Token> foreign_token_;
     wire::Direction foreign_token_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;

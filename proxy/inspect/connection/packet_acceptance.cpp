@@ -12,12 +12,12 @@ namespace {
 //         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
 //         tests/e2e/evasion.mjs checks it with a real DDNet 16.4.
 
-/// In 0.6.5, UnpackPacket reads a token after the header and decompresses control packets. All packets that
-/// CNetConnection::Feed accepts go to CNetRecvUnpacker.
+/// In 0.6.5, UnpackPacket reads a token after the header and decompresses control packets.
+/// CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
 constexpr ReceiverRules kVanillaWithToken{.program = "vanilla 0.6.5", .token_bit = TokenBit::token};
-/// In 0.6.4, UnpackPacket reads four flags and twelve bits of acknowledgement. So with bit 0x08 or 0x04 set,
-/// the acknowledgement is greater than all sent chunks. 0.6.5 does the same for clients that joined
-/// without a token.
+/// In 0.6.4, UnpackPacket reads four flags and twelve bits of acknowledgement. If bit 0x08 or 0x04
+/// is set, the acknowledgement is therefore greater than all sent chunks. 0.6.5 does the same for
+/// clients that joined without a token.
 constexpr ReceiverRules kVanilla{.program = "vanilla 0.6"};
 
 struct DdnetRules {
@@ -27,13 +27,13 @@ struct DdnetRules {
 };
 
 constexpr DdnetRules kDdnet[] = {
-    // Four flags, as in vanilla. Since 10.3, compressed control packets are dropped. Versions before 11 are
-    // numbered differently.
+    // These versions read four flags, as vanilla does. Since 10.3, DDNet drops compressed control
+    // packets. Versions before 11 are numbered differently.
     {11000,
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},
-    // Six flags: UnpackPacket takes 0x04 for 0.7's flag and ignores 0x08. Clients before 18.6 do not use
-    // 0.7's header and were not tested.
+    // These versions read six flags: UnpackPacket takes 0x04 for 0.7's flag and ignores 0x08.
+    // Clients before 18.6 do not use 0.7's header and were not tested.
     {14000,
      {.program = "DDNet 14.0 to 19.3",
       .refuses_compressed_control = true,
@@ -80,9 +80,10 @@ const ReceiverRules& receiver_rules(const ReceiverProgram& receiver) {
 
 namespace {
 
-/// The number of vital chunks in DDNet's anti-spoof prelude; vanilla's has fewer. The prelude is the
-/// server's first packet to a client without token support: a map change and empty snapshots together.
-/// DDNet 14.0 to 16.7 send it damaged, but always with six vital chunks.
+/// The number of vital chunks in DDNet's anti-spoof prelude; vanilla's prelude has fewer. The
+/// prelude is the server's first packet to a client without token support. It contains a map change
+/// and empty snapshots. DDNet 14.0 to 16.7 send a damaged prelude, but always with six vital
+/// chunks.
 constexpr unsigned kPreludeChunks = 6;
 
 bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
@@ -95,12 +96,12 @@ bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
         return true;
     }
     return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
-        const auto head = wire::decode_message_head(chunk.payload, wire::Dialect::six);
+        const auto head = wire::decode_message_header(chunk.payload, wire::Dialect::six);
         return head && head->spec != nullptr && head->spec->id == wire::MessageId::snap_empty;
     });
 }
 
-/// The refusal's name in findings.
+/// Returns the refusal's name in findings.
 std::string_view refusal_name(PacketRefusal refusal) {
     static constexpr std::array<std::string_view, static_cast<std::size_t>(PacketRefusal::count)>
         kNames{"",
@@ -144,12 +145,12 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuf
     if (reader.error()) {
         error = reader.error();
     }
-    // After a truncated chunk, reading on does not lead to the token; it is taken from the payload's end.
+    // After a truncated chunk, the token is taken from the end of the payload.
     const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
-void PacketAcceptance::note_sender(record::Timestamp time, wire::Direction direction) {
+void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction direction) {
     SideActivity& voice = sides_[wire::index_of(direction)];
     voice = {.ever = true, .last = time};
     SideActivity& other = sides_[wire::index_of(wire::opposite(direction))];
@@ -163,7 +164,7 @@ bool PacketAcceptance::knows_receiver(wire::Direction direction) const {
                                            sender.last - receiver.last < kMaxSilence));
 }
 
-bool PacketAcceptance::is_undecided(PacketRefusal refusal, wire::Direction direction) const {
+bool PacketAcceptance::may_be_wrong(PacketRefusal refusal, wire::Direction direction) const {
     if (sees_all_) {
         return false;
     }
@@ -190,19 +191,19 @@ ConnectionChange PacketAcceptance::infer_from_client() {
 }
 
 void PacketAcceptance::report(PacketRefusal refusal, Reporter& reporter) {
-    if (is_undecided(refusal, reporter.direction())) {
+    if (may_be_wrong(refusal, reporter.direction())) {
         report_once(record::FindingId::packet_undecided,
                     had_connection_ ? refusal : PacketRefusal::not_established, reporter);
         return;
     }
     if (refusal == PacketRefusal::wrong_token) {
         ++reporter.direction_stats().wrong_token;
-        reporter.finding_once({.id = record::FindingId::packet_wrong_token});
+        reporter.report_finding_once({.id = record::FindingId::packet_wrong_token});
         return;
     }
     ++reporter.direction_stats().not_accepted;
     if (refusal == PacketRefusal::other_protocol) {
-        reporter.finding_once({.id = record::FindingId::packet_seven});
+        reporter.report_finding_once({.id = record::FindingId::packet_seven});
         return;
     }
     if (refusal == PacketRefusal::closed) {
@@ -215,14 +216,14 @@ void PacketAcceptance::report_once(record::FindingId id, PacketRefusal refusal,
                                    Reporter& reporter) {
     const auto index = static_cast<std::size_t>(refusal);
     if (reported_.test(index)) {
-        reporter.count(id);
+        reporter.count_finding(id);
         return;
     }
     reported_.set(index);
-    reporter.finding({.id = id, .name = refusal_name(refusal)});
+    reporter.report_finding({.id = id, .name = refusal_name(refusal)});
 }
 
-const ReceiverRules& PacketAcceptance::rules(wire::Direction direction) const {
+const ReceiverRules& PacketAcceptance::receiver_rules_of(wire::Direction direction) const {
     const bool server = direction == wire::Direction::c2s;
     return receiver_rules(
         {.header_token = connection_.form() == TokenForm::vanilla,
@@ -232,30 +233,31 @@ const ReceiverRules& PacketAcceptance::rules(wire::Direction direction) const {
 }
 
 wire::HeaderTokenBit PacketAcceptance::disputed_token_bit(wire::Direction direction) const {
-    return connection_.established() && rules(direction).token_bit == TokenBit::ignored
+    return connection_.established() && receiver_rules_of(direction).token_bit == TokenBit::ignored
                ? wire::HeaderTokenBit::ignored
                : wire::HeaderTokenBit::read;
 }
 
-PacketRefusal PacketAcceptance::take_ack(wire::Direction direction, std::uint16_t ack) {
-    AckWindow& window = connection_.window(direction);
+PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16_t ack) {
+    AckWindow& window = connection_.ack_window(direction);
     if (!knows_receiver(direction)) {
         window.reset(false);
     }
-    // A server acknowledges only chunks that it received. If it acknowledges one that was not seen here, a
-    // copy is missing. A client's acknowledgement proves nothing.
-    if (window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack))) {
+    // A server acknowledges only chunks that it received. If it acknowledges a chunk that twscope
+    // did not see, a copy is missing. A client may acknowledge chunks that it did not receive.
+    if (window.accept_ack(ack) ||
+        (direction == wire::Direction::s2c && window.accept_ack_above_range(ack))) {
         return PacketRefusal::none;
     }
     return sees_all_ ? PacketRefusal::ack_window : PacketRefusal::ack_unseen;
 }
 
-PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const wire::Control& control,
-                                        wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wire::Control& control,
+                                           wire::Direction direction) {
     if (packet.dialect == wire::Dialect::seven) {
         return refusal_of_seven(packet, control, direction);
     }
-    const ReceiverRules& receiver = rules(direction);
+    const ReceiverRules& receiver = receiver_rules_of(direction);
     if (packet.compressed && receiver.refuses_compressed_control) {
         return PacketRefusal::compressed_control;
     }
@@ -265,8 +267,8 @@ PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const wire::
     if (is_handshake(control.kind)) {
         const bool accept =
             control.kind == wire::ControlKind::accept && direction == wire::Direction::c2s;
-        return accept && !connection_.takes_accept(control) ? PacketRefusal::wrong_token
-                                                            : PacketRefusal::none;
+        return accept && !connection_.is_accept_valid(control) ? PacketRefusal::wrong_token
+                                                               : PacketRefusal::none;
     }
     if (connection_.closed()) {
         return PacketRefusal::closed;
@@ -298,7 +300,7 @@ PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
     if (!connected) {
         return connection_.closed() ? PacketRefusal::closed : PacketRefusal::none;
     }
-    return seven_.token_fits(direction, packet) ? take_ack(direction, packet.ack)
+    return seven_.token_fits(direction, packet) ? check_ack(direction, packet.ack)
                                                 : PacketRefusal::wrong_token;
 }
 
@@ -312,25 +314,25 @@ PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet
                                                       wire::Direction direction) {
     const auto behind =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
-    return connection_.token_fits(packet, behind) ? take_ack(direction, packet.ack)
+    return connection_.token_fits(packet, behind) ? check_ack(direction, packet.ack)
                                                   : PacketRefusal::wrong_token;
 }
 
 bool PacketAcceptance::takes_chunks_of_control(const wire::Packet& packet,
                                                const PacketChunks& chunks,
                                                const Reporter& reporter) {
-    return refusal(packet, chunks, reporter.direction()) == PacketRefusal::none;
+    return refusal_of(packet, chunks, reporter.direction()) == PacketRefusal::none;
 }
 
 std::optional<wire::Packet>
-PacketAcceptance::find_control_under_seven(std::span<const std::byte> datagram,
-                                           const Reporter& reporter) {
-    const ReceiverRules& receiver = rules(reporter.direction());
+PacketAcceptance::read_as_six_control(std::span<const std::byte> datagram,
+                                      const Reporter& reporter) {
+    const ReceiverRules& receiver = receiver_rules_of(reporter.direction());
     if (!connection_.established() || connection_.closed() ||
         connection_.protocol() != wire::Protocol::six || !receiver.reads_seven_header) {
         return std::nullopt;
     }
-    auto packet = wire::decode_control_under_seven(datagram);
+    auto packet = wire::decode_control_with_seven_header(datagram);
     if (packet &&
         (packet->compressed || (packet->num_chunks != 0 && receiver.refuses_control_with_chunks) ||
          refusal_in_connection(*packet, reporter.direction()) != PacketRefusal::none)) {
@@ -342,19 +344,19 @@ PacketAcceptance::find_control_under_seven(std::span<const std::byte> datagram,
 bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Control& control,
                                       Reporter& reporter) {
     if (packet.compressed) {
-        reporter.finding_once({.id = record::FindingId::packet_control_compressed});
+        reporter.report_finding_once({.id = record::FindingId::packet_control_compressed});
     }
-    if (const PacketRefusal why = refusal(packet, control, reporter.direction());
+    if (const PacketRefusal why = refusal_of(packet, control, reporter.direction());
         why != PacketRefusal::none) {
         report(why, reporter);
         return false;
     }
     if (packet.dialect == wire::Dialect::seven && connection_.established() &&
         !connection_.closed() && connection_.protocol() == wire::Protocol::six) {
-        reporter.finding_once({.id = record::FindingId::packet_seven});
+        reporter.report_finding_once({.id = record::FindingId::packet_seven});
     }
     if (control.kind == wire::ControlKind::unknown) {
-        reporter.finding_once(
+        reporter.report_finding_once(
             {.id = record::FindingId::packet_control_unknown, .value = control.raw_kind});
     }
     return true;
@@ -380,24 +382,24 @@ ConnectionChange PacketAcceptance::begin_seven(SevenChange change) {
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
-bool PacketAcceptance::closes(const wire::Packet& packet, const Reporter& reporter) const {
+bool PacketAcceptance::is_closing(const wire::Packet& packet, const Reporter& reporter) const {
     return packet.dialect == wire::Dialect::six || connection_.established() ||
-           seven_.refuses(reporter.direction(), packet);
+           seven_.ends_attempt(reporter.direction(), packet);
 }
 
-ConnectionChange PacketAcceptance::on_misfit(std::span<const std::byte> datagram,
-                                             wire::PacketScratch& scratch,
-                                             const Reporter& reporter) {
-    if (connection_.established() || !wire::may_be_seven(datagram, scratch)) {
+ConnectionChange PacketAcceptance::on_other_datagram(std::span<const std::byte> datagram,
+                                                     wire::PacketScratch& scratch,
+                                                     const Reporter& reporter) {
+    if (connection_.established() || !wire::may_be_seven_chunks(datagram, scratch)) {
         return ConnectionChange::none;
     }
-    connection_.on_seven();
+    connection_.on_seven_datagram();
     const auto packet = wire::decode_seven_header(datagram);
     return begin_seven(seven_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
-// An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not prove this,
-// because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
+// An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not
+// prove this, because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
 bool PacketAcceptance::is_translated() const {
     return connection_.form() == TokenForm::seven &&
            (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
@@ -418,7 +420,7 @@ void PacketAcceptance::restart() {
     had_connection_ = true;
     reported_.reset();
     client_version_.reset();
-    server_.begin_anew();
+    server_.forget_evidence();
     if (connection_.protocol() == wire::Protocol::six) {
         seven_.reset();
     }
@@ -439,8 +441,8 @@ ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const P
                                  !chunks.error);
 }
 
-PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const PacketChunks& chunks,
-                                        wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const PacketChunks& chunks,
+                                           wire::Direction direction) {
     if (connection_.closed()) {
         return PacketRefusal::closed;
     }
@@ -449,7 +451,7 @@ PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const Packet
     }
     const bool seven = packet.dialect == wire::Dialect::seven;
     if (packet.header_token && !seven && connection_.form() != TokenForm::vanilla &&
-        rules(direction).token_bit != TokenBit::token) {
+        receiver_rules_of(direction).token_bit != TokenBit::token) {
         return PacketRefusal::header_token_bit;
     }
     // No packet of a 0.6 connection has the bit of 0.7's control packets.
@@ -459,40 +461,41 @@ PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const Packet
     if (!token_fits(packet, chunks.rest, direction)) {
         return PacketRefusal::wrong_token;
     }
-    // The chunks count as sent, even if the receiver does not accept them.
-    AckWindow& own = connection_.window(wire::opposite(direction));
+    // All these chunks count as sent, even if the receiver does not accept them.
+    AckWindow& own = connection_.ack_window(wire::opposite(direction));
     for (const wire::Chunk& chunk : chunks.chunks) {
         if (chunk.vital) {
-            own.sent(chunk.sequence);
+            own.on_sent(chunk.sequence);
         }
     }
-    return take_ack(direction, packet.ack);
+    return check_ack(direction, packet.ack);
 }
 
-bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& chunks,
-                              Reporter& reporter) {
-    if (const PacketRefusal why = refusal(packet, chunks, reporter.direction());
+bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChunks& chunks,
+                                     Reporter& reporter) {
+    if (const PacketRefusal why = refusal_of(packet, chunks, reporter.direction());
         why != PacketRefusal::none) {
         report(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
             if (chunk.vital && why == PacketRefusal::ack_unseen) {
-                connection_.order(reporter.direction()).skip_chunk(chunk.sequence);
+                connection_.vital_order(reporter.direction()).skip_chunk(chunk.sequence);
             }
         }
         return false;
     }
     if (chunks.error) {
-        reporter.finding(
+        reporter.report_finding(
             {.id = record::FindingId::chunk_truncated, .offset = chunks.error->offset});
     } else if (!with_token() && !chunks.rest.empty()) {
-        reporter.finding_once({.id = record::FindingId::packet_trailing_bytes,
-                               .value = static_cast<std::int64_t>(chunks.rest.size()),
-                               .bytes = chunks.rest,
-                               .secrecy = secrecy_of_undecoded(chunks.rest, wire::kTokenSize)});
+        reporter.report_finding_once(
+            {.id = record::FindingId::packet_trailing_bytes,
+             .value = static_cast<std::int64_t>(chunks.rest.size()),
+             .bytes = chunks.rest,
+             .secrecy = secrecy_of_undecoded(chunks.rest, wire::kTokenSize)});
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
-    if (connection_.order(sender).acknowledged(packet.ack)) {
-        reporter.finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
+    if (connection_.vital_order(sender).on_ack(packet.ack)) {
+        reporter.report_finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
         missed_chunks_ = missed_chunks_ || sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {
@@ -505,22 +508,24 @@ bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& ch
 }
 
 bool PacketAcceptance::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    // Sequence numbers wrap after 1023 chunks. A late copy of the prelude would then look like a new one.
-    const bool possible = reporter.direction() == wire::Direction::s2c && !with_token() &&
-                          connection_.form() != TokenForm::seven &&
-                          connection_.order(wire::Direction::s2c).taken() <= kPreludeChunks;
+    // Sequence numbers repeat after 1024 chunks. A late copy of the prelude would then look new.
+    const bool possible =
+        reporter.direction() == wire::Direction::s2c && !with_token() &&
+        connection_.form() != TokenForm::seven &&
+        connection_.vital_order(wire::Direction::s2c).num_accepted() <= kPreludeChunks;
     if (!possible || !looks_like_prelude(chunks.chunks)) {
         return false;
     }
-    reporter.finding_once({.id = record::FindingId::session_antispoof});
+    reporter.report_finding_once({.id = record::FindingId::session_antispoof});
     return true;
 }
 
-wire::VitalClass PacketAcceptance::take_vital(const wire::Chunk& chunk, Reporter& reporter) {
+wire::VitalClass PacketAcceptance::classify_vital_chunk(const wire::Chunk& chunk,
+                                                        Reporter& reporter) {
     record::DirectionStats& stats = reporter.direction_stats();
-    VitalOrder& order = connection_.order(reporter.direction());
-    const bool waiting = order.waiting();
-    const wire::VitalClass taken = order.take(chunk.sequence, chunk.resend);
+    VitalOrder& order = connection_.vital_order(reporter.direction());
+    const bool waiting = order.has_gap();
+    const wire::VitalClass taken = order.classify_chunk(chunk.sequence, chunk.resend);
     switch (taken) {
     case wire::VitalClass::next:
         ++stats.vital;
@@ -535,9 +540,9 @@ wire::VitalClass PacketAcceptance::take_vital(const wire::Chunk& chunk, Reporter
         break;
     case wire::VitalClass::gap:
         ++stats.gaps;
-        reporter.finding({.id = record::FindingId::chunk_vital_gap,
-                          .offset = chunk.offset,
-                          .value = chunk.sequence});
+        reporter.report_finding({.id = record::FindingId::chunk_vital_gap,
+                                 .offset = chunk.offset,
+                                 .value = chunk.sequence});
         break;
     }
     return taken;

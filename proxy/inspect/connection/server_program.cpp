@@ -12,11 +12,11 @@ using wire::ControlKind;
 using wire::Direction;
 using wire::Token;
 
-/// This many packets with the same token prove a handshake that was not seen.
+/// The number of packets with the same token that prove a connection whose handshake was not seen.
 constexpr int kEnoughPackets = 2;
 
-/// Whether the bytes after an ACCEPT repeat the server's token. DDNet servers repeat it; since 18.3, in
-/// reverse byte order.
+/// Whether `behind`, the bytes after an ACCEPT, repeat the server's token. DDNet servers repeat it,
+/// since 18.3 in reverse byte order.
 bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
     if (!behind || !token) {
         return false;
@@ -34,7 +34,8 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     const Token token = packet.header_token.value_or(wire::kTokenUnknown);
     if (c2s && control.kind == ControlKind::token && control.token &&
         token == wire::kTokenUnknown) {
-        // The client may repeat its TOKEN before the answer arrives. Only a new token begins anew.
+        // The client may repeat its TOKEN before the answer arrives. Only another token is a new
+        // attempt.
         if (client_ != control.token) {
             server_.reset();
             server_before_.reset();
@@ -49,7 +50,7 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     } else if (c2s && control.kind == ControlKind::connect && server_ &&
                (server_ == token || server_before_ == token)) {
         connect_ = token;
-        // The client's TOKEN may not have been seen, so its token is taken from here.
+        // The client's TOKEN packet may not have been seen; this packet contains the same token.
         client_ = control.token ? control.token : client_;
     } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
         const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
@@ -66,7 +67,7 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     return SevenChange::none;
 }
 
-// The packets of a client alone prove nothing. Only the server's packets show that a connection exists.
+// A client's packets alone do not prove a connection; only the server's packets do.
 SevenChange SevenHandshake::on_seven_packet(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     num_fitting_[at] = tokens_[at] == token ? num_fitting_[at] + 1 : 1;
@@ -95,13 +96,13 @@ SevenChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
 
 bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet) {
     auto& known = tokens_[wire::index_of(direction)];
-    if (!known) { // the handshake was not seen, and so far no packet of this direction
+    if (!known) { // neither the handshake nor a packet of this direction was seen so far
         known = packet.header_token;
     }
     return known == packet.header_token;
 }
 
-bool SevenHandshake::refuses(Direction direction, const wire::Packet& packet) const {
+bool SevenHandshake::ends_attempt(Direction direction, const wire::Packet& packet) const {
     const auto& token = packet.header_token;
     return direction == Direction::s2c
                ? client_ && token == client_
@@ -115,7 +116,7 @@ struct MessageSince {
     DdnetVersion version;
 };
 
-/// Messages, with the first version whose servers send them.
+/// Messages with the first DDNet version whose servers send them.
 constexpr MessageSince kMessages[] = {
     {"rcon_type", 10071},
     {"map_details", 11020},
@@ -196,14 +197,14 @@ void ServerProgram::on_chat(std::string_view line) {
     }
 }
 
-void ServerProgram::on_extended(const wire::MessageSpec& message) {
+void ServerProgram::on_uuid_message(const wire::MessageSpec& message) {
     ddnet_ = true;
     vanilla_ = false;
     const auto* const row =
         std::find_if(std::begin(kMessages), std::end(kMessages),
                      [&](const MessageSince& each) { return each.message == message.name; });
     if (row != std::end(kMessages)) {
-        since(row->version);
+        require_since(row->version);
     }
 }
 
@@ -224,27 +225,27 @@ void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
                 continue;
             }
             if (item.data.size() < each.ints) {
-                until(each.version);
+                require_before(each.version);
             } else {
-                since(each.version);
+                require_since(each.version);
             }
         }
     }
 }
 
-void ServerProgram::since(DdnetVersion version) {
+void ServerProgram::require_since(DdnetVersion version) {
     at_least_ = std::max(at_least_, version);
 }
 
-void ServerProgram::until(DdnetVersion version) {
+void ServerProgram::require_before(DdnetVersion version) {
     below_ = std::min(below_, version);
 }
 
-ServerProgram::Interpretation ServerProgram::interpretation(const wire::MessageHead& head) const {
-    if (head.spec == nullptr || head.spec->until == 0) {
+ServerProgram::Interpretation ServerProgram::interpretation(const wire::MessageHeader& head) const {
+    if (head.spec == nullptr || head.spec->removed_in == 0) {
         return Interpretation::certain;
     }
-    const DdnetVersion until = head.spec->until;
+    const DdnetVersion until = head.spec->removed_in;
     const bool is_said =
         announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_;
     if (at_least_ >= until || (is_said && *announced_version_ >= until)) {

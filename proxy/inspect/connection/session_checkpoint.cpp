@@ -28,7 +28,7 @@ bool SessionCheckpoint::is_sound() const {
                snapshots.end();
 }
 
-std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& parts) {
+std::vector<SessionCheckpoint::Part> copy_incomplete_parts(const snapshot::PartAssembler& parts) {
     std::vector<SessionCheckpoint::Part> open;
     parts.for_each_open([&](const snapshot::Part& part) {
         SessionCheckpoint::Part& kept = open.emplace_back();
@@ -39,8 +39,8 @@ std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& p
     return open;
 }
 
-std::vector<SessionCheckpoint::Snapshot> snapshots_from(const snapshot::History& history,
-                                                        snapshot::Tick oldest) {
+std::vector<SessionCheckpoint::Snapshot> copy_snapshots_since(const snapshot::History& history,
+                                                              snapshot::Tick oldest) {
     std::vector<SessionCheckpoint::Snapshot> snapshots;
     history.for_each_from(oldest, [&](snapshot::Tick tick, const snapshot::SnapshotView& view) {
         auto& kept = snapshots.emplace_back();
@@ -61,11 +61,11 @@ using snapshot::ItemView;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-/// The versions of the layout. A change of the layout needs another version. Observers that know only the
-/// older version can read checkpoints without learned sizes.
+/// The version of the layout with learned sizes.
 constexpr std::int32_t kVersionWithSizes = 2;
+/// The version of the layout without learned sizes, which older observers can read, too.
 constexpr std::int32_t kVersion = 1;
-constexpr std::size_t kMaxName = 2048; ///< longest map name; no datagram is as long
+constexpr std::size_t kMaxName = 2048; ///< longest map name in bytes; a datagram is shorter
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
 constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
@@ -112,7 +112,7 @@ class CheckpointReader {
 
     [[nodiscard]] bool flag() { return number(1) == 1; }
 
-    /// Reads the number of elements of a list, of which each takes at least one byte.
+    /// Reads the number of elements of a list. Each element takes at least one byte.
     [[nodiscard]] std::size_t count(std::size_t most) {
         return static_cast<std::size_t>(number(std::min(most, in_.remaining())));
     }
@@ -136,7 +136,7 @@ class CheckpointReader {
     Cursor in_;
 };
 
-/// The ints of the item with this key and size in `other`; empty if there is none.
+/// Returns the ints of the item with this key and size in `other`; empty if it has no such item.
 std::span<const std::int32_t> same_in(const SnapshotView& other, snapshot::ItemKey key,
                                       std::size_t size) {
     const auto found = other.find(key);
@@ -289,7 +289,7 @@ void write_roster(const record::Roster& roster, CheckpointWriter& out) {
         }
     });
     out.number(0);
-    out.number(roster.own() ? *roster.own() + 1 : 0);
+    out.number(roster.own_id() ? *roster.own_id() + 1 : 0);
 }
 
 record::Roster read_roster(CheckpointReader& in) {
@@ -302,7 +302,7 @@ record::Roster read_roster(CheckpointReader& in) {
         roster.set_player(static_cast<std::uint16_t>(client - 1), entry);
     }
     if (const auto own = in.number(record::Roster::kMaxClients)) {
-        roster.set_own(static_cast<std::uint16_t>(own - 1));
+        roster.set_own_id(static_cast<std::uint16_t>(own - 1));
     }
     return roster;
 }

@@ -17,8 +17,9 @@
 
 namespace tw::inspect {
 
-/// The state of a session with which another observer can continue the session: what is needed to rebuild
-/// snapshots from the server's next deltas, and to locate their items on the map.
+/// The state of a session with which another observer can continue the session. It contains
+/// everything needed to rebuild snapshots from the server's next deltas, and to locate their items
+/// on the map.
 struct SessionCheckpoint {
     /// A snapshot on which the server's next deltas may be based.
     ///
@@ -28,8 +29,8 @@ struct SessionCheckpoint {
         std::uint32_t num_items = 0;
         std::vector<std::int32_t> block;
 
-        /// Whether the keys, sizes and order of the items are those of a valid snapshot. For data from
-        /// another process, this must be checked before view() is called.
+        /// Whether the keys, sizes and order of the items are valid. For data from another process,
+        /// this must be checked before view() is called.
         [[nodiscard]] bool is_sound() const;
 
         [[nodiscard]] snapshot::SnapshotView view() const {
@@ -53,32 +54,33 @@ struct SessionCheckpoint {
     std::optional<MapAnnouncement> map; ///< the current map; nullopt if unknown
     std::vector<Snapshot> snapshots{};  ///< sorted by tick
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    record::Roster roster{}; ///< the players; 0.7 only: 0.6 snapshots contain them
+    record::Roster roster{}; ///< the players; 0.7 only, because 0.6 snapshots contain the players
     std::vector<Part> parts{};
     std::optional<std::int32_t> client_version{}; ///< the client's DdnetVersion
     /// The token form of the connection. If it is unknown, the next packets show it.
     TokenForm form = TokenForm::unknown;
     std::optional<wire::Token> token{}; ///< the connection's token; 0.6 only
     bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
-    std::vector<LearnedSize> sizes{}; ///< item sizes that differ from the agreed ones, by type
+    std::vector<LearnedSize> sizes{}; ///< learned item sizes, sorted by type
 
     /// Whether all snapshots are sound and the other members are valid.
     [[nodiscard]] bool is_sound() const;
 };
 
-/// Copies the received parts of snapshots that are still incomplete.
-[[nodiscard]] std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& parts);
+/// Returns copies of the received parts of snapshots that are still incomplete.
+[[nodiscard]] std::vector<SessionCheckpoint::Part>
+copy_incomplete_parts(const snapshot::PartAssembler& parts);
 
-/// Copies the snapshots of a history whose tick is at least `oldest`.
+/// Returns copies of a history's snapshots whose tick is at least `oldest`.
 [[nodiscard]] std::vector<SessionCheckpoint::Snapshot>
-snapshots_from(const snapshot::History& history, snapshot::Tick oldest);
+copy_snapshots_since(const snapshot::History& history, snapshot::Tick oldest);
 
-/// The largest encoded checkpoint in bytes. If a checkpoint is larger, its oldest snapshots are left out.
-/// Typical checkpoints have some ten thousand bytes.
+/// The largest encoded checkpoint in bytes. If a checkpoint is larger, its oldest snapshots are
+/// left out. Typical checkpoints have some ten thousand bytes.
 inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
-/// Encodes a checkpoint. The encoding is the same on all machines. It contains the version of the layout:
-/// 1 without learned sizes, otherwise 2.
+/// Encodes a checkpoint. The encoding is the same on all machines. It contains the version of the
+/// layout: 1 without learned sizes, otherwise 2.
 ///
 /// Layout:  Varints; texts and data follow their length. In order: version; dialect; token form,
 ///          token and client version of the connection; map; roster; in version 2, the learned

@@ -12,7 +12,7 @@ using snapshot::DeltaUpdate;
 using snapshot::DeltaWarningAt;
 using snapshot::ItemKey;
 
-/// The wrapping sum of the item's ints, if only this update is applied to the base.
+/// Returns the wrapping sum of an item's ints after only this update is applied to the base.
 std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < update.size; ++i) {
@@ -26,7 +26,8 @@ std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     return sum;
 }
 
-/// The update of an item that a later update replaced, if it explains the checksum's error; else null.
+/// Returns the item's update that a later update replaced, if this explains the checksum's error;
+/// else null.
 const DeltaUpdate* lost_update(const Mismatch& mismatch, ItemKey key) {
     const auto missing =
         static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
@@ -73,7 +74,7 @@ MismatchCause odd_items(const Mismatch& mismatch) {
             .odd_items = odd};
 }
 
-/// Explains a mismatch if no value of the delta was examined.
+/// Explains a mismatch for which no value of the delta was examined.
 MismatchCause explain_without_suspects(const Mismatch& mismatch) {
     const auto& updates = mismatch.delta->updates;
     const std::size_t values =
@@ -102,7 +103,7 @@ MismatchCause explain_without_suspects(const Mismatch& mismatch) {
                 "the base or the announced checksum are"};
 }
 
-/// Returns what fits a mismatch besides a flipped bit in a value, to be appended to a sentence.
+/// Returns the causes other than a flipped bit that fit a mismatch, to be appended to a sentence.
 std::string other_causes(const Mismatch& mismatch) {
     const std::size_t items = mismatch.delta->updates.size();
     return "; if the server changed a value after it built the snapshot, any value of the " +
@@ -154,7 +155,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
 
 namespace {
 
-/// The position of a byte of a body: the number of its part, and its offset in the part.
+/// The position of a byte in a delta's body: the number of its part, and the offset in the part.
 struct PartPosition {
     int part = 0;
     std::size_t offset = 0;
@@ -209,7 +210,8 @@ void point_at_int(record::FindingRecord& finding, std::span<const std::byte> bod
     finding.bytes = at.bytes;
 }
 
-Candidates::Candidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types)
+NamedCandidates::NamedCandidates(std::span<const Suspects::Suspect> values,
+                                 const record::TypeNames& types)
     : count_{values.size()} {
     for (std::size_t i = 0; i < std::min(values.size(), kMaxListed); ++i) {
         fields_[i] = field_name(types.object(values[i].key.type), values[i].index);
@@ -220,15 +222,15 @@ Candidates::Candidates(std::span<const Suspects::Suspect> values, const record::
     }
 }
 
-Candidates::Candidates(const MismatchCause& cause, const record::TypeNames& types)
-    : Candidates{std::span{cause.damaged}, types} {
+NamedCandidates::NamedCandidates(const MismatchCause& cause, const record::TypeNames& types)
+    : NamedCandidates{std::span{cause.damaged}, types} {
     count_ += cause.odd_items.size();
     for (std::size_t i = 0; i < std::min(cause.odd_items.size(), kMaxListed); ++i) {
         listed_.push_back({.item = name_item(types, cause.odd_items[i])});
     }
 }
 
-std::optional<record::CandidateList> Candidates::list() const {
+std::optional<record::CandidateList> NamedCandidates::list() const {
     return count_ == 0
                ? std::nullopt
                : std::optional{record::CandidateList{.count = count_, .likeliest = listed_}};
@@ -258,24 +260,24 @@ void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::Delt
     for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
         const PartPosition at = locate_in_parts(
             delta.body, snapshot::byte_offset_of_int(delta.body, warning.int_index));
-        reporter.finding({.id = record::finding_of(warning.kind),
-                          .tick = delta.tick,
-                          .offset = at.offset,
-                          .item = name_item(types, warning.key),
-                          .delta_tick = delta.delta_tick,
-                          .part = at.part});
+        reporter.report_finding({.id = record::finding_of(warning.kind),
+                                 .tick = delta.tick,
+                                 .offset = at.offset,
+                                 .item = name_item(types, warning.key),
+                                 .delta_tick = delta.delta_tick,
+                                 .part = at.part});
     }
 }
 
 void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
     for (const snapshot::LostDelta& delta : lost) {
         ++reporter.stats.incomplete;
-        reporter.finding({.id = record::FindingId::snapshot_part_missing,
-                          .tick = delta.tick,
-                          .delta_tick = delta.delta_tick,
-                          .value = delta.have,
-                          .limit = delta.num_parts,
-                          .part = delta.first_missing});
+        reporter.report_finding({.id = record::FindingId::snapshot_part_missing,
+                                 .tick = delta.tick,
+                                 .delta_tick = delta.delta_tick,
+                                 .value = delta.have,
+                                 .limit = delta.num_parts,
+                                 .part = delta.first_missing});
     }
 }
 
@@ -297,8 +299,9 @@ bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& h
 
 } // namespace
 
-void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt) {
+void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
+                      snapshot::History& history, snapshot::Delta& decoded,
+                      RebuiltSnapshot& rebuilt) {
     rebuilt.warnings.count = 0;
     if (!find_base(delta, history, rebuilt.base)) {
         rebuilt.fate = DeltaFate::unknown_base;
@@ -309,7 +312,8 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
         rebuilt.error = read.error();
         return;
     }
-    // The result is in reserved memory of the history. The caller stores it if its checksum is right.
+    // The result is in reserved memory of the history. The caller stores it if its checksum is
+    // right.
     const auto built = snapshot::apply_delta(rebuilt.base, decoded, history, rebuilt.warnings);
     if (!built) {
         rebuilt.fate = DeltaFate::undecodable;
@@ -321,7 +325,7 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
     rebuilt.fate = rebuilt.crc == delta.crc ? DeltaFate::accepted : DeltaFate::mismatched;
 }
 
-bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
+bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& delta) {
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         const auto ints = std::span{delta.ints}.subspan(update.begin, update.size);
         if (std::any_of(ints.begin(), ints.end(), [](std::int32_t value) { return value != 0; })) {
@@ -335,13 +339,13 @@ namespace {
 
 using Suspect = Suspects::Suspect;
 
-/// The probability that something else than the most likely value is wrong, or is wrong, too.
+/// Returns the probability that the most likely value is not the only cause.
 double doubt_of_first(const std::vector<Suspect>& ranked) {
     return 1 - ranked.front().probability;
 }
 
-/// The smallest number of most likely values such that the others have at most the share `doubt` of the
-/// total probability.
+/// Returns how many of the most likely values are needed so that all other values together have at
+/// most the share `doubt` of the total probability.
 std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
     const double sum =
         std::accumulate(ranked.begin(), ranked.end(), 0.0, [](double before, const Suspect& each) {
@@ -356,38 +360,38 @@ std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
 }
 
 bool is_sure(const std::vector<Suspect>& ranked) {
-    return !ranked.empty() && doubt_of_first(ranked) < LookBack::kMaxDoubt;
+    return !ranked.empty() && doubt_of_first(ranked) < WrongValueFinder::kMaxDoubt;
 }
 
 } // namespace
 
-LookBack::LookBack(const Mismatch& mismatch, Suspects suspects)
+WrongValueFinder::WrongValueFinder(const Mismatch& mismatch, Suspects suspects)
     : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
       body_{mismatch.body.begin(), mismatch.body.end()}, suspects_{std::move(suspects)} {}
 
-void LookBack::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                           const snapshot::SnapshotView& previous, const record::TypeNames& types,
-                           Reporter& reporter) {
+void WrongValueFinder::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
+                                   const snapshot::SnapshotView& previous,
+                                   const record::TypeNames& types, Reporter& reporter) {
     if (tick <= tick_) {
         return;
     }
     suspects_.add_verified(tick, verified, previous);
-    const auto ranked = suspects_.ranked(types);
+    const auto ranked = suspects_.rank(types);
     if (is_sure(ranked) || suspects_.num_after() == ValueHistory::kMaxPoints) {
         report_value(ranked, types, reporter);
         suspects_.clear();
     }
 }
 
-void LookBack::finish(const record::TypeNames& types, Reporter& reporter) {
-    if (waits() && suspects_.num_after() != 0) {
-        report_value(suspects_.ranked(types), types, reporter);
+void WrongValueFinder::finish(const record::TypeNames& types, Reporter& reporter) {
+    if (has_suspects() && suspects_.num_after() != 0) {
+        report_value(suspects_.rank(types), types, reporter);
     }
     suspects_.clear();
 }
 
-void LookBack::report_value(const std::vector<Suspect>& ranked, const record::TypeNames& types,
-                            Reporter& reporter) const {
+void WrongValueFinder::report_value(const std::vector<Suspect>& ranked,
+                                    const record::TypeNames& types, Reporter& reporter) const {
     record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
                                   .tick = tick_,
                                   .crc_wanted = wanted_,
@@ -403,27 +407,27 @@ void LookBack::report_value(const std::vector<Suspect>& ranked, const record::Ty
         finding.expected = wrong.expected;
         finding.name = is_exact ? "exact" : "likely";
         point_at_int(finding, body_, wrong.int_index);
-        const Candidates candidates{
+        const NamedCandidates candidates{
             std::span{ranked}.first(count_candidates(ranked, kMaxExactDoubt)), types};
         if (!is_exact) {
             finding.candidates = candidates.list();
             finding.detail = "the snapshots before and after make it unlikely that another "
                              "candidate, or several values, are wrong";
         }
-        reporter.finding(finding);
+        reporter.report_finding(finding);
         return;
     }
-    const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kMaxDoubt)),
-                                types};
+    const NamedCandidates candidates{std::span{ranked}.first(count_candidates(ranked, kMaxDoubt)),
+                                     types};
     finding.candidates = candidates.list();
     finding.detail = "any of the candidates explains the difference, or several values are wrong";
     point_at_int(finding, body_, ranked.front().int_index);
-    reporter.finding(finding);
+    reporter.report_finding(finding);
 }
 
 namespace {
 
-/// Whether the body is truncated or too long. Other item sizes cannot explain that.
+/// Whether the body is truncated or too long, which other item sizes cannot explain.
 bool is_cut(const snapshot::DecodeError& error) {
     return error.code == snapshot::DecodeErrc::truncated ||
            error.code == snapshot::DecodeErrc::too_many_ints;
@@ -431,8 +435,9 @@ bool is_cut(const snapshot::DecodeError& error) {
 
 } // namespace
 
-bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::History& history,
-                        snapshot::Delta& decoded, const Rebuilt& rebuilt, const Context& context) {
+bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
+                                 const snapshot::History& history, snapshot::Delta& decoded,
+                                 const RebuiltSnapshot& rebuilt, const SearchContext& context) {
     if (rebuilt.fate == DeltaFate::unknown_base) {
         if (!learner_ || !learn_ || !learner_->is_undecided(delta.delta_tick)) {
             return false;
@@ -457,35 +462,37 @@ bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::H
     return learner_->on_misfit(misfit, *context.reporter, *context.searches);
 }
 
-// If there is no learner yet, the caller has already tried to rebuild the snapshot.
-void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Context& context) {
+// If `learner_` is null, the caller has already tried to rebuild the snapshot.
+void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                             snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
+                             const SearchContext& context) {
     if (learner_) {
-        inspect::rebuild(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded, rebuilt);
+        inspect::rebuild_snapshot(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded,
+                                  rebuilt);
         if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
             if (learn_) {
-                learner_->on_fit(decoded, rebuilt.result, delta.tick, *context.types,
-                                 *context.reporter);
+                learner_->on_verified_delta(decoded, rebuilt.result, delta.tick, *context.types,
+                                            *context.reporter);
             }
             return;
         }
     }
-    if (explain(delta, history, decoded, rebuilt, context) && learn_) {
+    if (explain_by_sizes(delta, history, decoded, rebuilt, context) && learn_) {
         learner_->add_undecided_to(history);
-        inspect::rebuild(delta, learner_->sizes(), history, decoded, rebuilt);
+        inspect::rebuild_snapshot(delta, learner_->sizes(), history, decoded, rebuilt);
     }
 }
 
 MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                      Reporter& reporter) {
-    finish_look_back(*mismatch.types, reporter);
+    finish_value_finder(*mismatch.types, reporter);
     searches.begin(reporter.head().time);
     Suspects suspects{mismatch, searches};
     searches.end();
-    MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
+    MismatchCause cause = explain_mismatch(mismatch, suspects.rank(*mismatch.types));
     // A delta with warnings has more errors than one wrong value.
     if (mismatch.warnings->count == 0 && !suspects.empty()) {
-        look_back_ = std::make_unique<LookBack>(mismatch, std::move(suspects));
+        value_finder_ = std::make_unique<WrongValueFinder>(mismatch, std::move(suspects));
     }
     return cause;
 }

@@ -22,60 +22,60 @@
 
 namespace tw::inspect {
 
-/// The known cause of a snapshot's wrong checksum.
+/// The cause of a snapshot's wrong checksum, as far as it is known.
 struct MismatchCause {
-    /// The name in records: "duplicate_update", "odd_delta", "damaged_value",
+    /// The cause's name in records: "duplicate_update", "odd_delta", "damaged_value",
     /// "damaged_checksum", "ambiguous" or "unknown".
     std::string_view name{};
-    std::string sentence{};
-    /// If there is only one possible cause: the item that caused the wrong checksum, and the index in the
-    /// delta's ints of the wrong value or of the item's update.
+    std::string sentence{}; ///< the cause as a sentence for users
+    /// The item that caused the wrong checksum; nullopt if several causes are possible.
     std::optional<snapshot::ItemKey> key{};
+    /// The index of the wrong value, or of the item's update, in the delta's ints.
     std::optional<std::size_t> int_index{};
-    std::string field{}; ///< if the cause is a single wrong value: its field
-    /// If there are several possible causes: their items or values, most likely first.
+    std::string field{}; ///< the field of the wrong value, if a single value is the cause
+    /// The items that may be the cause, most likely first; empty if only one cause is possible.
     std::vector<snapshot::ItemKey> odd_items{};
+    /// The values that may be the cause, most likely first; empty if only one cause is possible.
     std::vector<Suspects::Suspect> damaged{};
 };
 
-/// Searches for a cause that explains the wrong checksum exactly: a second update of an item, or one flipped
-/// bit in one value of the delta. `suspects`: all values, most likely first.
+/// Searches for a cause that explains the wrong checksum exactly: a second update of an item, or
+/// one flipped bit in one value of the delta. `suspects`: the delta's values, most likely cause
+/// first.
 [[nodiscard]] MismatchCause explain_mismatch(const Mismatch& mismatch,
                                              std::vector<Suspects::Suspect> suspects);
 
-// Findings about a delta. They contain the item, the part and the offset of the error.
-
-/// An item's key and the name of its type, for a finding. The name is empty if no descriptor item of the
-/// type was seen yet.
+/// Returns an item's key with the name of its type, for a finding. The name is empty if no
+/// descriptor item of the type was seen yet.
 [[nodiscard]] record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key);
 
-/// The finding for a delta that cannot be decoded or applied. Its bytes point into `body`, the
-/// delta's body.
+/// Returns the finding for a delta that cannot be decoded or applied. The finding's bytes point
+/// into `body`, the delta's body.
 [[nodiscard]] record::FindingRecord decode_finding(const snapshot::DecodeError& error,
                                                    std::span<const std::byte> body,
                                                    const record::TypeNames& types);
 
-/// Adds the position of one of the delta's ints to a finding: the part, the int's offset in the part, and
-/// the bytes at this place.
+/// Adds the position of one of the delta's ints to a finding: the part, the int's offset in the
+/// part, and the bytes from that offset.
 void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
                   std::size_t int_index);
 
-/// The most likely causes of a finding, with their names.
-class Candidates {
+/// The most likely causes of a wrong checksum, with their names, for a finding.
+class NamedCandidates {
   public:
-    /// The most candidates in list(). Further candidates are only counted.
+    /// The most candidates that list() returns. Further candidates are only counted.
     static constexpr std::size_t kMaxListed = 5;
 
-    /// The candidates are values. `values`: most likely first.
-    Candidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
-    /// The candidates are the items or values of the possible causes.
-    Candidates(const MismatchCause& cause, const record::TypeNames& types);
+    /// Lists values. `values`: the possible wrong values, most likely first.
+    NamedCandidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
+    /// Lists the items or values of a mismatch's possible causes.
+    NamedCandidates(const MismatchCause& cause, const record::TypeNames& types);
 
-    Candidates(const Candidates&) = delete;
-    Candidates& operator=(const Candidates&) = delete;
-    ~Candidates() = default;
+    NamedCandidates(const NamedCandidates&) = delete;
+    NamedCandidates& operator=(const NamedCandidates&) = delete;
+    ~NamedCandidates() = default;
 
-    /// Returns the candidates as a view, valid as long as this object; nullopt if there are none.
+    /// Returns a view of the candidates, valid as long as this object; nullopt if there are none.
     [[nodiscard]] std::optional<record::CandidateList> list() const;
 
   private:
@@ -84,19 +84,19 @@ class Candidates {
     std::vector<record::Candidate> listed_;
 };
 
-/// The finding for a wrong checksum, without candidates. Its bytes point into the delta's body, at
-/// the wrong value or the likeliest candidate for it.
+/// Returns the finding for a wrong checksum, without candidates. The finding's bytes point to the
+/// wrong value in the delta's body, or to the value that is most likely wrong.
 [[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
                                                      const MismatchCause& cause);
 
 void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
                      const record::TypeNames& types, Reporter& reporter);
 
-/// Counts and reports incomplete deltas, whose missing parts will not arrive any more.
+/// Counts and reports deltas of which at least one part was lost.
 void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
-/// The result of applying a delta to its base. The views are valid until the history changes.
-struct Rebuilt {
+/// A snapshot rebuilt from a delta and its base. The views are valid until the history changes.
+struct RebuiltSnapshot {
     DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
     snapshot::SnapshotView base{};
     /// The rebuilt snapshot in the history's memory; empty unless `fate` is accepted or mismatched.
@@ -106,49 +106,50 @@ struct Rebuilt {
     snapshot::DeltaWarnings warnings{};
 };
 
-/// Rebuilds the snapshot of a delta in reserved memory of the history. The caller decides whether to store
-/// the snapshot. `decoded`: gets the decoded delta, if the base is known.
-void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt);
+/// Rebuilds the snapshot of a delta in memory of the history, without adding it to the history. If
+/// the base is known, `decoded` gets the decoded delta.
+void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
+                      snapshot::History& history, snapshot::Delta& decoded,
+                      RebuiltSnapshot& rebuilt);
 
-/// Whether the rebuilt snapshot equals its base. Slower than keeps_base().
-[[nodiscard]] bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta);
+/// Whether the rebuilt snapshot equals its base. Examines all items; equals_base() is faster.
+[[nodiscard]] bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& delta);
 
-/// Whether the rebuilt snapshot equals its base. Fast, because for most deltas the first int shows that it
-/// does not.
-[[nodiscard]] inline bool keeps_base(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
+/// Whether the rebuilt snapshot equals its base. For most deltas, one int is enough to see that.
+[[nodiscard]] inline bool equals_base(const RebuiltSnapshot& rebuilt,
+                                      const snapshot::Delta& delta) {
     if (!delta.updates.empty()) {
         const snapshot::DeltaUpdate& first = delta.updates.front();
         if (first.size != 0 && delta.ints[first.begin] != 0) [[likely]] {
             return false;
         }
     }
-    return are_same(rebuilt, delta);
+    return has_items_of_base(rebuilt, delta);
 }
 
-/// Finds the wrong value in a snapshot with a wrong checksum, by the verified snapshots before and after it.
-/// The wrong value does not fit the item's values in these snapshots, but it does after the checksum's
-/// error is subtracted.
-class LookBack {
+/// Finds the wrong value in a snapshot with a wrong checksum, by the verified snapshots before and
+/// after it. The wrong value does not fit the item's values in these snapshots, but the value minus
+/// the error of the checksum fits them.
+class WrongValueFinder {
   public:
-    /// A value is reported if the probability that another value is the wrong one is below this.
+    /// A value is reported as the cause if the probability of another cause is below this.
     static constexpr double kMaxDoubt = 0.01;
-    /// If that probability is below this, the reported value is called exact, otherwise likely. The limit is
-    /// low, because the probabilities are not quite right: they treat values as independent. Of 74,000
-    /// values reported after a flipped bit, 26 were not the wrong one. The lowest probability of these 26
-    /// was 4e-6.
+    /// If the probability of another cause is below this, the reported value is called exact,
+    /// otherwise likely. The limit is low, because the probabilities wrongly treat values as
+    /// independent. In a test with 74,000 flipped bits, the reported value was wrong 26 times, and
+    /// the lowest computed probability of another cause was then 4e-6.
     static constexpr double kMaxExactDoubt = 1e-7;
 
-    LookBack(const Mismatch& mismatch, Suspects suspects);
+    WrongValueFinder(const Mismatch& mismatch, Suspects suspects);
 
-    [[nodiscard]] bool waits() const { return !suspects_.empty(); }
+    [[nodiscard]] bool has_suspects() const { return !suspects_.empty(); }
 
-    /// The next verified snapshot arrived. `previous`: the verified snapshot before it; empty if there is
-    /// none.
+    /// Called when a verified snapshot arrived. `previous`: the verified snapshot before it; empty
+    /// if there is none.
     void on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
                      const snapshot::SnapshotView& previous, const record::TypeNames& types,
                      Reporter& reporter);
-    /// No further verified snapshot will arrive: reports the wrong value, as far as it is known.
+    /// Reports the wrong value, as far as known. Called if no more verified snapshots will arrive.
     void finish(const record::TypeNames& types, Reporter& reporter);
 
   private:
@@ -162,76 +163,79 @@ class LookBack {
     Suspects suspects_;
 };
 
-/// Explains why snapshots of a connection cannot be decoded or verified. While all can, this takes neither
-/// memory nor time.
+/// Explains why snapshots of a connection cannot be decoded or verified. As long as all snapshots
+/// are verified, this takes hardly any memory or time.
 class Diagnosis {
   public:
-    /// `agreed`: the agreed item sizes of the dialect. `learn`: whether to decode with learned item sizes.
-    /// `shared`: sizes that sessions of the server learned; null: nothing is shared. `agreed` and `shared`
-    /// must outlive this object.
+    /// `agreed`: the agreed item sizes of the dialect. `learn`: whether to decode with learned item
+    /// sizes. `shared`: sizes that sessions of the server learned; null: nothing is shared.
+    /// `agreed` and `shared` must outlive this object.
     Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
         : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
 
-    /// What rebuild() needs in addition to the delta.
-    struct Context {
+    /// Arguments that rebuild_snapshot() needs for a search.
+    struct SearchContext {
         std::optional<snapshot::Tick> verified{}; ///< tick of the last verified snapshot
         const record::TypeNames* types = nullptr;
         SearchBudget* searches = nullptr;
         Reporter* reporter = nullptr;
     };
 
-    /// Rebuilds a snapshot. If the delta does not fit the known item sizes, searches for sizes that fit.
-    void rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                 snapshot::Delta& decoded, Rebuilt& rebuilt, const Context& context) {
+    /// Rebuilds a snapshot. If the known item sizes do not fit the delta, searches for other sizes.
+    void rebuild_snapshot(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                          snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
+                          const SearchContext& context) {
         if (learner_ == nullptr) [[likely]] {
-            inspect::rebuild(delta, *agreed_, history, decoded, rebuilt);
+            inspect::rebuild_snapshot(delta, *agreed_, history, decoded, rebuilt);
             if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) [[likely]] {
                 return;
             }
         }
-        search(delta, history, decoded, rebuilt, context);
+        search_sizes(delta, history, decoded, rebuilt, context);
     }
 
-    /// An empty snapshot of `tick` arrived, and its base is not in the history.
+    /// Called when an empty snapshot of `tick` arrived whose base is not in the history.
     void on_empty(snapshot::Tick base, snapshot::Tick tick) {
         if (learner_ && learn_) {
             learner_->on_empty(base, tick);
         }
     }
 
-    /// Explains a wrong checksum as far as possible now. If later verified snapshots show the cause, it is
-    /// reported then.
+    /// Returns the cause of a wrong checksum, as far as it is known now. If later verified
+    /// snapshots show the cause, a finding reports it then.
     [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                             Reporter& reporter);
 
     void on_verified(const record::SnapshotRecord& record, Reporter& reporter) {
-        if (look_back_) [[unlikely]] {
-            look_back_->on_verified(record.tick, record.items,
-                                    record.previous.value_or(snapshot::SnapshotView{}),
-                                    *record.types, reporter);
-            if (!look_back_->waits()) {
-                look_back_.reset();
+        if (value_finder_) [[unlikely]] {
+            value_finder_->on_verified(record.tick, record.items,
+                                       record.previous.value_or(snapshot::SnapshotView{}),
+                                       *record.types, reporter);
+            if (!value_finder_->has_suspects()) {
+                value_finder_.reset();
             }
         }
     }
 
-    /// The next snapshots do not continue the earlier ones: reports what waits for later snapshots. Learned
-    /// sizes stay.
+    /// Reports the wrong value of the last mismatch, and forgets snapshots that several item sizes
+    /// explain. Learned sizes stay. Must be called if the next snapshots are not based on the
+    /// earlier ones.
     void finish(const record::TypeNames& types, Reporter& reporter) {
-        finish_look_back(types, reporter);
+        finish_value_finder(types, reporter);
         if (learner_) {
             learner_->forget_undecided();
         }
     }
 
-    /// A new connection begins. Must be called after finish(). `agreed` must outlive this object.
+    /// Forgets learned sizes. Must be called when a new connection begins, after finish(). `agreed`
+    /// must outlive this object.
     void reset(const snapshot::AgreedSizes& agreed) {
         agreed_ = &agreed;
         learner_.reset();
     }
 
-    /// The sizes that this session and other sessions of the server learned.
-    [[nodiscard]] std::vector<LearnedSize> learned(snapshot::Dialect dialect) const {
+    /// Returns the sizes that this session and other sessions of the server learned.
+    [[nodiscard]] std::vector<LearnedSize> learned_sizes(snapshot::Dialect dialect) const {
         return learner_ ? learner_->save(dialect) : SizeLearner{*agreed_, shared_}.save(dialect);
     }
 
@@ -248,27 +252,29 @@ class Diagnosis {
     }
 
   private:
-    void finish_look_back(const record::TypeNames& types, Reporter& reporter) {
-        if (look_back_) {
-            look_back_->finish(types, reporter);
-            look_back_.reset();
+    void finish_value_finder(const record::TypeNames& types, Reporter& reporter) {
+        if (value_finder_) {
+            value_finder_->finish(types, reporter);
+            value_finder_.reset();
         }
     }
 
-    void search(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                snapshot::Delta& decoded, Rebuilt& rebuilt, const Context& context);
-    /// Searches for item sizes that fit the delta. Returns whether exactly one solution is left; `decoded`
-    /// then contains the delta, decoded with it.
-    [[nodiscard]] bool explain(const snapshot::AssembledDelta& delta,
-                               const snapshot::History& history, snapshot::Delta& decoded,
-                               const Rebuilt& rebuilt, const Context& context);
+    void search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                      snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
+                      const SearchContext& context);
+    /// Searches for item sizes that fit the delta. Returns whether exactly one set of sizes fits.
+    /// If so, `decoded` contains the delta, decoded with these sizes.
+    [[nodiscard]] bool explain_by_sizes(const snapshot::AssembledDelta& delta,
+                                        const snapshot::History& history, snapshot::Delta& decoded,
+                                        const RebuiltSnapshot& rebuilt,
+                                        const SearchContext& context);
 
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
     LearnedSizes::Server* shared_;
-    std::unique_ptr<SizeLearner> learner_; ///< null while every delta fits
-    /// Set while a snapshot with a wrong checksum waits for later verified snapshots.
-    std::unique_ptr<LookBack> look_back_;
+    std::unique_ptr<SizeLearner> learner_; ///< null as long as every delta fits the agreed sizes
+    /// Null if no mismatch waits for later verified snapshots.
+    std::unique_ptr<WrongValueFinder> value_finder_;
 };
 
 } // namespace tw::inspect

@@ -13,12 +13,13 @@
 
 namespace tw::inspect {
 
-/// An item size that differs from the agreed one, with the evidence for it.
+/// An item size that differs from the size agreed in the protocol, with the evidence for it.
 struct LearnedSize {
     std::uint16_t type = 0;
-    std::uint8_t size = 0;  ///< in ints; 0: deltas contain the size
+    std::uint8_t size = 0;  ///< number of ints; 0: deltas contain the size
     bool confirmed = false; ///< a session of the server has reported the size
-    /// The number of items of this size that the session read from deltas; 0: other sessions learned it.
+    /// Number of items of this type that the session read from deltas; 0: another session learned
+    /// the size.
     std::uint32_t items = 0;
     /// Number of the session's verified snapshots that contain the type.
     std::uint32_t snapshots = 0;
@@ -26,24 +27,24 @@ struct LearnedSize {
     friend bool operator==(const LearnedSize&, const LearnedSize&) = default;
 };
 
-/// The item sizes that the sessions of a run have learned, by server. Later sessions of a server try these
-/// sizes first. Thread-safe.
+/// The item sizes that the sessions of a run have learned, by server. Later sessions of a server
+/// try these sizes first. Thread-safe.
 class LearnedSizes {
   public:
-    /// The most servers whose sizes are shared. Each session of a further server learns for itself.
+    /// The most servers whose sizes are stored. The sessions of further servers share no sizes.
     static constexpr std::size_t kMaxServers = 256;
 
     class Server {
       public:
-        /// The size of this type that a session learned last; nullopt if none has learned one.
-        [[nodiscard]] std::optional<std::uint8_t> find(snapshot::Dialect dialect,
-                                                       std::uint16_t type) const {
+        /// Returns the size of this type that a session learned last; nullopt if none did.
+        [[nodiscard]] std::optional<std::uint8_t> find_size(snapshot::Dialect dialect,
+                                                            std::uint16_t type) const {
             const std::uint16_t size =
                 sizes_[static_cast<std::size_t>(dialect)][type].load(std::memory_order_relaxed);
             return size == 0 ? std::nullopt : std::optional{static_cast<std::uint8_t>(size - 1)};
         }
 
-        void set(snapshot::Dialect dialect, std::uint16_t type, std::uint8_t size) {
+        void set_size(snapshot::Dialect dialect, std::uint16_t type, std::uint8_t size) {
             sizes_[static_cast<std::size_t>(dialect)][type].store(
                 static_cast<std::uint16_t>(size + 1), std::memory_order_relaxed);
         }
@@ -59,8 +60,9 @@ class LearnedSizes {
         std::array<Sizes, snapshot::kDialects> sizes_{};
     };
 
-    /// The entry of this address, valid as long as this table; null if the table is full.
-    [[nodiscard]] Server* server(std::string_view address) {
+    /// Returns the server with this address, valid as long as this table. Adds the server if
+    /// necessary; null if the table is full.
+    [[nodiscard]] Server* find_or_add_server(std::string_view address) {
         const std::size_t name = std::hash<std::string_view>{}(address) | 1U;
         for (Server& each : servers_) {
             std::size_t taken = 0;

@@ -17,9 +17,9 @@ namespace {
 static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
 constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
 
-/// Whether to search for item sizes that explain the `misfits`-th unexplained snapshot in a row. The first
-/// kInARow are searched. Of the later ones, only those at powers of two are, because the searches have
-/// not helped so far.
+/// Whether to search for item sizes that explain the unexplained snapshot with the number `misfits`
+/// in a row. This is true for the first kInARow snapshots. Later it is true only for powers of two,
+/// because searches without success cost time.
 bool is_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
     return misfits < kInARow || std::has_single_bit(misfits);
@@ -28,9 +28,9 @@ bool is_due(std::uint32_t misfits) {
 /// After this many unexplained snapshots in a row, learned sizes may be wrong, too.
 constexpr std::uint32_t kDoubtAfter = 3;
 
-/// The types whose items in a verified snapshot all have the size in `sizes`.
-NumberedTypes settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
-    NumberedTypes settled;
+/// Returns the types whose items in a verified snapshot all have the size in `sizes`.
+NumberedTypeSet settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
+    NumberedTypeSet settled;
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
         const snapshot::ItemView item = right[i];
         const std::size_t size = sizes[item.key.type];
@@ -50,16 +50,16 @@ void take_sizes_of(const SnapshotView& right, AgreedSizes& sizes) {
     }
 }
 
-TypesSeen types_in(const snapshot::Delta& delta) {
-    TypesSeen seen;
+TypeCounts types_in(const snapshot::Delta& delta) {
+    TypeCounts seen;
     for (const snapshot::DeltaUpdate& update : delta.updates) {
-        seen.add(update.key);
+        seen.count_item(update.key);
     }
     return seen;
 }
 
-/// Whether one flipped bit may have turned the key of another type's item into this key. `items`: the
-/// snapshot; the original item cannot be in it, too.
+/// Whether one flipped bit may have turned another type's key into this key. `items`: the snapshot
+/// with this key. It does not contain the other key.
 bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
                         const SnapshotView& items) {
     for (unsigned bit = 1; bit <= snapshot::kMaxItemType; bit <<= 1U) {
@@ -72,7 +72,7 @@ bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
     return false;
 }
 
-/// The id of the first item of a type; nullopt if there is none.
+/// Returns the id of the type's first item; nullopt if the snapshot has no item of the type.
 std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t type) {
     const std::size_t at = items.lower_bound({type, 0});
     return at < items.size() && items[at].key.type == type ? std::optional{items[at].key.id}
@@ -81,27 +81,26 @@ std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t t
 
 } // namespace
 
-bool SizeLearner::keep_fitting(const DeltaInts& delta) {
-    const auto end =
-        std::stable_partition(candidates_.begin(), candidates_.end(), [&](const Candidate& each) {
-            return read_strictly(delta, each.sizes).has_value();
-        });
-    if (end == candidates_.begin()) {
+bool SizeLearner::drop_contradicted(const DeltaInts& delta) {
+    const auto end = std::stable_partition(
+        explanations_.begin(), explanations_.end(),
+        [&](const Explanation& each) { return read_strictly(delta, each.sizes).has_value(); });
+    if (end == explanations_.begin()) {
         return false; // yet another type differs, or something else is wrong
     }
-    candidates_.erase(end, candidates_.end());
+    explanations_.erase(end, explanations_.end());
     return true;
 }
 
 AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
     AgreedSizes hinted = sizes();
     for (std::uint16_t type = 0; shared_ != nullptr && type < kTypes; ++type) {
-        hinted[type] = shared_->find(dialect, type).value_or(hinted[type]);
+        hinted[type] = shared_->find_size(dialect, type).value_or(hinted[type]);
     }
     return hinted;
 }
 
-bool SizeLearner::take_hint(const MisfitDelta& misfit) {
+bool SizeLearner::try_hints(const MisfitDelta& misfit) {
     const AgreedSizes before = sizes();
     const auto as_agreed = before != agreed_ ? read_strictly(misfit.delta, agreed_) : std::nullopt;
     if (as_agreed) {
@@ -131,17 +130,18 @@ bool SizeLearner::take_hint(const MisfitDelta& misfit) {
     return false;
 }
 
-bool SizeLearner::search(const MisfitDelta& misfit, std::int64_t time, SearchBudget& budget) {
+bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t time,
+                                      SearchBudget& budget) {
     const AgreedSizes before = sizes();
-    SizesKnown known{.sizes = hinted_sizes(misfit.types->dialect()),
+    KnownSizes known{.sizes = hinted_sizes(misfit.types->dialect()),
                      .settled = reported_,
                      .types = misfit.types};
     known.settled |= settled_by(misfit.right, known.sizes);
     budget.begin(time, left_);
     auto found = find_sizes(misfit.delta, known, budget);
     if (found.empty() && (known.settled != reported_ || known.sizes != before)) {
-        // These sizes may be wrong all the same: if the extra ints of a longer item are zero and at the
-        // end, the checksum is right without them.
+        // Types without a reported size may have another size: if the extra ints of a longer item
+        // are zero and at the end of the delta, the checksum is right without them.
         known.settled = reported_;
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);
@@ -162,11 +162,11 @@ bool SizeLearner::search(const MisfitDelta& misfit, std::int64_t time, SearchBud
 
 void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const AgreedSizes& before) {
     const EvidenceTable known =
-        candidates_.empty() ? EvidenceTable{} : candidates_.front().evidence;
+        explanations_.empty() ? EvidenceTable{} : explanations_.front().evidence;
     forget_undecided();
-    candidates_.clear();
+    explanations_.clear();
     for (const AgreedSizes& sizes : found) {
-        Candidate& each = candidates_.emplace_back(Candidate{.sizes = sizes});
+        Explanation& each = explanations_.emplace_back(Explanation{.sizes = sizes});
         for (std::uint16_t type = 0; type < kTypes; ++type) {
             each.evidence[type] = sizes[type] == before[type] ? known[type] : Evidence{};
         }
@@ -179,27 +179,28 @@ void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const Agree
 }
 
 bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget) {
-    if (!keep_fitting(misfit.delta) && !take_hint(misfit) &&
-        (!is_due(num_unexplained_++) || !search(misfit, reporter.head().time, budget))) {
+    if (!drop_contradicted(misfit.delta) && !try_hints(misfit) &&
+        (!is_due(num_unexplained_++) ||
+         !search_explanations(misfit, reporter.head().time, budget))) {
         return false;
     }
     num_unexplained_ = 0;
-    const auto delta_of = [&misfit](const Candidate&) { return misfit.delta; };
+    const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
     count_evidence(delta_of);
-    if (const auto seen = read_strictly(misfit.delta, candidates_.front().sizes)) {
+    if (const auto seen = read_strictly(misfit.delta, explanations_.front().sizes)) {
         report_confirmed(*seen, {}, misfit.tick, *misfit.types, reporter);
     }
-    return candidates_.size() == 1 || keep_undecided(misfit.tick, delta_of);
+    return explanations_.size() == 1 || store_undecided(misfit.tick, delta_of);
 }
 
-void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made, Tick tick,
-                         const record::TypeNames& types, Reporter& reporter) {
+void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const SnapshotView& made,
+                                    Tick tick, const record::TypeNames& types, Reporter& reporter) {
     num_unexplained_ = 0;
-    if (candidates_.size() != 1 || unreported_types().none()) {
+    if (explanations_.size() != 1 || unreported_types().none()) {
         return;
     }
-    const TypesSeen seen = types_in(delta);
-    Candidate& known = candidates_.front();
+    const TypeCounts seen = types_in(delta);
+    Explanation& known = explanations_.front();
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (known.sizes[type] != agreed_[type] && (seen.count[type] != 0 || first_of(made, type))) {
             known.evidence[type].items += seen.count[type];
@@ -210,9 +211,9 @@ void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made,
 }
 
 bool SizeLearner::is_undecided(Tick tick) const {
-    return !candidates_.empty() &&
-           std::ranges::find(candidates_.front().undecided, original_of(tick),
-                             &UndecidedSnapshot::tick) != candidates_.front().undecided.end();
+    return !explanations_.empty() &&
+           std::ranges::find(explanations_.front().undecided, original_of(tick),
+                             &UndecidedSnapshot::tick) != explanations_.front().undecided.end();
 }
 
 Tick SizeLearner::original_of(Tick tick) const {
@@ -226,14 +227,14 @@ void SizeLearner::on_empty(Tick base, Tick tick) {
     }
 }
 
-bool SizeLearner::keep_undecided(Tick tick, const DeltaOf& delta_of) {
-    if (candidates_.front().undecided.size() == kMaxUndecided ||
+bool SizeLearner::store_undecided(Tick tick, const DeltaOf& delta_of) {
+    if (explanations_.front().undecided.size() == kMaxUndecided ||
         undecided_ints_ > kMaxUndecidedInts) {
-        candidates_.resize(1);
+        explanations_.resize(1);
         return true;
     }
-    for (Candidate& each : candidates_) {
-        snapshot::Snapshot made = snapshot_of(delta_of(each), each.sizes);
+    for (Explanation& each : explanations_) {
+        snapshot::Snapshot made = snapshot_from_delta(delta_of(each), each.sizes);
         undecided_ints_ += made.view().block_ints();
         each.undecided.push_back({.tick = tick, .items = std::move(made)});
     }
@@ -243,7 +244,7 @@ bool SizeLearner::keep_undecided(Tick tick, const DeltaOf& delta_of) {
 bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Tick tick,
                                std::int32_t crc) {
     const Tick original = original_of(base);
-    const auto delta_of = [&](const Candidate& candidate) {
+    const auto delta_of = [&](const Explanation& candidate) {
         const auto found =
             std::ranges::find(candidate.undecided, original, &UndecidedSnapshot::tick);
         return DeltaInts{.ints = ints,
@@ -251,19 +252,19 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
                                                                     : found->items.view(),
                          .crc = crc};
     };
-    const auto misfits = [&](const Candidate& each) {
+    const auto misfits = [&](const Explanation& each) {
         return !read_strictly(delta_of(each), each.sizes);
     };
-    if (std::ranges::all_of(candidates_, misfits)) {
+    if (std::ranges::all_of(explanations_, misfits)) {
         return false; // yet another type differs, or something else is wrong
     }
-    std::erase_if(candidates_, misfits);
+    std::erase_if(explanations_, misfits);
     count_evidence(delta_of);
-    return candidates_.size() == 1 || keep_undecided(tick, delta_of);
+    return explanations_.size() == 1 || store_undecided(tick, delta_of);
 }
 
 void SizeLearner::add_undecided_to(snapshot::History& history) {
-    for (const UndecidedSnapshot& each : candidates_.front().undecided) {
+    for (const UndecidedSnapshot& each : explanations_.front().undecided) {
         history.store(each.tick, each.items.view());
     }
     for (const RepeatedSnapshot& each : repeats_) {
@@ -276,9 +277,10 @@ std::vector<LearnedSize> SizeLearner::save(snapshot::Dialect dialect) const {
     const AgreedSizes& known = sizes();
     std::vector<LearnedSize> learned;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        const auto elsewhere = shared_ == nullptr ? std::nullopt : shared_->find(dialect, type);
+        const auto elsewhere =
+            shared_ == nullptr ? std::nullopt : shared_->find_size(dialect, type);
         if (known[type] != agreed_[type]) {
-            const Evidence& evidence = candidates_.front().evidence[type];
+            const Evidence& evidence = explanations_.front().evidence[type];
             learned.push_back({.type = type,
                                .size = known[type],
                                .confirmed = reported_.test(type) || elsewhere == known[type],
@@ -292,34 +294,34 @@ std::vector<LearnedSize> SizeLearner::save(snapshot::Dialect dialect) const {
 }
 
 void SizeLearner::restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect) {
-    Candidate restored{.sizes = agreed_};
+    Explanation restored{.sizes = agreed_};
     for (const LearnedSize& each : learned) {
         restored.sizes[each.type] = each.size;
         restored.evidence[each.type] = {.items = each.items, .snapshots = each.snapshots};
         if (each.confirmed && shared_ != nullptr) {
-            shared_->set(dialect, each.type, each.size);
+            shared_->set_size(dialect, each.type, each.size);
         }
     }
     reported_.reset();
     forget_undecided();
-    candidates_.clear();
-    candidates_.push_back(std::move(restored));
+    explanations_.clear();
+    explanations_.push_back(std::move(restored));
 }
 
 void SizeLearner::forget_undecided() {
-    for (Candidate& each : candidates_) {
+    for (Explanation& each : explanations_) {
         each.undecided.clear();
     }
     repeats_.clear();
     undecided_ints_ = 0;
 }
 
-NumberedTypes SizeLearner::unreported_types() const {
-    NumberedTypes types;
-    const AgreedSizes& sizes = candidates_.front().sizes;
+NumberedTypeSet SizeLearner::unreported_types() const {
+    NumberedTypeSet types;
+    const AgreedSizes& sizes = explanations_.front().sizes;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         types[type] = sizes[type] != agreed_[type] && !reported_.test(type) &&
-                      std::ranges::all_of(candidates_, [&](const Candidate& each) {
+                      std::ranges::all_of(explanations_, [&](const Explanation& each) {
                           return each.sizes[type] == sizes[type];
                       });
     }
@@ -327,7 +329,7 @@ NumberedTypes SizeLearner::unreported_types() const {
 }
 
 void SizeLearner::count_evidence(const DeltaOf& delta_of) {
-    for (Candidate& each : candidates_) {
+    for (Explanation& each : explanations_) {
         const auto seen = read_strictly(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
             if (seen->count[type] != 0) {
@@ -338,11 +340,11 @@ void SizeLearner::count_evidence(const DeltaOf& delta_of) {
     }
 }
 
-void SizeLearner::report_confirmed(const TypesSeen& seen, const SnapshotView& made, Tick tick,
+void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& made, Tick tick,
                                    const record::TypeNames& types, Reporter& reporter) {
-    const AgreedSizes& sizes = candidates_.front().sizes;
-    const EvidenceTable& known = candidates_.front().evidence;
-    const NumberedTypes open = unreported_types();
+    const AgreedSizes& sizes = explanations_.front().sizes;
+    const EvidenceTable& known = explanations_.front().evidence;
+    const NumberedTypeSet open = unreported_types();
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (!open.test(type)) {
             continue;
@@ -361,18 +363,19 @@ void SizeLearner::report_confirmed(const TypesSeen& seen, const SnapshotView& ma
         }
         reported_.set(type);
         if (shared_ != nullptr) {
-            shared_->set(types.dialect(), type, sizes[type]);
+            shared_->set_size(types.dialect(), type, sizes[type]);
         }
-        reporter.finding({.id = record::FindingId::snapshot_size_differs,
-                          .tick = tick,
-                          .item = name_item(types, {type, *id}),
-                          .value = sizes[type],
-                          .limit = agreed_[type],
-                          .confirmed = evidence.snapshots,
-                          .name = sizes[type] == 0 ? "written" : std::string_view{},
-                          .detail = agreed_[type] == snapshot::agreed_sizes(types.dialect())[type]
-                                        ? std::string_view{}
-                                        : "the expected size is that of the objects file"});
+        reporter.report_finding(
+            {.id = record::FindingId::snapshot_size_differs,
+             .tick = tick,
+             .item = name_item(types, {type, *id}),
+             .value = sizes[type],
+             .limit = agreed_[type],
+             .confirmed = evidence.snapshots,
+             .name = sizes[type] == 0 ? "written" : std::string_view{},
+             .detail = agreed_[type] == snapshot::agreed_sizes(types.dialect())[type]
+                           ? std::string_view{}
+                           : "the expected size is that of the objects file"});
     }
 }
 

@@ -13,20 +13,20 @@ namespace {
 using snapshot::AgreedSizes;
 using snapshot::ItemKey;
 
-/// Maximum difference from the agreed size, in ints. Mods add some ints. For an object of twice the size,
-/// they use another type.
+/// The largest difference between a size and the agreed size, in ints. Mods add some ints to an
+/// object, but use another type for an object of twice the size.
 constexpr int kMaxChange = 12;
-/// Maximum size in ints that is tried for an unknown type, as its agreed size.
+/// The largest size in ints that is tried for an unknown type.
 constexpr int kMaxNewSize = 24;
-/// Maximum cost of an explanation. Each type with another size and each unknown type cost one.
+/// The highest cost of an explanation. Each type with another size and each unknown type cost one.
 constexpr int kMaxCost = 20;
-/// Cost of a type whose size is in the delta although it is agreed, or the other way round. This is rarer
-/// than another size.
+/// The cost of a type whose size the delta contains although it is agreed, or lacks although it is
+/// not. This is rarer than another size.
 constexpr int kWrittenCost = 2;
-/// Numbered types that are never sent by themselves. They are parts of other objects and messages.
+/// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// Marks an entry in odd_: the cost was subtracted because an item of the type has an id that looks like the
-/// number of a UUID type.
+/// Marks a type in odd_ whose cost was subtracted because an item's id looks like the number of a
+/// UUID type.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
 static_assert(kOddId > snapshot::kMaxItemType);
@@ -68,10 +68,10 @@ class KeysRead {
     std::vector<std::uint16_t> taken_;
 };
 
-/// The types that may occur without extra cost.
+/// The types that a search may use without extra cost.
 class TypesKnown {
   public:
-    TypesKnown(const DeltaInts& delta, const SizesKnown& known) : names_{known.types} {
+    TypesKnown(const DeltaInts& delta, const KnownSizes& known) : names_{known.types} {
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             known_[type] = type == 0 || known.sizes[type] != 0;
         }
@@ -85,8 +85,8 @@ class TypesKnown {
                     std::ranges::find(kNeverSent, object.name) != kNeverSent.end();
             }
         }
-        // Descriptor items define the UUID types of this snapshot. Where they are in the delta is not known
-        // yet, so all ints are searched.
+        // Descriptor items define the UUID types of this snapshot. All ints are searched for them,
+        // because their positions in the delta are not known yet.
         constexpr std::int32_t kUuidInts = 4;
         const auto ints = delta.ints;
         for (std::size_t i = 0; i + 2 < ints.size(); ++i) {
@@ -107,19 +107,19 @@ class TypesKnown {
 
   private:
     const record::TypeNames* names_;
-    NumberedTypes never_sent_;
+    NumberedTypeSet never_sent_;
     std::bitset<snapshot::kMaxItemType + 1> known_;
 };
 
-/// Reads a delta and tries sizes on the way: at the first item of a type, each possible size of the type is
-/// tried, and reading goes on until an error.
+/// Reads a delta and finds item sizes that fit: at the first item of each type, it tries each
+/// possible size of the type and reads on until an error.
 class DeltaReader {
   public:
     DeltaReader(const DeltaInts& delta, const AgreedSizes& sizes) : delta_{&delta}, sizes_{sizes} {
         decided_.set();
     }
 
-    DeltaReader(const DeltaInts& delta, const SizesKnown& known, const TypesKnown& types)
+    DeltaReader(const DeltaInts& delta, const KnownSizes& known, const TypesKnown& types)
         : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
 
     /// Finds all solutions of at most this cost. `budget`: null if other sizes must not be tried.
@@ -134,7 +134,7 @@ class DeltaReader {
 
     [[nodiscard]] std::vector<AgreedSizes>& found() { return found_; }
 
-    [[nodiscard]] const TypesSeen& seen() const { return seen_; }
+    [[nodiscard]] const TypeCounts& seen() const { return seen_; }
 
   private:
     struct ReadPosition {
@@ -145,17 +145,17 @@ class DeltaReader {
 
     enum class ReadResult : std::uint8_t { read, misfit, undecided };
 
-    /// Subtracts the cost of an item that no known server sends from `cost`, which is what is left of the
-    /// maximum. Returns false if too little was left.
+    /// Subtracts the cost of an unusual item from `cost`, the remaining cost that an explanation
+    /// may have. Returns false if `cost` was too low.
     [[nodiscard]] bool subtract_cost(ItemKey key, int& cost);
     /// Subtracts `price` if it was not subtracted for `what` before.
     [[nodiscard]] bool subtract_cost_once(std::uint16_t what, int price, int& cost);
 
-    /// Returns the place after the deleted keys; nullopt if the delta's head is invalid.
+    /// Returns the position after the deleted keys; nullopt if the delta's header is invalid.
     [[nodiscard]] std::optional<ReadPosition> start();
     void read_updates(ReadPosition place, int cost);
     [[nodiscard]] ReadResult read_update(ReadPosition& place, int& cost);
-    /// The size of the current item in ints; nullopt if the delta ends before the size.
+    /// Returns the size of the current item in ints; nullopt if the delta ends before the size.
     [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
     void on_end(const ReadPosition& place);
@@ -163,12 +163,12 @@ class DeltaReader {
     const DeltaInts* delta_;
     const TypesKnown* types_ = nullptr; ///< null: no type costs anything
     AgreedSizes sizes_;
-    NumberedTypes decided_;
+    NumberedTypeSet decided_;
     SearchBudget* budget_ = nullptr;
     std::vector<std::uint32_t> deleted_; ///< sorted
     std::vector<std::uint16_t> odd_;     ///< types whose cost was subtracted already
     KeysRead keys_;
-    TypesSeen seen_;
+    TypeCounts seen_;
     std::vector<AgreedSizes> found_;
 };
 
@@ -232,7 +232,8 @@ bool DeltaReader::subtract_cost(ItemKey key, int& cost) {
     if (key.type >= kNumberedTypes) {
         return types_->contains(key.type) || subtract_cost_once(key.type, 1, cost);
     }
-    // If other ints are misread as a key, its id is most often the number of a UUID type.
+    // If other ints are misread as a key, the id in it most often looks like the number of a UUID
+    // type.
     const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
     return (!odd_id || subtract_cost_once(key.type | kOddId, kOddIdCost, cost)) &&
            (!types_->is_never_sent(key.type) || subtract_cost_once(key.type, 1, cost));
@@ -267,7 +268,7 @@ DeltaReader::ReadResult DeltaReader::read_update(ReadPosition& place, int& cost)
         item && delta_->base[*item].data.size() != *size) {
         return ReadResult::misfit;
     }
-    seen_.add(key);
+    seen_.count_item(key);
     place = {.at = at + *size,
              .left = place.left - 1,
              .sum = place.sum + sum_of(ints.subspan(at, *size))};
@@ -280,7 +281,7 @@ void DeltaReader::read_updates(ReadPosition place, int cost) {
     const std::size_t odd = odd_.size();
     ReadResult step = ReadResult::read;
     while (place.left > 0 && step == ReadResult::read) {
-        if (budget_ != nullptr && !budget_->take()) {
+        if (budget_ != nullptr && !budget_->spend()) {
             step = ReadResult::misfit;
             break;
         }
@@ -341,7 +342,7 @@ void SearchBudget::begin(std::int64_t time, std::int64_t most) {
     left_ = granted_;
 }
 
-std::int64_t SearchBudget::set_aside(std::int64_t most) {
+std::int64_t SearchBudget::limit_rest(std::int64_t most) {
     const std::int64_t rest = std::max<std::int64_t>(left_ - most, 0);
     left_ -= rest;
     return rest;
@@ -355,7 +356,7 @@ std::int64_t SearchBudget::end() {
     return taken;
 }
 
-snapshot::Snapshot snapshot_of(const DeltaInts& delta, const AgreedSizes& sizes) {
+snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes& sizes) {
     snapshot::Delta decoded;
     decoded.ints.assign(delta.ints.begin(), delta.ints.end());
     const auto deleted = static_cast<std::size_t>(delta.ints[0]);
@@ -372,20 +373,20 @@ snapshot::Snapshot snapshot_of(const DeltaInts& delta, const AgreedSizes& sizes)
     return made;
 }
 
-std::optional<TypesSeen> read_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
+std::optional<TypeCounts> read_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
     DeltaReader reader{delta, sizes};
     reader.read(0, nullptr);
     return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};
 }
 
-std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const SizesKnown& known,
+std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& known,
                                     SearchBudget& budget) {
     const TypesKnown types{delta, known};
     DeltaReader reader{delta, known, types};
     int cost = 1;
     for (; cost <= kMaxCost; ++cost) {
         reader.read(cost, &budget);
-        if (!reader.found().empty() || !budget.take()) {
+        if (!reader.found().empty() || !budget.spend()) {
             break;
         }
     }
@@ -393,7 +394,7 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const SizesKnown& kn
     if (found.empty() || !delta.base.empty()) {
         return found;
     }
-    const std::int64_t rest = budget.set_aside(SearchBudget::kPerRivalSearch);
+    const std::int64_t rest = budget.limit_rest(SearchBudget::kPerRivalSearch);
     reader.read(cost + 1, &budget);
     budget.put_back(rest);
     for (const AgreedSizes& rival : reader.found()) {

@@ -29,25 +29,26 @@ bool is_legal(const FieldSpec* field, std::int32_t value) {
            field->names_when != 0 || field->names->find(value).has_value();
 }
 
-/// Whether the field describes an event of its tick, so that it is zero at the next tick.
+/// Whether the field describes an event of one tick and is zero at the next tick.
 bool is_momentary(const FieldSpec* field) {
     return field != nullptr && field->names == &snapshot::names::seven::coreeventflag;
 }
 
-/// Student's distribution with two degrees of freedom. With it, values far from the mean stay possible.
+/// Returns the density of Student's t-distribution with two degrees of freedom. Values far from the
+/// mean stay possible with it.
 double bell(double distance, double scale) {
     const double z = distance / scale;
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
 }
 
-/// The probability of a jump by this distance. The sum over all distances except zero is one.
+/// Returns the probability of a jump by this distance; the sum over all but zero is 1.
 double jump(double distance) {
     constexpr double kNormal = 0.31;
     return kNormal / std::pow(1 + std::abs(distance), 1.5);
 }
 
-/// The value at `tick` of the polynomial through the points. Precondition: the points have different
-/// ticks.
+/// Returns the value at `tick` of the polynomial through the points. Precondition: the points have
+/// different ticks.
 double interpolate(std::initializer_list<ValueHistory::Point> points, double tick) {
     double sum = 0;
     for (const ValueHistory::Point& point : points) {
@@ -62,7 +63,7 @@ double interpolate(std::initializer_list<ValueHistory::Point> points, double tic
     return sum;
 }
 
-/// The numbers of neighbouring points with equal and with different values.
+/// The number of neighbouring points with equal values, and with different values.
 struct Steps {
     int equal = 0;
     int unequal = 0;
@@ -74,13 +75,14 @@ struct Steps {
     }
 };
 
-/// The share of equal neighbours. `prior`: is added to both numbers, so that a small sample gives no extreme
-/// share.
+/// Returns the share of equal neighbours. `prior` is added to both numbers, so that a small sample
+/// gives no extreme share.
 double share_equal(int equal, int unequal, double prior) {
     return (equal + prior) / (equal + unequal + 2 * prior);
 }
 
-/// The distance of the middle one of three points from the line through the other two.
+/// Returns how far the second point is from the line through the first and the third point; nullopt
+/// if there are fewer than three points.
 std::optional<double> bend(Points points) {
     if (points.size() < 3) {
         return std::nullopt;
@@ -115,8 +117,8 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
                : std::string{field->name} + '[' + std::to_string(index - field->offset) + ']';
 }
 
-// All weights here come from measurements of the values in the deltas of real captures. For the results,
-// see tests/proxy/inspect/flipped_bits_test.cpp.
+// All weights here come from measurements of the values in the deltas of real captures. For the
+// results, see tests/proxy/inspect/flipped_bits_test.cpp.
 ValueProbability::ValueProbability(const ValueHistory& history) : history_{history} {
     if (history.before.empty() && history.after.empty()) {
         weigh_isolated();
@@ -153,7 +155,7 @@ void ValueProbability::weigh_at_end(Points side) {
     jumps_[0] = {.weight = (1 - stays) / 2, .from = next.value};
 }
 
-ValueProbability::Movement ValueProbability::movement() const {
+ValueProbability::Movement ValueProbability::estimate_movement() const {
     const ValueHistory::Point& before = history_.before.front();
     const ValueHistory::Point& after = history_.after.front();
     Movement movement{.distance = std::abs(static_cast<double>(after.value) - before.value)};
@@ -163,14 +165,14 @@ ValueProbability::Movement ValueProbability::movement() const {
     movement.equal = steps.equal;
     movement.unequal = steps.unequal;
 
-    // The straight line is as accurate as it is for the neighbouring points.
+    // The straight line is assumed to be as accurate here as it is for the neighbouring points.
     const auto bend_before = bend(history_.before);
     const auto bend_after = bend(history_.after);
     const bool measured = movement.equal == 0 && (bend_before || bend_after);
     movement.line = interpolate({before, after}, history_.tick);
     movement.line_scale =
         0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.distance / 4);
-    // The curve is the less accurate, the further it is from the line.
+    // The further the curve is from the line, the less accurate it is.
     movement.curve = movement.line;
     movement.curve_scale = movement.line_scale;
     if (history_.before.size() > 1 && history_.after.size() > 1 && movement.equal < 2) {
@@ -184,7 +186,7 @@ ValueProbability::Movement ValueProbability::movement() const {
 
 /// Sets the weights for an item that exists before and after.
 void ValueProbability::weigh_between() {
-    const Movement movement = this->movement();
+    const Movement movement = this->estimate_movement();
     const std::int32_t before = history_.before.front().value;
     const std::int32_t after = history_.after.front().value;
     double changes = 0;
@@ -220,7 +222,7 @@ void ValueProbability::weigh_between() {
     jumps_[1] = {.weight = jumps / 2, .from = after};
 }
 
-double ValueProbability::of(std::int32_t value) const {
+double ValueProbability::probability_of(std::int32_t value) const {
     constexpr double kIllegal = 1.0 / 256;
     constexpr double kLeast = 1e-30;
     constexpr double kNearCharacter = 24; // world units
@@ -229,7 +231,7 @@ double ValueProbability::of(std::int32_t value) const {
     for (const LikelyValue& mass : masses_) {
         sum += mass.value == value ? mass.weight : 0;
     }
-    for (const Bell& each : bells_) {
+    for (const BellCurve& each : bells_) {
         sum += each.weight == 0 ? 0 : each.weight * bell(at - each.mean, each.scale);
     }
     double jumped = 0;
@@ -262,21 +264,23 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 
-/// Probability of other damage, relative to that of one flipped bit.
+/// The probability of other damage, relative to one flipped bit.
 constexpr double kOtherDamage = 1.0 / 1024;
-/// Probability that a delta contains an unchanged item, which servers leave out, relative to a changed one.
+/// The probability that a delta contains an unchanged item, relative to a changed item. Servers
+/// leave out unchanged items.
 constexpr double kUnchangedItem = 1.0 / 4096;
-/// Factor for a value in an overlong encoding, which no server writes.
+/// The factor for a value in an overlong encoding, which no server writes.
 constexpr double kOverlong = 1 << 20U;
-/// Relative probability that not a single value is the cause, compared with that of all values together.
+/// The probability that the cause is no single value, relative to all single values together.
 constexpr double kSomethingElse = 0.25;
 
-/// A value with a lower probability must be damaged. If there are more than kMaxAbsurd such values, the
-/// cause is not one flipped value: the delta was read at wrong positions.
+/// A value with a lower probability must be damaged. If there are more than kMaxAbsurd such values,
+/// the cause is not one flipped value: the delta was read at wrong positions.
 constexpr double kAbsurdProbability = 1e-8;
 constexpr std::size_t kMaxAbsurd = 2;
 
-/// The probability of the checksum's error if no single value is the cause. Small errors are more likely.
+/// Returns the probability of this error of the checksum if no single value is the cause. Small
+/// errors are more likely.
 double probability_of_any(std::int32_t excess) {
     return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
 }
@@ -300,12 +304,12 @@ bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
 
 Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
     : tick_{mismatch.tick}, excess_{wrapping_minus(mismatch.got, mismatch.wanted)} {
-    if (!collect(mismatch) || !add_before(mismatch, budget)) {
+    if (!collect_values(mismatch) || !add_before(mismatch, budget)) {
         values_.clear();
     }
 }
 
-bool Suspects::collect(const Mismatch& mismatch) {
+bool Suspects::collect_values(const Mismatch& mismatch) {
     std::size_t count = 0;
     for (const DeltaUpdate& update : mismatch.delta->updates) {
         count += update.size;
@@ -342,12 +346,12 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
              .fits_a_bit = are_one_bit_apart(ints[i], sent),
              .is_only_change = !is_new && sent == 0 && changes == (ints[i] == 0 ? 0 : 1)});
     }
-    habits_[update.key.type].ints.resize(
-        std::max(habits_[update.key.type].ints.size(), std::size_t{update.size}));
+    statistics_[update.key.type].ints.resize(
+        std::max(statistics_[update.key.type].ints.size(), std::size_t{update.size}));
 }
 
-/// Marks the value in an overlong encoding, if it is the only one: damage has set its last byte to zero. If
-/// there are several, the server writes so.
+/// Marks the delta's value in an overlong encoding, if it is the only such value: damage has set
+/// its last byte to zero. Several such values show a server that always writes this encoding.
 void Suspects::mark_overlong(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
     DeltaValue* overlong = nullptr;
@@ -377,11 +381,11 @@ bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
     const auto cost =
         std::accumulate(before.begin(), before.end(), values_.size(),
                         [](std::size_t sum, const auto& each) { return sum + each.second.size(); });
-    if (!budget.take(static_cast<std::int64_t>(cost))) {
+    if (!budget.spend(static_cast<std::int64_t>(cost))) {
         return false;
     }
     for (std::size_t i = before.size(); i-- > 1;) {
-        learn_habits(before[i].second, before[i - 1].second);
+        add_to_statistics(before[i].second, before[i - 1].second);
     }
     for (std::size_t i = 0; i < std::min(before.size(), before_ticks_.size()); ++i) {
         const auto& [tick, right] = before[i];
@@ -394,19 +398,19 @@ bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
         }
     }
     if (!before.empty()) {
-        note_positions(before.front().second, mismatch.types->dialect());
+        store_positions(before.front().second, mismatch.types->dialect());
     }
     return true;
 }
 
-void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
-    for (auto& [type, habits] : habits_) {
+void Suspects::add_to_statistics(const SnapshotView& from, const SnapshotView& to) {
+    for (auto& [type, habits] : statistics_) {
         for_each_change(from, to, type, [&, &known = habits](auto old, auto now) {
             known.transitions += old.empty() ? 0U : 1U;
             for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
-                IntHabit& habit = known.ints[i];
+                IntStatistics& habit = known.ints[i];
                 habit.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
-                if (habit.seen.size() <= IntHabit::kFewValues &&
+                if (habit.seen.size() <= IntStatistics::kFewValues &&
                     std::find(habit.seen.begin(), habit.seen.end(), now[i]) == habit.seen.end()) {
                     habit.seen.push_back(now[i]);
                 }
@@ -416,7 +420,7 @@ void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
 }
 
 /// Stores the positions of characters, because most events happen there.
-void Suspects::note_positions(const SnapshotView& right, snapshot::Dialect dialect) {
+void Suspects::store_positions(const SnapshotView& right, snapshot::Dialect dialect) {
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);
     const snapshot::ObjectSpec* object = snapshot::find_object(type, dialect);
@@ -435,7 +439,7 @@ void Suspects::add_verified(snapshot::Tick tick, const SnapshotView& right,
     if (num_after_ == after_ticks_.size()) {
         return;
     }
-    learn_habits(previous, right);
+    add_to_statistics(previous, right);
     for (DeltaValue& value : values_) {
         const auto item = right.find(value.key);
         if (value.num_after == num_after_ && item && value.index < right[*item].data.size()) {
@@ -454,14 +458,14 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
         after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
     }
     const snapshot::ObjectSpec* object = types.object(value.key.type);
-    const TypeHabits& habits = habits_.at(value.key.type);
-    const IntHabit& habit = habits.ints[value.index];
+    const TypeStatistics& habits = statistics_.at(value.key.type);
+    const IntStatistics& habit = habits.ints[value.index];
     ValueHistory course{.tick = tick_,
                         .before = std::span{before}.first(value.num_before),
                         .after = std::span{after}.first(value.num_after),
                         .field = field_at(object, value.index),
                         .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
-    if (habit.seen.size() <= IntHabit::kFewValues) {
+    if (habit.seen.size() <= IntStatistics::kFewValues) {
         course.usual = habit.seen;
     }
     if (object != nullptr && object->position && object->position->per_unit == 1) {
@@ -470,15 +474,15 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
                                                                 : std::span<const std::int32_t>{};
     }
     const ValueProbability plausibility{course};
-    const double received = plausibility.of(value.got);
+    const double received = plausibility.probability_of(value.got);
     return {.received = received,
-            .gain = plausibility.of(wrapping_minus(value.got, excess_)) / received *
+            .gain = plausibility.probability_of(wrapping_minus(value.got, excess_)) / received *
                     (value.fits_a_bit ? 1 : kOtherDamage) *
                     (value.is_only_change ? kUnchangedItem : 1) *
                     (value.is_overlong ? kOverlong : 1)};
 }
 
-std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) const {
+std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) const {
     std::vector<Suspect> all;
     all.reserve(values_.size());
     double sum = kSomethingElse * static_cast<double>(values_.size()) * probability_of_any(excess_);
@@ -497,7 +501,8 @@ std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) 
         sum += all.back().probability;
     }
     if (is_misread_ || absurd > kMaxAbsurd) {
-        sum *= 2; // it is as likely that none of these values is the cause alone
+        sum *=
+            2; // that none of these values is the only cause is as likely as all of them together
     }
     for (Suspect& each : all) {
         each.probability /= sum;

@@ -29,7 +29,7 @@ std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint
     return sum;
 }
 
-void name_message(const wire::MessageHead* head, std::string& out) {
+void name_message(const wire::MessageHeader* head, std::string& out) {
     if (head == nullptr) {
         out = "invalid id";
     } else if (head->spec != nullptr) {
@@ -42,7 +42,7 @@ void name_message(const wire::MessageHead* head, std::string& out) {
     }
 }
 
-/// The name of an item type. `room`: memory for a name that must be composed.
+/// Returns the name of an item type. `room`: memory for a name that must be composed.
 std::string_view type_name(const record::TypeNames& types, std::uint16_t type, std::string& room) {
     if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
         return object->name;
@@ -59,7 +59,7 @@ std::string_view type_name(const record::TypeNames& types, std::uint16_t type, s
     return room;
 }
 
-/// The name under which the bytes of a rejected delta are counted.
+/// Returns the name under which the bytes of a rejected delta are counted.
 std::string_view rejection(DeltaFate fate) {
     switch (fate) {
     case DeltaFate::unknown_base:
@@ -77,9 +77,9 @@ std::string_view rejection(DeltaFate fate) {
 
 } // namespace
 
-record::ByteCount PricedBytes::take(std::size_t count) {
+record::ByteCount PayloadBits::advance(std::size_t count) {
     record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
-    const auto part = bits_.subspan(offset_, std::min(count, left()));
+    const auto part = bits_.subspan(offset_, std::min(count, bytes_left()));
     for (const std::uint8_t bits : part) {
         taken.bits += bits;
     }
@@ -88,11 +88,12 @@ record::ByteCount PricedBytes::take(std::size_t count) {
     return taken;
 }
 
-void Attribution::on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
+void Attribution::on_datagram(const record::RecordHeader& head,
+                              std::span<const std::byte> datagram) {
     direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
     stage_ = AcceptanceStage::malformed;
-    payload_ = PricedBytes{{}};
+    payload_ = PayloadBits{{}};
     in_message_ = false;
 }
 
@@ -104,26 +105,26 @@ void Attribution::on_packet(const wire::Packet& packet) {
     };
     if (packet.kind == wire::PacketKind::connless) {
         book("connless header", wire::connless_header_size(packet.dialect));
-        price_payload(packet);
+        count_payload_bits(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
         charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
-               payload_.take(payload_.left()));
+               payload_.advance(payload_.bytes_left()));
         return;
     }
     book("header", wire::kHeaderSize);
     if (packet.header_token || packet.seven_header) {
         book("header token", wire::kTokenSize);
     }
-    price_payload(packet);
+    count_payload_bits(packet);
 }
 
-void Attribution::price_payload(const wire::Packet& packet) {
+void Attribution::count_payload_bits(const wire::Packet& packet) {
     const auto prices = std::span{prices_}.first(packet.payload.size());
-    payload_ = PricedBytes{prices};
+    payload_ = PayloadBits{prices};
     const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
     if (packet.compressed) {
-        // These bits belong to no byte of the payload: the end symbol, the rest of its last byte, and the
-        // zero byte that old senders append.
+        // These bits belong to no byte of the payload: the end symbol, the unused bits of the last
+        // byte, and the zero byte that old senders append.
         charge(ByteGroup::packet, BytePart::whole, "compression end",
                {1, 0, datagram_size_ * kBitsPerByte - sum});
     }
@@ -133,47 +134,47 @@ void Attribution::on_control(const wire::Control& control) {
     using Kind = wire::ControlKind;
     const bool handshake = control.kind == Kind::connect || control.kind == Kind::connectaccept;
     const std::size_t token =
-        control.token && !handshake ? std::min(wire::kTokenSize, payload_.left()) : 0;
+        control.token && !handshake ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
     const std::string_view name = wire::control_name(control.kind);
     charge(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
-           payload_.take(payload_.left() - token));
-    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
+           payload_.advance(payload_.bytes_left() - token));
+    charge(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
 }
 
-void Attribution::on_chunks(const AcceptedChunks& chunks) {
+void Attribution::on_chunks(const PayloadEnd& chunks) {
     stage_ = AcceptanceStage::accepted;
     chunks_ = chunks;
 }
 
 void Attribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                           const wire::MessageHead* head) {
+                           const wire::MessageHeader* head) {
     end_message();
     name_message(head, name_);
     if (taken != wire::VitalClass::next) {
         charge(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
-               BytePart::whole, name_, payload_.take(chunk.header_size + chunk.payload.size()));
+               BytePart::whole, name_, payload_.advance(chunk.header_size + chunk.payload.size()));
         return;
     }
     charge(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
-           payload_.take(chunk.header_size));
+           payload_.advance(chunk.header_size));
     if (head == nullptr) {
-        charge(ByteGroup::message, BytePart::whole, name_, payload_.take(chunk.payload.size()));
+        charge(ByteGroup::message, BytePart::whole, name_, payload_.advance(chunk.payload.size()));
         return;
     }
     message_end_ = payload_.offset() + chunk.payload.size();
     in_message_ = true;
-    charge(ByteGroup::message, BytePart::head, name_, payload_.take(head->head_size));
+    charge(ByteGroup::message, BytePart::head, name_, payload_.advance(head->header_size));
 }
 
 void Attribution::on_fields(std::size_t bytes) {
-    charge(ByteGroup::message, BytePart::fields, name_, payload_.take(bytes));
+    charge(ByteGroup::message, BytePart::fields, name_, payload_.advance(bytes));
 }
 
 void Attribution::on_part(const PartSeen& part) {
     on_fields(part.body.data_offset);
-    const record::ByteCount data = payload_.take(part.body.data.size());
+    const record::ByteCount data = payload_.advance(part.body.data.size());
     switch (part.fate) {
-    case PartFate::complete: // on_delta() counts these bytes
+    case PartFate::complete: // on_delta() counts the bytes of the part
     case PartFate::empty:
         break;
     case PartFate::stored:
@@ -195,19 +196,19 @@ void Attribution::on_part(const PartSeen& part) {
 }
 
 void Attribution::on_delta(const DeltaSeen& delta) {
-    settle_parts(delta);
-    PricedBytes priced{delta_prices_};
+    uncount_incomplete_parts(delta);
+    PayloadBits priced{delta_prices_};
     if (delta.fate == DeltaFate::accepted) {
-        charge_items(delta, priced);
+        count_items(delta, priced);
     } else {
         charge(ByteGroup::unused, BytePart::whole, rejection(delta.fate),
-               priced.take(priced.left()));
+               priced.advance(priced.bytes_left()));
     }
 }
 
-/// Finds the bits of each byte of a complete delta. The bytes of its earlier parts no longer count as
-/// incomplete.
-void Attribution::settle_parts(const DeltaSeen& delta) {
+/// Computes the bits of each byte of a complete delta, and stops counting its earlier parts as
+/// "incomplete".
+void Attribution::uncount_incomplete_parts(const DeltaSeen& delta) {
     const auto body = delta.delta.body;
     delta_prices_.resize(body.size());
     for (std::size_t at = 0; at < body.size(); at += snapshot::kMaxPartSize) {
@@ -215,9 +216,9 @@ void Attribution::settle_parts(const DeltaSeen& delta) {
             body.subspan(at, std::min<std::size_t>(snapshot::kMaxPartSize, body.size() - at));
         price(part, delta.delta.marked[at / snapshot::kMaxPartSize], delta_prices_.data() + at);
     }
-    PricedBytes priced{delta_prices_};
+    PayloadBits priced{delta_prices_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
-        const record::ByteCount bytes = priced.take(snapshot::kMaxPartSize);
+        const record::ByteCount bytes = priced.advance(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
             ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, "incomplete snapshot",
                               bytes);
@@ -225,11 +226,11 @@ void Attribution::settle_parts(const DeltaSeen& delta) {
     }
 }
 
-void Attribution::charge_items(const DeltaSeen& delta, PricedBytes priced) {
+void Attribution::count_items(const DeltaSeen& delta, PayloadBits priced) {
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
-        charge(group, part, name, priced.take(offsets.byte_offset(end_int) - priced.offset()));
+        charge(group, part, name, priced.advance(offsets.byte_offset(end_int) - priced.offset()));
     };
     std::string room;
     std::size_t at = snapshot::kDeltaHeaderInts;
@@ -245,13 +246,13 @@ void Attribution::charge_items(const DeltaSeen& delta, PricedBytes priced) {
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
     }
-    charge(ByteGroup::delta, BytePart::whole, "surplus", priced.take(priced.left()));
+    charge(ByteGroup::delta, BytePart::whole, "surplus", priced.advance(priced.bytes_left()));
 }
 
 void Attribution::end_message() {
     if (in_message_) {
         charge(ByteGroup::message, BytePart::trailing, name_,
-               payload_.take(message_end_ - payload_.offset()));
+               payload_.advance(message_end_ - payload_.offset()));
         in_message_ = false;
     }
 }
@@ -264,15 +265,17 @@ void Attribution::on_datagram_end() {
                {1, datagram_size_, datagram_size_ * kBitsPerByte});
         return;
     case AcceptanceStage::rejected:
-        charge(ByteGroup::unused, BytePart::whole, "rejected", payload_.take(payload_.left()));
+        charge(ByteGroup::unused, BytePart::whole, "rejected",
+               payload_.advance(payload_.bytes_left()));
         return;
     case AcceptanceStage::accepted:
         break;
     }
-    const std::size_t token = chunks_.with_token ? std::min(wire::kTokenSize, payload_.left()) : 0;
+    const std::size_t token =
+        chunks_.with_token ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
     charge(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
-           payload_.take(payload_.left() - token));
-    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
+           payload_.advance(payload_.bytes_left() - token));
+    charge(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
 }
 
 } // namespace tw::inspect

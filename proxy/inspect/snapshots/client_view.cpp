@@ -14,7 +14,7 @@ constexpr std::int64_t kMaxPauseTicks = 50;
 
 } // namespace
 
-std::optional<std::int64_t> ArrivalJitter::arrived(snapshot::Tick tick, std::int64_t time) {
+std::optional<std::int64_t> ArrivalJitter::on_arrival(snapshot::Tick tick, std::int64_t time) {
     if (!last_) {
         last_ = Last{tick, time};
         return std::nullopt;
@@ -32,29 +32,29 @@ std::optional<std::int64_t> ArrivalJitter::arrived(snapshot::Tick tick, std::int
     return (deviation < 0 ? -deviation : deviation) / 1000;
 }
 
-std::uint64_t Cadence::usual_step() const {
+std::uint64_t SnapshotCadence::usual_interval() const {
     const auto* const most = std::max_element(steps_.begin(), steps_.end());
     return *most == 0 ? 0 : static_cast<std::uint64_t>(most - steps_.begin());
 }
 
-Arrival Cadence::arrived(snapshot::Tick tick, std::int64_t time, bool full) {
+Arrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t time, bool full) {
     Arrival arrival;
-    arrival.deviation_us = jitter_.arrived(tick, time);
+    arrival.deviation_us = jitter_.on_arrival(tick, time);
     if (newest_ && tick < *newest_) {
         arrival.reordered = true;
-        arrival.filled = usual_step();
+        arrival.filled = usual_interval();
         return arrival;
     }
     const std::int64_t step = newest_ ? std::int64_t{tick} - *newest_ : 0;
-    const bool is_own_pace =
-        std::exchange(newest_is_full_, full) || full || (newest_ && is_join_step(*newest_, tick));
+    const bool is_own_pace = std::exchange(newest_is_full_, full) || full ||
+                             (newest_ && is_join_interval(*newest_, tick));
     newest_ = tick;
     first_ = first_.value_or(tick);
     if (is_own_pace || step <= 0) {
         return arrival;
     }
     const auto ticks = static_cast<std::uint64_t>(step);
-    if (const std::uint64_t usual = usual_step(); usual != 0 && ticks > usual) {
+    if (const std::uint64_t usual = usual_interval(); usual != 0 && ticks > usual) {
         arrival.missed = ticks / usual - 1;
         arrival.skipped = arrival.missed * usual;
     }
@@ -66,14 +66,14 @@ Arrival Cadence::arrived(snapshot::Tick tick, std::int64_t time, bool full) {
 
 namespace {
 
-/// The largest plausible margin, in milliseconds. A margin refers to the tick in the client's input, which
-/// may be forged or belong to the previous map.
+/// The largest plausible margin, in milliseconds. A margin refers to the tick in the client's
+/// input, which may be forged or belong to the previous map.
 constexpr std::int64_t kMaxMarginMs = 10'000;
 
 } // namespace
 
 void InputTracker::on_input(const wire::InputBody& input, Reporter& reporter) {
-    if (const auto deviation = jitter_.arrived(input.intended_tick, reporter.head().time)) {
+    if (const auto deviation = jitter_.on_arrival(input.intended_tick, reporter.head().time)) {
         reporter.direction_stats().jitter_us.add(*deviation);
     }
 }
@@ -93,7 +93,8 @@ namespace {
 constexpr Timestamp kMicrosecond = 1000;
 constexpr Timestamp kMillisecond = 1'000'000;
 
-/// The name of a client's version: "DDNet 16.4" for 16040. Versions before 10 are numbered differently.
+/// Returns the name of a client's version: "DDNet 16.4" for 16040. Versions before 10 are numbered
+/// differently.
 std::string program_of(std::int32_t version) {
     constexpr std::int32_t kFirst = 10'000;
     if (version < kFirst) {
@@ -125,20 +126,21 @@ void ClientView::on_refused(const UsableSnapshot& snapshot, FindingId why,
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
-void ClientView::follow(const UsableSnapshot& snapshot, const Cadence& cadence,
-                        Reporter& reporter) {
+void ClientView::handle_snapshot(const UsableSnapshot& snapshot, const SnapshotCadence& cadence,
+                                 Reporter& reporter) {
     if (shown_ && snapshot.tick <= shown_->tick) {
         return; // clients do not show a snapshot that is older than the shown one
     }
     if (shown_ && snapshot.tick < newest_) {
-        // Clients do not read a snapshot after a part of a newer one.
+        // Clients ignore a snapshot after they have received a part of a newer snapshot.
         on_refused(snapshot, FindingId::count, reporter);
         return;
     }
-    take(snapshot, reporter.head().time, cadence, reporter);
+    show_new_snapshot(snapshot, reporter.head().time, cadence, reporter);
 }
 
-void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& reporter) {
+void ClientView::handle_input(const Input& input, const SnapshotCadence& cadence,
+                              Reporter& reporter) {
     const Timestamp time = reporter.head().time;
     if (input.acked == snapshot::kNoBase) {
         if (run_.tick == snapshot::kNoBase) {
@@ -157,10 +159,10 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
     }
     requests_full_ = false;
     requested_after_errors_ = false;
-    // The client could use a snapshot that was rejected here, because this observer started late, or
-    // because the client is modified.
+    // The client could use a snapshot that was counted as rejected, because inspection began after
+    // the connection, or because the client is modified.
     if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
-        take_refused(input.acked, cadence, reporter);
+        on_refused_acknowledged(input.acked, cadence, reporter);
     }
     if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
         return; // the input is forged, from another map, or out of order
@@ -170,46 +172,48 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
         run_.last_intended = input.intended;
         return;
     }
-    end_run(input.acked, time, reporter);
+    end_acknowledgement_run(input.acked, time, reporter);
     run_ = AcknowledgementRun::begin(input, time);
 }
 
-void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& reporter) {
+void ClientView::on_refused_acknowledged(Tick tick, const SnapshotCadence& cadence,
+                                         Reporter& reporter) {
     const auto* const found =
         std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const RejectedSnapshot& each) {
             return each.time != 0 && each.snapshot.tick == tick;
         });
     const bool known = found != arrivals_.end();
-    // The client has the base, which was not seen here. So it is unknown what the client showed before.
+    // The client has a base that twscope did not see, so its earlier snapshots are unknown.
     if (known && found->snapshot.delta_tick > shown_->tick) {
-        const ShownSnapshot shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
+        const ShownSnapshot shown{
+            .tick = tick, .time = found->time, .losses = count_losses(reporter)};
         restart(reporter);
         last_input_ = reporter.head().time;
         shown_ = shown;
         return;
     }
-    take({.tick = tick, .delta_tick = shown_->tick}, known ? found->time : reporter.head().time,
-         cadence, reporter);
+    show_new_snapshot({.tick = tick, .delta_tick = shown_->tick},
+                      known ? found->time : reporter.head().time, cadence, reporter);
 }
 
-void ClientView::take(const UsableSnapshot& snapshot, Timestamp time, const Cadence& cadence,
-                      Reporter& reporter) {
-    if (const std::uint64_t step = cadence.usual_step(); step != 0) {
+void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp time,
+                                   const SnapshotCadence& cadence, Reporter& reporter) {
+    if (const std::uint64_t step = cadence.usual_interval(); step != 0) {
         step_ = static_cast<Tick>(step);
     }
     report_known_causes(reporter);
-    if (shown_ && time - shown_->time > overdue() &&
-        !cadence.is_join_step(shown_->tick, snapshot.tick)) {
+    if (shown_ && time - shown_->time > overdue_after() &&
+        !cadence.is_join_interval(shown_->tick, snapshot.tick)) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
-    // Until the first acknowledgement, servers send snapshots rarely, and the player does not play yet. So
-    // full snapshots before the first delta are not used to find stalls.
+    // Until the first acknowledgement, servers send snapshots rarely, and the player does not play
+    // yet. Therefore full snapshots before the first delta are not used to find stalls.
     if (shown_ || snapshot.delta_tick != snapshot::kNoBase) {
-        show(snapshot, time, reporter);
+        set_shown_snapshot(snapshot, time, reporter);
     }
     errors_ -= errors_ > 0 ? 1U : 0U;
     requested_after_errors_ = false;
-    // Rejected snapshots that are newer than the acknowledged one still count.
+    // Rejected snapshots that are newer than this usable snapshot still count.
     refused_ = static_cast<std::uint64_t>(
         std::count_if(arrivals_.begin(), arrivals_.end(), [&](const RejectedSnapshot& each) {
             return each.snapshot.tick > snapshot.tick && each.time != 0;
@@ -217,15 +221,15 @@ void ClientView::take(const UsableSnapshot& snapshot, Timestamp time, const Cade
 }
 
 void ClientView::finish(Reporter& reporter) {
-    if (shown_ && last_input_ - shown_->time > overdue()) {
+    if (shown_ && last_input_ - shown_->time > overdue_after()) {
         count_freeze(last_input_ - shown_->time - step_ * kTick, std::nullopt, reporter);
     }
-    end_run(std::nullopt, run_.last, reporter);
+    end_acknowledgement_run(std::nullopt, run_.last, reporter);
     restart(reporter);
 }
 
 void ClientView::restart(Reporter& reporter) {
-    flush(reporter);
+    report_waiting_stalls(reporter);
     const auto version = version_;
     *this = ClientView{*server_};
     version_ = version;
@@ -239,7 +243,7 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
                         .refused = refused_,
                         .asked = how_it_asked(requested_after_errors_, errors_at_reset_)};
     const Timestamp to = shown_->time + step_ * kTick + frozen;
-    count(freeze, reporter);
+    count_in_totals(freeze, reporter);
     if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
     }
@@ -247,7 +251,7 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
     if (frozen < kMinStall) {
         return;
     }
-    flush(reporter);
+    report_waiting_stalls(reporter);
     if (refused_ != 0) {
         const StallCause cause = refusal_reason_ == FindingId::count ? StallCause::late
                                  : refusal_reason_ == FindingId::snapshot_unknown_base
@@ -262,11 +266,11 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
                      .from = shown_->time,
                      .to = to,
                      .is_late = usable && usable->tick - shown_->tick <= step_,
-                     .has_hole = losses(reporter) != shown_->losses ||
+                     .has_hole = count_losses(reporter) != shown_->losses ||
                                  (usable && newest_ > shown_->tick && newest_ < usable->tick),
                      .acked = is_acked ? run_.first : 0,
                      .quiet_sessions = quiet_sessions(to, usable.has_value())};
-    settle_pending(!usable, reporter);
+    settle_pending_stall(!usable, reporter);
 }
 
 std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_ended) const {
@@ -283,7 +287,7 @@ std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_end
 
 bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
     if (!shown_->is_full || !freeze.end ||
-        freeze.end->tick - shown_->tick > Cadence::kRecoveryStep) {
+        freeze.end->tick - shown_->tick > SnapshotCadence::kRecoveryInterval) {
         return false;
     }
     if (!requests_full_ && run_.tick >= shown_->tick) { // the client acknowledged the snapshot
@@ -291,7 +295,7 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
             return false;
         }
         counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
-        flush(reporter);
+        report_waiting_stalls(reporter);
         report_stall(freeze,
                      {.cause = StallCause::slower_rate,
                       .detail = "the server waited for the client to acknowledge a full snapshot"},
@@ -299,7 +303,7 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
         return true;
     }
     if (last_input_ == 0 || freeze.end->delta_tick != snapshot::kNoBase ||
-        freeze.end->tick % Cadence::kRecoveryStep != 0) {
+        freeze.end->tick % SnapshotCadence::kRecoveryInterval != 0) {
         return false;
     }
     const StallCause cause = to - last_input_ >= kEvidenceTimeout ? StallCause::client_silent
@@ -311,7 +315,7 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
         counted_[(num_counted_ - 1) % kStoredFreezes].time += freeze.time;
         return true;
     }
-    flush(reporter);
+    report_waiting_stalls(reporter);
     counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
     held_ = HeldStall{.freeze = freeze, .cause = cause};
     return true;
@@ -328,10 +332,10 @@ StallEvidence ClientView::evidence_of(const PendingStall& stall,
         .has_hole = stall.has_hole,
         .has_client = last_input_ > stall.from,
         .lacks_base = stall.acked != 0,
-        .is_answering = inputs_.is_answered(),
-        .receipts = inputs_.outcome(stall.acked != 0 ? stall.acked : stall.from - round_trip,
-                                    stall.to - round_trip - step),
-        .longest_wait = inputs_.outcome(stall.from - round_trip, stall.to).longest_wait,
+        .is_answering = inputs_.has_answers(),
+        .receipts = inputs_.outcome_between(
+            stall.acked != 0 ? stall.acked : stall.from - round_trip, stall.to - round_trip - step),
+        .longest_wait = inputs_.outcome_between(stall.from - round_trip, stall.to).longest_wait,
         .quiet_sessions = stall.quiet_sessions};
     if (pause != nullptr) {
         evidence.was_stopped = pause->was_stopped;
@@ -340,19 +344,20 @@ StallEvidence ClientView::evidence_of(const PendingStall& stall,
     return evidence;
 }
 
-void ClientView::settle_waiting(Reporter& reporter) {
+void ClientView::report_settled_stalls(Reporter& reporter) {
     if (pending_) {
         // While the server sends no newer snapshot, its answers to inputs may still arrive.
         const Timestamp waited = reporter.head().time - pending_->to;
         const bool goes_on = shown_ && shown_->time > pending_->to;
-        settle_pending(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout), reporter);
+        settle_pending_stall(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout),
+                             reporter);
     }
     if (held_ && !requests_full_ && run_.tick >= held_->freeze.end->tick) {
-        report_held_stall(reporter); // the client acknowledges again
+        report_held_stall(reporter); // the client acknowledges new snapshots again
     }
 }
 
-void ClientView::settle_pending(bool is_final, Reporter& reporter) {
+void ClientView::settle_pending_stall(bool is_final, Reporter& reporter) {
     ServerActivity::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
     const auto verdict = judge_stall(evidence_of(*pending_, pause), is_final);
     if (!verdict) {
@@ -380,18 +385,19 @@ void ClientView::report_held_stall(Reporter& reporter) {
         reporter);
 }
 
-void ClientView::flush(Reporter& reporter) {
+void ClientView::report_waiting_stalls(Reporter& reporter) {
     if (pending_) {
-        settle_pending(true, reporter);
+        settle_pending_stall(true, reporter);
     }
     if (held_) {
         report_held_stall(reporter);
     }
 }
 
-StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) const {
+StallVerdict ClientView::judge_acknowledgement_run(std::optional<Tick> next, Timestamp end) const {
     const Timestamp step = step_ * kTick;
-    // Chunks that the client received before the first of the inputs, or after the last, prove nothing.
+    // The times are shortened, because chunks that the client received just before the first or
+    // just after the last input prove nothing.
     if (run_.asked || chunks_.acknowledged_any(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
@@ -409,10 +415,11 @@ StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) cons
     return {.cause = StallCause::unacknowledged, .rivals = "lost_behind"};
 }
 
-void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
-    // The stall ended between the last of these inputs and the next input. Inputs that were delayed on the
-    // way arrive together. The stall is then much shorter by the client's clock, which drifts a little
-    // while there are no snapshots.
+void ClientView::end_acknowledgement_run(std::optional<Tick> next, Timestamp end,
+                                         Reporter& reporter) {
+    // The stall ended between the last input of the run and the next input. Inputs that were
+    // delayed on the network arrive together. The intended ticks of the inputs then show a much
+    // shorter stall. These ticks drift a little while no snapshots arrive.
     const Timestamp step = step_ * kTick;
     const Timestamp behind = std::min(end - run_.last, step);
     const Timestamp by_client =
@@ -432,15 +439,15 @@ void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& repo
                         .end = next ? std::optional{UsableSnapshot{.tick = *next}} : std::nullopt,
                         .asked = how_it_asked(run_.asked, 0),
                         .is_by_acks = true};
-    count(freeze, reporter);
+    count_in_totals(freeze, reporter);
     if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
         held_->freeze.time += frozen; // this freeze is part of the same stall
         return;
     }
-    report_stall(freeze, judge_run(next, end), reporter);
+    report_stall(freeze, judge_acknowledgement_run(next, end), reporter);
 }
 
-void ClientView::count(const Freeze& freeze, Reporter& reporter) {
+void ClientView::count_in_totals(const Freeze& freeze, Reporter& reporter) {
     reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
     reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
 }
@@ -469,7 +476,7 @@ void ClientView::report_stall(const Freeze& freeze, const StallVerdict& verdict,
             finding.delta_tick = freeze.end->delta_tick;
         }
     }
-    reporter.finding(finding);
+    reporter.report_finding(finding);
 }
 
 } // namespace tw::inspect

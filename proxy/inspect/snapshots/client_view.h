@@ -14,13 +14,13 @@
 
 namespace tw::inspect {
 
-/// Measures how evenly messages arrive. The messages are snapshots or inputs, which contain a tick.
+/// Measures how evenly snapshots or inputs arrive, compared with the ticks in them.
 class ArrivalJitter {
   public:
-    /// A message arrived. Returns by how much the time since the previous message differs from the time
-    /// between their ticks, in microseconds. nullopt for the first message, for a message out of order,
-    /// and after a pause.
-    [[nodiscard]] std::optional<std::int64_t> arrived(snapshot::Tick tick, std::int64_t time);
+    /// Called when a message arrived. Returns the time since the previous message minus the time
+    /// between the ticks of both messages, in microseconds. Returns nullopt for the first message,
+    /// for a message out of order, and after a pause.
+    [[nodiscard]] std::optional<std::int64_t> on_arrival(snapshot::Tick tick, std::int64_t time);
 
   private:
     struct Last {
@@ -31,44 +31,45 @@ class ArrivalJitter {
     std::optional<Last> last_;
 };
 
-/// What the arrival of a snapshot shows about missing and reordered snapshots.
+/// Missing and reordered snapshots, as the arrival of one snapshot shows them.
 struct Arrival {
-    /// Ticks between the newest snapshot and this one without a snapshot.
+    /// Number of ticks without a snapshot, between the newest snapshot before and this one.
     std::uint64_t skipped = 0;
     std::uint64_t missed = 0; ///< number of snapshots that were expected in the skipped ticks
     bool reordered = false;   ///< a newer snapshot arrived before this one
-    std::uint64_t filled = 0; ///< if reordered: ticks that were counted as skipped by mistake
-    std::optional<std::int64_t> deviation_us; ///< see ArrivalJitter::arrived()
+    std::uint64_t filled =
+        0; ///< if reordered: number of ticks that were wrongly counted as skipped
+    std::optional<std::int64_t> deviation_us; ///< see ArrivalJitter::on_arrival()
 };
 
 /// Measures the ticks between a connection's snapshots, and finds missing snapshots. Servers send a
 /// snapshot every second tick, or every tick with high bandwidth. Until a client acknowledges a
 /// snapshot, servers send full snapshots less often: every 10th tick after the join, every 50th
-/// tick later. So neither a full snapshot nor the snapshot after it counts as late.
+/// tick later. Therefore neither a full snapshot nor the snapshot after it counts as late.
 /// Source: DDNet CServer::DoSnapshot (SNAPRATE_INIT, SNAPRATE_RECOVER).
-class Cadence {
+class SnapshotCadence {
   public:
-    /// Ticks between the full snapshots that servers send until the client acknowledges one: after
-    /// the join, and later.
-    static constexpr snapshot::Tick kJoinStep = 10;
-    static constexpr snapshot::Tick kRecoveryStep = 50;
+    /// Ticks between full snapshots after the join, until the client acknowledges a snapshot.
+    static constexpr snapshot::Tick kJoinInterval = 10;
+    /// Ticks between full snapshots later, until the client acknowledges a snapshot.
+    static constexpr snapshot::Tick kRecoveryInterval = 50;
 
     /// Must be called for each complete snapshot that is not a duplicate. `time` is in nanoseconds.
-    [[nodiscard]] Arrival arrived(snapshot::Tick tick, std::int64_t time, bool full);
+    [[nodiscard]] Arrival on_arrival(snapshot::Tick tick, std::int64_t time, bool full);
 
-    /// The most frequent distance between two snapshots, in ticks; 0 if not known yet.
-    [[nodiscard]] std::uint64_t usual_step() const;
+    /// Returns the most frequent distance between two snapshots, in ticks; 0 if not known yet.
+    [[nodiscard]] std::uint64_t usual_interval() const;
 
-    /// Whether the distance from `shown` to `tick` is due to the slower rate after a join: every 10th tick
-    /// in the first second. `shown`: the tick of the newest snapshot before `tick`.
-    [[nodiscard]] bool is_join_step(snapshot::Tick shown, snapshot::Tick tick) const {
-        return first_ && std::int64_t{tick} - *first_ <= kRecoveryStep && tick % kJoinStep == 0 &&
-               tick > shown && tick - shown <= kJoinStep;
+    /// Whether the distance from `shown` to `tick` is due to the slower rate after a join: every
+    /// 10th tick in the first second. `shown`: the tick of the newest snapshot before `tick`.
+    [[nodiscard]] bool is_join_interval(snapshot::Tick shown, snapshot::Tick tick) const {
+        return first_ && std::int64_t{tick} - *first_ <= kRecoveryInterval &&
+               tick % kJoinInterval == 0 && tick > shown && tick - shown <= kJoinInterval;
     }
 
   private:
-    /// A longer distance between two snapshots (ticks) is a pause. Pauses are not used to find the usual
-    /// distance.
+    /// The longest distance between two snapshots (ticks) that is used to find the usual distance.
+    /// A longer one is a pause.
     static constexpr std::size_t kMaxStep = 8;
 
     std::array<std::uint64_t, kMaxStep + 1> steps_{};
@@ -78,13 +79,13 @@ class Cadence {
     ArrivalJitter jitter_;
 };
 
-/// Measures how evenly a client's inputs arrive here, and how early they reach the server.
+/// Measures how evenly a client's inputs arrive, and how early they reach the server.
 class InputTracker {
   public:
     void on_input(const wire::InputBody& input, Reporter& reporter);
     static void on_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
-    /// Ticks start again from zero.
+    /// Forgets the last input. Called when ticks start again from zero.
     void restart() { jitter_ = {}; }
 
   private:
@@ -92,63 +93,65 @@ class InputTracker {
 };
 
 /// Estimates how long a client had no new snapshot to show (a stall or freeze), and why. A client
-/// shows the newest usable snapshot. Its inputs acknowledge that snapshot, so losses between this
-/// observer and the client are detected too. A cause is reported only with evidence, which may
-/// arrive up to `kEvidenceTimeout` after the stall.
+/// shows the newest usable snapshot. Its inputs acknowledge that snapshot, so losses between
+/// twscope and the client are detected, too. A cause is reported only with evidence, which may
+/// arrive some seconds after the stall (see kEvidenceTimeout).
 ///
-/// DDNet and 0.6 clients ignore a snapshot that is older than the newest tick of any received part. They
-/// drop a snapshot with a wrong checksum. After more than 10 of these they acknowledge -1, which requests
-/// a full snapshot. If they do not have a delta's base, they acknowledge -1 at once.
+/// DDNet and 0.6 clients ignore a snapshot that is older than the newest tick of any received part.
+/// They drop a snapshot with a wrong checksum. After more than 10 wrong checksums they acknowledge
+/// -1, which requests a full snapshot. If they do not have a delta's base, they acknowledge -1 at
+/// once.
 /// Source: DDNet CClient, NETMSG_SNAP.
 class ClientView {
   public:
     /// Minimum length of a reported stall (ns). Shorter stalls are only counted.
     static constexpr record::Timestamp kMinStall = 250'000'000;
-    /// The longest wait for evidence of a stall's cause (ns): in general, and while the server sends
-    /// nothing.
+    /// The longest wait for evidence of a stall's cause after the stall (ns).
     static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
+    /// The same limit (ns) while the server sends no newer snapshot.
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
     /// `server`: the server's activity; must outlive this object.
     explicit ClientView(ServerActivity& server) : server_{&server} {}
 
-    /// A snapshot, by its tick and the tick of its base.
+    /// The ticks of a snapshot that the client can use, and of the snapshot's base.
     struct UsableSnapshot {
         snapshot::Tick tick = 0;
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
-    /// The ticks at the start of an input message.
+    /// The two ticks at the start of an input message.
     struct Input {
-        /// The acknowledged tick; -1: requests a full snapshot.
+        /// The acknowledged tick; -1: the client requests a full snapshot.
         snapshot::Tick acked = snapshot::kNoBase;
         snapshot::Tick intended = 0; ///< the tick for which the input is meant
     };
 
-    /// A part of this tick's snapshot arrived.
+    /// Called when a part of the snapshot of `tick` arrived.
     void on_part(snapshot::Tick tick) {
         if (tick > newest_) {
             newest_ = tick;
         }
     }
 
-    /// A snapshot arrived that the client can use. `cadence`: that of the connection's snapshots.
-    void on_usable(const UsableSnapshot& snapshot, const Cadence& cadence, Reporter& reporter) {
+    /// Called when a snapshot arrived that the client can use. `cadence`: the connection's cadence.
+    void on_usable(const UsableSnapshot& snapshot, const SnapshotCadence& cadence,
+                   Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         if (shown_ && snapshot.tick - shown_->tick == step_ && snapshot.tick >= newest_ &&
-            refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue()) [[likely]] {
-            show(snapshot, time, reporter);
+            refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_after()) [[likely]] {
+            set_shown_snapshot(snapshot, time, reporter);
             return;
         }
-        follow(snapshot, cadence, reporter);
+        handle_snapshot(snapshot, cadence, reporter);
     }
 
-    /// A snapshot arrived that the client cannot use.
+    /// Called when a snapshot arrived that the client cannot use.
     void on_refused(const UsableSnapshot& snapshot, record::FindingId why,
                     const Reporter& reporter);
 
-    /// The client sent an input, which acknowledges the snapshot that the client shows.
-    void on_input(const Input& input, const Cadence& cadence, Reporter& reporter) {
+    /// Called when the client sent an input, which acknowledges the snapshot that the client shows.
+    void on_input(const Input& input, const SnapshotCadence& cadence, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         last_input_ = time;
         inputs_.on_input(input.intended, time);
@@ -163,36 +166,37 @@ class ClientView {
             run_ = AcknowledgementRun::begin(input, time);
             return;
         }
-        follow(input, cadence, reporter);
+        handle_input(input, cadence, reporter);
     }
 
-    /// The server sent an INPUTTIMING: it read the input for tick `intended` this many milliseconds before
-    /// the tick.
+    /// Called when the server sent an INPUTTIMING: it read the input for tick `intended`
+    /// `time_left` milliseconds before that tick.
     void on_input_timing(snapshot::Tick intended, std::int32_t time_left, Reporter& reporter) {
         inputs_.on_answer(intended, time_left, reporter.head().time);
         report_known_causes(reporter);
     }
 
-    /// The server sent a vital chunk, in order.
+    /// Called when the server sent a vital chunk in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
         chunks_.on_chunk(sequence, time);
     }
 
-    /// The client acknowledged the server's vital chunks up to `ack`.
+    /// Called when the client acknowledged the server's vital chunks up to `ack`.
     void on_chunk_ack(std::uint16_t ack, record::Timestamp time) { chunks_.on_ack(ack, time); }
 
-    /// The client announced its DDNet version.
+    /// Called when the client announced its DDNet version.
     void on_version(std::int32_t version) { version_ = version; }
 
     [[nodiscard]] std::optional<std::int32_t> version() const { return version_; }
 
-    /// The connection ended: reports stalls that still wait for evidence.
+    /// Reports the stalls that still wait for evidence. Called when the connection ended.
     void finish(Reporter& reporter);
 
-    /// The map changed or copies of datagrams were lost, so it is unknown which snapshot the client shows.
+    /// Reports the stalls that wait for evidence, and forgets which snapshot the client shows.
+    /// Called when the map changed or copies of datagrams were lost.
     void restart(Reporter& reporter);
 
-    /// A new connection begins.
+    /// Forgets everything about the client. Called when a new connection begins.
     void reset(Reporter& reporter) {
         restart(reporter);
         version_.reset();
@@ -203,7 +207,7 @@ class ClientView {
         snapshot::Tick tick = 0;
         record::Timestamp time = 0;
         bool is_full = false;
-        std::uint64_t losses = 0; ///< losses() when the snapshot arrived
+        std::uint64_t losses = 0; ///< result of count_losses() when the snapshot arrived
     };
 
     struct RejectedSnapshot {
@@ -211,14 +215,14 @@ class ClientView {
         record::Timestamp time = 0; ///< time of arrival; 0: empty slot
     };
 
-    /// Inputs in a row that acknowledge the same tick.
+    /// A run of consecutive inputs that acknowledge the same tick.
     struct AcknowledgementRun {
         snapshot::Tick tick = snapshot::kNoBase;
         record::Timestamp first = 0; ///< arrival of the first input
         record::Timestamp last = 0;  ///< arrival of the last input
         snapshot::Tick first_intended = 0;
         snapshot::Tick last_intended = 0;
-        bool asked = false; ///< the client requested a full snapshot in between
+        bool asked = false; ///< the client requested a full snapshot after the first input
 
         [[nodiscard]] static AcknowledgementRun begin(const Input& input, record::Timestamp time) {
             return {.tick = input.acked,
@@ -229,13 +233,13 @@ class ClientView {
         }
     };
 
-    /// A time in which the client had nothing new to show.
+    /// A time in which the client had no new snapshot to show.
     struct Freeze {
-        record::Timestamp time = 0;
-        snapshot::Tick since = 0; ///< tick of the snapshot that the client showed
-        std::optional<UsableSnapshot> end{};
-        std::uint64_t refused = 0;
-        std::string asked{};
+        record::Timestamp time = 0;          ///< duration (ns)
+        snapshot::Tick since = 0;            ///< tick of the snapshot that the client showed
+        std::optional<UsableSnapshot> end{}; ///< the snapshot that ended the freeze
+        std::uint64_t refused = 0;           ///< number of rejected snapshots during the freeze
+        std::string asked{}; ///< text: the client's request for a full snapshot; empty: no request
         bool is_by_acks = false; ///< detected because the client acknowledged no newer snapshot
     };
 
@@ -246,12 +250,12 @@ class ClientView {
         record::Timestamp to = 0;   ///< arrival of the snapshot after the stall
         bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
         bool has_hole = false; ///< a snapshot part or a vital chunk of the stall's time is missing
-        /// When the client sent an acknowledgement that the server ignored; 0 if there is none.
+        /// Time of the client's acknowledgement of the shown full snapshot; 0 if it sent none.
         record::Timestamp acked = 0;
         std::optional<std::size_t> quiet_sessions{}; ///< see StallEvidence::quiet_sessions
     };
 
-    /// Consecutive freezes with the same cause on the client's side, which are reported as one stall.
+    /// Consecutive freezes that the client caused in the same way. They are reported as one stall.
     struct HeldStall {
         Freeze freeze;
         StallCause cause = StallCause::unknown;
@@ -263,68 +267,74 @@ class ClientView {
         record::Timestamp time = 0;
     };
 
-    static constexpr record::Timestamp kTick = 20'000'000;
-    /// The arrival of this many rejected snapshots is remembered. If the client acknowledges one of them,
-    /// that is seen a round trip later.
+    static constexpr record::Timestamp kTick = 20'000'000; ///< duration of a tick (ns)
+    /// The number of rejected snapshots that are remembered, because the client may acknowledge one
+    /// of them a round trip later.
     static constexpr std::size_t kStoredArrivals = 16;
-    /// This many freezes are remembered, because a later acknowledgement may be about one of them.
+    /// The number of counted freezes that are remembered, so that end_acknowledgement_run() counts
+    /// none of them again.
     static constexpr std::size_t kStoredFreezes = 4;
 
-    /// The time after which the next snapshot is overdue: one and a half times the usual distance.
-    [[nodiscard]] record::Timestamp overdue() const { return step_ * kTick * 3 / 2; }
+    /// Returns the time after which the next snapshot is overdue (ns): 1.5 usual distances.
+    [[nodiscard]] record::Timestamp overdue_after() const { return step_ * kTick * 3 / 2; }
 
-    /// The number of chunks and snapshot parts that did not arrive at first.
-    [[nodiscard]] static std::uint64_t losses(const Reporter& reporter) {
+    /// Returns how many of the server's chunks and snapshot parts were lost at least once.
+    [[nodiscard]] static std::uint64_t count_losses(const Reporter& reporter) {
         const record::DirectionStats& stats =
             reporter.stats.directions[wire::index_of(wire::Direction::s2c)];
         return stats.gaps + stats.recovered + reporter.stats.incomplete;
     }
 
-    void show(const UsableSnapshot& snapshot, record::Timestamp time, const Reporter& reporter) {
+    void set_shown_snapshot(const UsableSnapshot& snapshot, record::Timestamp time,
+                            const Reporter& reporter) {
         shown_ = ShownSnapshot{.tick = snapshot.tick,
                                .time = time,
                                .is_full = snapshot.delta_tick == snapshot::kNoBase,
-                               .losses = losses(reporter)};
+                               .losses = count_losses(reporter)};
     }
 
-    /// Reports the stalls that waited for evidence, if their cause is known by now.
+    /// Reports the stalls that waited for evidence and whose cause is known by now.
     void report_known_causes(Reporter& reporter) {
         if (pending_ || held_) [[unlikely]] {
-            settle_waiting(reporter);
+            report_settled_stalls(reporter);
         }
     }
 
-    void follow(const UsableSnapshot& snapshot, const Cadence& cadence, Reporter& reporter);
-    void follow(const Input& input, const Cadence& cadence, Reporter& reporter);
-    /// The client has a new snapshot to show.
-    void take(const UsableSnapshot& snapshot, record::Timestamp time, const Cadence& cadence,
-              Reporter& reporter);
-    /// Counts a freeze that ended. `usable`: the snapshot that ended it; nullopt if none did.
+    void handle_snapshot(const UsableSnapshot& snapshot, const SnapshotCadence& cadence,
+                         Reporter& reporter);
+    void handle_input(const Input& input, const SnapshotCadence& cadence, Reporter& reporter);
+    /// Handles a new snapshot that the client can show. Counts the freeze that it ended.
+    void show_new_snapshot(const UsableSnapshot& snapshot, record::Timestamp time,
+                           const SnapshotCadence& cadence, Reporter& reporter);
+    /// Counts a freeze. `usable`: the snapshot that ended it; nullopt if the connection ended.
     void count_freeze(record::Timestamp frozen, const std::optional<UsableSnapshot>& usable,
                       Reporter& reporter);
-    /// Until the client acknowledges a full snapshot, servers send snapshots less often. If the freeze is
-    /// due to this, reports why the client acknowledged none and returns true; else returns false.
+    /// Returns whether the freeze is due to the slower rate at which servers send snapshots until
+    /// the client acknowledges a full snapshot. If so, also reports why the client acknowledged
+    /// none.
     [[nodiscard]] bool report_slower_rate(const Freeze& freeze, record::Timestamp to,
                                           Reporter& reporter);
-    /// If the server sent nothing to any session from the shown snapshot until `to`, the number of sessions
-    /// to which it was sending before; nullopt if it sent something to at least one session.
+    /// If the server sent nothing to any session from the shown snapshot until `to`, returns the
+    /// number of sessions to which it was sending before. Otherwise returns nullopt.
     [[nodiscard]] std::optional<std::size_t> quiet_sessions(record::Timestamp to,
                                                             bool has_ended) const;
-    void settle_waiting(Reporter& reporter);
-    void settle_pending(bool is_final, Reporter& reporter);
+    void report_settled_stalls(Reporter& reporter);
+    void settle_pending_stall(bool is_final, Reporter& reporter);
     [[nodiscard]] StallEvidence evidence_of(const PendingStall& stall,
                                             const ServerActivity::Pause* pause) const;
     void report_held_stall(Reporter& reporter);
-    /// Reports all stalls that wait for evidence, with what is known about their causes.
-    void flush(Reporter& reporter);
+    /// Reports all stalls that wait for evidence, by the evidence so far.
+    void report_waiting_stalls(Reporter& reporter);
     /// Ends the current run of inputs. `next`: the tick that the next inputs acknowledge.
-    void end_run(std::optional<snapshot::Tick> next, record::Timestamp end, Reporter& reporter);
-    [[nodiscard]] StallVerdict judge_run(std::optional<snapshot::Tick> next,
-                                         record::Timestamp end) const;
-    static void count(const Freeze& freeze, Reporter& reporter);
+    void end_acknowledgement_run(std::optional<snapshot::Tick> next, record::Timestamp end,
+                                 Reporter& reporter);
+    [[nodiscard]] StallVerdict judge_acknowledgement_run(std::optional<snapshot::Tick> next,
+                                                         record::Timestamp end) const;
+    static void count_in_totals(const Freeze& freeze, Reporter& reporter);
     void report_stall(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
-    /// The client acknowledged a snapshot that was rejected here.
-    void take_refused(snapshot::Tick tick, const Cadence& cadence, Reporter& reporter);
+    /// Called when the client acknowledged a snapshot that was counted as rejected.
+    void on_refused_acknowledged(snapshot::Tick tick, const SnapshotCadence& cadence,
+                                 Reporter& reporter);
 
     std::optional<ShownSnapshot> shown_;        ///< the newest snapshot that the client can use
     snapshot::Tick step_ = 2;                   ///< the usual distance between snapshots, in ticks
@@ -337,8 +347,8 @@ class ClientView {
     record::FindingId refusal_reason_ = record::FindingId::count;
     /// A counter of DDNet's client: a wrong checksum increments it, a right checksum decrements it.
     std::uint32_t errors_ = 0;
-    std::uint32_t errors_at_reset_ = 0;
-    bool requested_after_errors_ = false; ///< `errors_` made the client request a full snapshot
+    std::uint32_t errors_at_reset_ = 0;   ///< value of `errors_` at that request
+    bool requested_after_errors_ = false; ///< the client requested a full snapshot since `shown_`
     bool requests_full_ = false;          ///< the client's last input requested a full snapshot
     AcknowledgementRun run_;
     /// A ring buffer of the freezes counted last.

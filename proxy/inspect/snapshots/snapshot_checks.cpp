@@ -12,13 +12,13 @@ namespace tw::inspect {
 using snapshot::ItemKey;
 using snapshot::SnapshotView;
 
-struct SnapshotBudget::Limit {
+struct SnapshotLimitCheck::Limit {
     std::size_t index;
     std::string_view name;
     std::int64_t value;
     std::int64_t before; ///< the value in the earlier snapshot
     std::int64_t limit;
-    std::int64_t room; ///< servers drop items if less than this is left of the limit
+    std::int64_t room; ///< servers drop items if less than this remains to the limit
 };
 
 namespace {
@@ -29,7 +29,7 @@ std::int64_t bytes_of(std::size_t items, std::size_t ints) {
     return 8 + kItemBytes * static_cast<std::int64_t>(items) + 4 * static_cast<std::int64_t>(ints);
 }
 
-/// How much each item type uses of a limit, in bytes or items.
+/// Returns the number of bytes or items of each item type. `bytes`: whether to count bytes.
 std::map<std::uint16_t, std::int64_t> by_type(std::span<const std::uint32_t> keys,
                                               std::span<const std::uint32_t> ends, bool bytes) {
     std::map<std::uint16_t, std::int64_t> taken;
@@ -41,7 +41,7 @@ std::map<std::uint16_t, std::int64_t> by_type(std::span<const std::uint32_t> key
     return taken;
 }
 
-/// The key of the type's last item. It is the newest one, because servers count ids upwards.
+/// Returns the key of the type's last item, which is the newest, because servers count ids upwards.
 ItemKey last_of(const SnapshotView& items, std::uint16_t type) {
     const auto keys = items.keys();
     const auto behind =
@@ -55,12 +55,13 @@ std::string name_of(const record::FindingItem& item) {
 
 } // namespace
 
-void SnapshotBudget::examine(const record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& record,
+                                             Reporter& reporter) {
     const SnapshotView& items = record.items;
     const snapshot::Tick age = record.tick - sample_.tick;
     if (sample_.keys.empty() || age < 0 || age > 8 * kTrendTicks) {
         take_sample(record);
-        told_ = {};
+        warned_ = {};
         full_ = false;
         return;
     }
@@ -87,25 +88,25 @@ void SnapshotBudget::examine(const record::SnapshotRecord& record, Reporter& rep
     }
 }
 
-void SnapshotBudget::take_sample(const record::SnapshotRecord& record) {
+void SnapshotLimitCheck::take_sample(const record::SnapshotRecord& record) {
     sample_.tick = record.tick;
     sample_.keys.assign(record.items.keys().begin(), record.items.keys().end());
     sample_.ends.assign(record.items.ends().begin(), record.items.ends().end());
 }
 
-void SnapshotBudget::warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
-                                   Reporter& reporter) {
+void SnapshotLimitCheck::warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
+                                       Reporter& reporter) {
     const std::int64_t grown = limit.value - limit.before;
     const std::int64_t age = record.tick - sample_.tick;
     if (2 * limit.value < limit.limit || grown <= 0) {
-        told_[limit.index] = false;
+        warned_[limit.index] = false;
         return;
     }
     const std::int64_t left = (limit.limit - limit.value) * age / grown; // ticks
-    if (told_[limit.index] || left > kWarningTicks) {
+    if (warned_[limit.index] || left > kWarningTicks) {
         return;
     }
-    told_[limit.index] = true;
+    warned_[limit.index] = true;
     const bool bytes = limit.index == 1;
     const auto before = by_type(sample_.keys, sample_.ends, bytes);
     std::optional<std::uint16_t> most;
@@ -131,11 +132,11 @@ void SnapshotBudget::warn_of_limit(const Limit& limit, const record::SnapshotRec
     if (most) {
         finding.item = name_item(*record.types, last_of(record.items, *most));
     }
-    reporter.finding(finding);
+    reporter.report_finding(finding);
 }
 
-void SnapshotBudget::report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
-                                     Reporter& reporter) {
+void SnapshotLimitCheck::report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
+                                         Reporter& reporter) {
     constexpr std::size_t kListed = 8;
     std::uint64_t gone = 0;
     std::string list;
@@ -167,12 +168,12 @@ void SnapshotBudget::report_exceeded(const Limit& limit, const record::SnapshotR
     }
     finding.lost = gone;
     finding.detail = list;
-    reporter.finding(finding);
+    reporter.report_finding(finding);
 }
 
 namespace {
 
-/// The value from which on a limit counts as near: 90 % of the limit.
+/// Returns the value from which on a limit counts as near: 90 % of the limit.
 constexpr std::int64_t near_limit(std::int64_t limit) {
     return limit - limit / 10;
 }
@@ -183,8 +184,8 @@ constexpr std::uint32_t kFirstExtended = std::uint32_t{snapshot::kFirstUuidType}
 void check_descriptors(const record::SnapshotRecord& record, std::size_t first_extended,
                        Reporter& reporter) {
     const auto keys = record.items.keys();
-    // Clients need the descriptor in the same snapshot. Its key is the type, so descriptors come first,
-    // in the order of the types.
+    // Clients need the type's descriptor item in the same snapshot. A descriptor's id is the number
+    // of its type. So descriptors come first, in the order of the types.
     auto descriptor = keys.begin();
     for (auto at = keys.begin() + static_cast<std::ptrdiff_t>(first_extended); at != keys.end();) {
         const auto key = snapshot::ItemKey::from_packed(*at);
@@ -192,9 +193,9 @@ void check_descriptors(const record::SnapshotRecord& record, std::size_t first_e
             ++descriptor;
         }
         if (*descriptor != key.type || record.types->find(key.type) == nullptr) {
-            reporter.finding_once({.id = record::FindingId::snapshot_missing_descriptor,
-                                   .tick = record.tick,
-                                   .item = name_item(*record.types, key)});
+            reporter.report_finding_once({.id = record::FindingId::snapshot_missing_descriptor,
+                                          .tick = record.tick,
+                                          .item = name_item(*record.types, key)});
         }
         at = std::find_if(at, keys.end(),
                           [&](std::uint32_t other) { return other >> 16U != key.type; });
@@ -209,20 +210,20 @@ void SnapshotChecks::check_snapshot(const record::SnapshotRecord& record, Report
     const std::size_t first_extended =
         record.items.lower_bound(ItemKey::from_packed(kFirstExtended));
     check_descriptors(record, first_extended, reporter);
-    check_types(record, record.items.keys().first(first_extended), reporter);
+    check_unknown_types(record, record.items.keys().first(first_extended), reporter);
     check_world(record, reporter);
 }
 
-void SnapshotChecks::begin_anew() {
+void SnapshotChecks::forget_reported_problems() {
     misplaced_.reset();
     near_cap_ = false;
     budget_ = {};
 }
 
-// Reports numbered types that are unknown. Clients remove items of types that the table of their version
-// does not contain (ValidateObj).
-void SnapshotChecks::check_types(const record::SnapshotRecord& record,
-                                 std::span<const std::uint32_t> keys, Reporter& reporter) {
+// Reports numbered types that are unknown. Clients remove items of types that the table of their
+// version does not contain (ValidateObj).
+void SnapshotChecks::check_unknown_types(const record::SnapshotRecord& record,
+                                         std::span<const std::uint32_t> keys, Reporter& reporter) {
     constexpr std::uint32_t kFirst = 21; // all lower types are known in 0.6 and 0.7
     if (keys.empty() || keys.back() >> 16U < kFirst) {
         return;
@@ -235,12 +236,12 @@ void SnapshotChecks::check_types(const record::SnapshotRecord& record,
             const bool is_new = std::ranges::find(unknown_types_, key.type) == unknown_types_.end();
             if (is_new && unknown_types_.size() < kMaxUnknownTypes) {
                 unknown_types_.push_back(key.type);
-                reporter.finding({.id = record::FindingId::snapshot_unknown_type,
-                                  .tick = record.tick,
-                                  .item = name_item(*record.types, key),
-                                  .value = end - at});
+                reporter.report_finding({.id = record::FindingId::snapshot_unknown_type,
+                                         .tick = record.tick,
+                                         .item = name_item(*record.types, key),
+                                         .value = end - at});
             } else {
-                reporter.count(record::FindingId::snapshot_unknown_type);
+                reporter.count_finding(record::FindingId::snapshot_unknown_type);
             }
         }
         at = end;
@@ -266,11 +267,11 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
             continue;
         }
         if (!near_cap_ && !near) {
-            reporter.finding({.id = record::FindingId::snapshot_item_cap,
-                              .tick = record.tick,
-                              .value = limit.value,
-                              .limit = limit.limit,
-                              .name = limit.name});
+            reporter.report_finding({.id = record::FindingId::snapshot_item_cap,
+                                     .tick = record.tick,
+                                     .value = limit.value,
+                                     .limit = limit.limit,
+                                     .name = limit.name});
         }
         near = true;
     }
@@ -297,12 +298,12 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
         const std::int32_t y = item.data[position->y];
         const record::PositionFault where = record.tile_map->check_position(x, y);
         if (where != record::PositionFault::no && !misplaced_.test(item.key.id)) {
-            reporter.finding({.id = where == record::PositionFault::inside_solid
-                                        ? record::FindingId::world_inside_solid
-                                        : record::FindingId::world_outside_map,
-                              .tick = record.tick,
-                              .item = name_item(*record.types, item.key),
-                              .place = record.tile_map->misplaced_at(x, y)});
+            reporter.report_finding({.id = where == record::PositionFault::inside_solid
+                                               ? record::FindingId::world_inside_solid
+                                               : record::FindingId::world_outside_map,
+                                     .tick = record.tick,
+                                     .item = name_item(*record.types, item.key),
+                                     .place = record.tile_map->tiles_at_misplaced(x, y)});
         }
         misplaced_.set(item.key.id, where != record::PositionFault::no);
     }

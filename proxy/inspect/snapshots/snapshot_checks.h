@@ -12,15 +12,15 @@
 
 namespace tw::inspect {
 
-/// Warns before a server's snapshots exceed the limit of items or bytes. A warning contains the current
-/// number, its trend and the item type that grows. Does nothing while less than half of both limits
-/// is used.
-class SnapshotBudget {
+/// Warns before a server's snapshots exceed the limit of items or bytes. A warning contains the
+/// current number of items or bytes, its growth and the item type that grows. While snapshots use
+/// less than half of both limits, nothing is examined.
+class SnapshotLimitCheck {
   public:
-    /// A warning is reported if snapshots would reach a limit within this time (ticks) at the current
-    /// rate.
+    /// A warning is reported if snapshots would reach a limit within this time (ticks) at the
+    /// current rate.
     static constexpr snapshot::Tick kWarningTicks = 60 * 50;
-    /// The rate is measured over at least this time (ticks), and at most four times this time.
+    /// The growth rate is measured over one to four times this time (ticks).
     static constexpr snapshot::Tick kTrendTicks = 5 * 50;
 
     void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -28,14 +28,14 @@ class SnapshotBudget {
             record.items.data().size() < kHalfOfInts) [[likely]] {
             return;
         }
-        examine(record, reporter);
+        compare_with_limits(record, reporter);
     }
 
   private:
     /// Half the number of ints that fit into the byte limit.
     static constexpr std::size_t kHalfOfInts = snapshot::kMaxSnapshotBytes / 8;
 
-    /// An earlier snapshot, whose sizes per item type are compared with the current ones.
+    /// Tick, keys and item ends of an earlier snapshot, from which the growth per type is computed.
     struct SizeSample {
         snapshot::Tick tick = 0;
         std::vector<std::uint32_t> keys;
@@ -44,7 +44,7 @@ class SnapshotBudget {
 
     struct Limit;
 
-    void examine(const record::SnapshotRecord& record, Reporter& reporter);
+    void compare_with_limits(const record::SnapshotRecord& record, Reporter& reporter);
     void take_sample(const record::SnapshotRecord& record);
     void warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
                        Reporter& reporter);
@@ -52,8 +52,8 @@ class SnapshotBudget {
                          Reporter& reporter);
 
     SizeSample sample_;
-    std::array<bool, 2> told_{}; ///< warned of items, of bytes, since the sample was taken
-    bool full_ = false;
+    std::array<bool, 2> warned_{}; ///< whether a warning was reported: of items, of bytes
+    bool full_ = false;            ///< the last snapshot reached a limit
 };
 
 /// Checks verified snapshots for sizes near a limit, types without a descriptor, and characters at
@@ -63,26 +63,26 @@ class SnapshotChecks {
     /// Checks one snapshot. Precondition: the snapshot was rebuilt.
     void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter);
 
-    /// To be called if the next snapshots belong to another map, or snapshots were missed. Problems are then
-    /// reported again, except unknown types.
-    void begin_anew();
+    /// Must be called if the next snapshots belong to another map, or if snapshots were missed.
+    /// Problems are then reported again, except unknown types.
+    void forget_reported_problems();
 
   private:
     void check_limits(const record::SnapshotRecord& record, Reporter& reporter);
     void check_world(const record::SnapshotRecord& record, Reporter& reporter);
-    /// `keys`: those of the items with numbered types.
-    void check_types(const record::SnapshotRecord& record, std::span<const std::uint32_t> keys,
-                     Reporter& reporter);
+    /// `keys`: the keys of the items with numbered types.
+    void check_unknown_types(const record::SnapshotRecord& record,
+                             std::span<const std::uint32_t> keys, Reporter& reporter);
 
     /// Characters with this client id or a higher one are not checked for impossible positions.
     static constexpr std::size_t kMaxClients = 128;
-    /// The most unknown types that are reported; no known mod has as many. Further unknown types are only
-    /// counted.
+    /// The most unknown types that are reported; no known mod has as many. Further unknown types
+    /// are only counted.
     static constexpr std::size_t kMaxUnknownTypes = 64;
 
     std::bitset<kMaxClients> misplaced_;
     bool near_cap_ = false;
-    SnapshotBudget budget_;
+    SnapshotLimitCheck budget_;
     std::vector<std::uint16_t> unknown_types_; ///< unknown types that were reported
 };
 

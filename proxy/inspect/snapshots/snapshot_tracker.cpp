@@ -11,7 +11,7 @@ bool TickPlausibility::fits(const SeenTick& before, snapshot::Tick tick, std::in
     return ahead >= -kSlack && ahead - kSlack <= passed;
 }
 
-TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
+TickClass TickPlausibility::classify(snapshot::Tick tick, std::int64_t time) {
     // After this time (ns), all snapshots that were in flight have arrived.
     constexpr std::int64_t kDoubtNs = 5'000'000'000;
     if (!last_ || fits(*last_, tick, time)) {
@@ -26,20 +26,20 @@ TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
         return TickClass::follows;
     }
     if (stray_ && stray_->tick == tick) {
-        return TickClass::stray; // another part of the same snapshot does not count as agreement
+        return TickClass::stray; // another part of the same snapshot is no second implausible tick
     }
     if (doubted_) {
-        return restart({tick, time});
+        return restart_from({tick, time});
     }
     num_strays_ = stray_ && fits(*stray_, tick, time) ? num_strays_ + 1 : 1;
     stray_ = SeenTick{tick, time};
     if (num_strays_ < kRestartStrays) {
         return TickClass::stray;
     }
-    return restart({tick, time});
+    return restart_from({tick, time});
 }
 
-TickClass TickPlausibility::restart(const SeenTick& seen) {
+TickClass TickPlausibility::restart_from(const SeenTick& seen) {
     *this = {};
     last_ = seen;
     return TickClass::restarted;
@@ -49,8 +49,8 @@ using record::FindingId;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
-                                 SnapshotWorkspace& workspace) {
+void SnapshotTracker::on_message(const wire::MessageHeader& head, bool compressed,
+                                 Reporter& reporter, SnapshotWorkspace& workspace) {
     const auto body = wire::decode_snapshot(head.spec->id, head.body);
     if (!body) {
         observers_->notify(&Observer::on_fields, head.body.size());
@@ -65,19 +65,19 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
                               .data = body->data,
                               .marked = compressed};
     if (part.tick >= 0 && base.odd) {
-        reporter.finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
+        reporter.report_finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
     }
     const bool empty = head.spec->id == wire::MessageId::snap_empty;
     PartFate fate = PartFate::empty;
     if (part.tick < 0) {
         fate = PartFate::out_of_range;
-        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
-                          .tick = part.tick,
-                          .offset = 0,
-                          .detail = "negative tick"});
+        reporter.report_finding({.id = FindingId::snapshot_part_out_of_range,
+                                 .tick = part.tick,
+                                 .offset = 0,
+                                 .detail = "negative tick"});
     } else if (old_map_.belongs_to_previous(part, history_, reporter.head().time)) {
         fate = PartFate::leftover;
-        reporter.finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
+        reporter.report_finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
         fate = PartFate::stray;
     } else if (!empty) {
@@ -103,23 +103,23 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
 }
 
 bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
-    const Tick expected = ticks_.expected();
-    const TickClass tick_class = ticks_.take(tick, reporter.head().time);
+    const Tick expected = ticks_.last_plausible_tick();
+    const TickClass tick_class = ticks_.classify(tick, reporter.head().time);
     if (tick_class == TickClass::follows) {
         return true;
     }
-    reporter.finding({.id = FindingId::snapshot_tick_jump,
-                      .tick = tick,
-                      .value = std::int64_t{tick} - expected,
-                      .limit = TickPlausibility::kSlack});
+    reporter.report_finding({.id = FindingId::snapshot_tick_jump,
+                             .tick = tick,
+                             .value = std::int64_t{tick} - expected,
+                             .limit = TickPlausibility::kSlack});
     if (tick_class == TickClass::stray) {
         return false;
     }
-    forget(reporter); // later deltas are not based on earlier snapshots
+    forget_snapshots(reporter); // deltas after a restart are not based on snapshots before it
     return true;
 }
 
-bool SnapshotTracker::is_lost(Tick tick, Tick base) const {
+bool SnapshotTracker::is_reported_without_base(Tick tick, Tick base) const {
     return base != snapshot::kNoBase && !history_.contains(base) &&
            std::find(lost_.begin(), lost_.end(), tick) != lost_.end();
 }
@@ -127,7 +127,7 @@ bool SnapshotTracker::is_lost(Tick tick, Tick base) const {
 PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
     ++reporter.stats.parts;
     if (history_.contains(part.tick) ||
-        (part.num_parts == 1 && is_lost(part.tick, part.delta_tick))) {
+        (part.num_parts == 1 && is_reported_without_base(part.tick, part.delta_tick))) {
         ++reporter.stats.repeated;
         return PartFate::repeated;
     }
@@ -136,19 +136,19 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
     const bool complete = status == snapshot::PartStatus::complete;
     if (status == snapshot::PartStatus::inconsistent ||
         (complete && parts_.assembled().contradicts)) {
-        reporter.finding(
+        reporter.report_finding(
             {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
     }
     switch (status) {
     case snapshot::PartStatus::complete:
         return PartFate::complete;
     case snapshot::PartStatus::out_of_range:
-        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
-                          .tick = part.tick,
-                          .value = part.num_parts,
-                          .limit = snapshot::kMaxParts,
-                          .part = part.part,
-                          .detail = "number of parts, part or size"});
+        reporter.report_finding({.id = FindingId::snapshot_part_out_of_range,
+                                 .tick = part.tick,
+                                 .value = part.num_parts,
+                                 .limit = snapshot::kMaxParts,
+                                 .part = part.part,
+                                 .detail = "number of parts, part or size"});
         return PartFate::out_of_range;
     case snapshot::PartStatus::duplicate:
     case snapshot::PartStatus::too_old:
@@ -170,19 +170,19 @@ void SnapshotTracker::count_base(const record::SnapshotRecord& record, Reporter&
 }
 
 void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
-    if (history_.contains(tick) || is_lost(tick, base_tick)) {
+    if (history_.contains(tick) || is_reported_without_base(tick, base_tick)) {
         ++reporter.stats.repeated;
         return;
     }
     ++reporter.stats.snapshots;
     ++reporter.stats.empty;
     record::SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
-    note_arrival(record, reporter);
+    count_arrival(record, reporter);
     count_base(record, reporter);
     const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
     if (!base) {
         diagnosis_.on_empty(base_tick, tick);
-        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        report_failure(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
     }
     record.crc_got = base->checksum();
@@ -192,10 +192,10 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
         history_.store_again(base_tick, tick);
     }
     if (!history_.contains(tick)) {
-        ++reporter.stats.repeated; // the tick is older than the history reaches
+        ++reporter.stats.repeated; // the tick is older than all snapshots in the history
         return;
     }
-    accept(record, reporter);
+    accept_snapshot(record, reporter);
 }
 
 DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
@@ -208,48 +208,50 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                                   .crc_wanted = delta.crc,
                                   .bytes = delta.body.size(),
                                   .parts = delta.num_parts};
-    note_arrival(record, reporter);
+    count_arrival(record, reporter);
     count_base(record, reporter);
-    const Rebuilt& rebuilt = workspace.rebuilt;
-    diagnosis_.rebuild(delta, history_, workspace.delta, workspace.rebuilt,
-                       {.verified = previous_,
-                        .types = &types_,
-                        .searches = &workspace.searches,
-                        .reporter = &reporter});
+    const RebuiltSnapshot& rebuilt = workspace.rebuilt;
+    diagnosis_.rebuild_snapshot(delta, history_, workspace.delta, workspace.rebuilt,
+                                {.verified = previous_,
+                                 .types = &types_,
+                                 .searches = &workspace.searches,
+                                 .reporter = &reporter});
     const DeltaFate fate = rebuilt.fate;
     if (fate == DeltaFate::unknown_base) {
-        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        report_failure(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return fate;
     }
     if (fate == DeltaFate::undecodable) {
-        fail(record, decode_finding(rebuilt.error, delta.body, types_), reporter);
+        report_failure(record, decode_finding(rebuilt.error, delta.body, types_), reporter);
         return fate;
     }
     report_warnings(delta, rebuilt.warnings, types_, reporter);
     if (workspace.delta.surplus_ints != 0) {
-        reporter.finding({.id = FindingId::snapshot_surplus_ints,
-                          .tick = delta.tick,
-                          .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
+        reporter.report_finding({.id = FindingId::snapshot_surplus_ints,
+                                 .tick = delta.tick,
+                                 .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
     }
     record.crc_got = rebuilt.crc;
     if (fate == DeltaFate::mismatched) {
-        refuse(record, delta, reporter, workspace);
+        reject_snapshot(record, delta, reporter, workspace);
         return fate;
     }
-    const bool same = delta.delta_tick != snapshot::kNoBase && keeps_base(rebuilt, workspace.delta);
+    const bool same =
+        delta.delta_tick != snapshot::kNoBase && equals_base(rebuilt, workspace.delta);
     const bool kept = same ? history_.store_again(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
-        ++reporter.stats.repeated; // the tick is older than the history reaches
+        ++reporter.stats.repeated; // the tick is older than all snapshots in the history
         return DeltaFate::repeated;
     }
-    accept(record, reporter);
+    accept_snapshot(record, reporter);
     return fate;
 }
 
-void SnapshotTracker::refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                             Reporter& reporter, SnapshotWorkspace& workspace) {
-    const Rebuilt& rebuilt = workspace.rebuilt;
+void SnapshotTracker::reject_snapshot(record::SnapshotRecord& record,
+                                      const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                      SnapshotWorkspace& workspace) {
+    const RebuiltSnapshot& rebuilt = workspace.rebuilt;
     const Mismatch mismatch{.tick = delta.tick,
                             .body = delta.body,
                             .delta = &workspace.delta,
@@ -261,20 +263,20 @@ void SnapshotTracker::refuse(record::SnapshotRecord& record, const snapshot::Ass
                             .wanted = delta.crc,
                             .got = *record.crc_got};
     const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
-    const Candidates candidates{cause, types_};
+    const NamedCandidates candidates{cause, types_};
     record::FindingRecord finding = checksum_finding(mismatch, cause);
     finding.candidates = candidates.list();
-    fail(record, finding, reporter);
+    report_failure(record, finding, reporter);
 }
 
-void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotTracker::count_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
     const bool full = record.delta_tick == snapshot::kNoBase;
-    const Arrival arrival = cadence_.arrived(record.tick, record.head.time, full);
+    const Arrival arrival = cadence_.on_arrival(record.tick, record.head.time, full);
     reporter.stats.ticks_skipped += arrival.skipped;
     reporter.stats.missed += arrival.missed;
     if (arrival.reordered) {
         ++reporter.direction_stats().reordered;
-        // When the newer snapshot arrived, this one was counted as missed.
+        // This snapshot was counted as missed when a newer snapshot arrived.
         if (arrival.filled != 0 && reporter.stats.missed != 0) {
             --reporter.stats.missed;
             reporter.stats.ticks_skipped -=
@@ -286,7 +288,7 @@ void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporte
     }
 }
 
-void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotTracker::accept_snapshot(record::SnapshotRecord& record, Reporter& reporter) {
     const auto stored = history_.find(record.tick);
     if (!stored) {
         return;
@@ -304,7 +306,7 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     record.rebuilt = true;
     record.items = *stored;
     record.previous = newest_verified();
-    types_.learn(record.items, record.previous.value_or(SnapshotView{}));
+    types_.learn_types(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.tile_map = tile_map_.get();
@@ -317,8 +319,8 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     reporter.emit(record);
 }
 
-void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord finding,
-                           Reporter& reporter) {
+void SnapshotTracker::report_failure(record::SnapshotRecord& record, record::FindingRecord finding,
+                                     Reporter& reporter) {
     finding.tick = record.tick;
     finding.delta_tick = record.delta_tick;
     finding.crc_wanted = record.crc_wanted;
@@ -333,18 +335,19 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
-        // Until the next full snapshot, all deltas fail in this way. Only the first one is reported.
+        // Until the next full snapshot, no delta has its base. Only the first such delta is
+        // reported.
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {
-            reporter.finding(finding);
+            reporter.report_finding(finding);
         } else {
-            reporter.count(finding.id);
+            reporter.count_finding(finding.id);
         }
     } else {
         ++(finding.id == FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
                                                           : reporter.stats.undecodable);
-        reporter.finding(finding);
+        reporter.report_finding(finding);
     }
     reporter.emit(record);
 }
@@ -358,7 +361,7 @@ void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporte
     }
 }
 
-void SnapshotTracker::change_map(Reporter& reporter) {
+void SnapshotTracker::on_map_change(Reporter& reporter) {
     if (const auto newest = history_.newest()) {
         old_map_.start(*newest, reporter.head().time);
     }
@@ -368,11 +371,11 @@ void SnapshotTracker::change_map(Reporter& reporter) {
 
 void SnapshotTracker::restart(Reporter& reporter) {
     client_.finish(reporter);
-    forget(reporter);
+    forget_snapshots(reporter);
     ticks_.reset();
 }
 
-void SnapshotTracker::forget(Reporter& reporter) {
+void SnapshotTracker::forget_snapshots(Reporter& reporter) {
     diagnosis_.finish(types_, reporter);
     report_lost(parts_.reset(), reporter);
     history_.clear();
@@ -383,23 +386,23 @@ void SnapshotTracker::forget(Reporter& reporter) {
     lost_.fill(std::nullopt);
     last_arrival_.reset();
     cadence_ = {};
-    checks_.begin_anew();
+    checks_.forget_reported_problems();
     client_.restart(reporter);
 }
 
 void SnapshotTracker::drop_snapshots(Reporter& reporter) {
-    forget(reporter);
+    forget_snapshots(reporter);
     history_.trim(std::numeric_limits<Tick>::max());
     parts_ = {};
 }
 
 void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
     checkpoint.dialect = types_.dialect();
-    checkpoint.snapshots = snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
+    checkpoint.snapshots = copy_snapshots_since(history_, acked_ ? *acked_ - kTrimSlack : 0);
     checkpoint.roster = roster_;
     checkpoint.client_version = client_.version();
-    checkpoint.parts = open_parts(parts_);
-    checkpoint.sizes = diagnosis_.learned(types_.dialect());
+    checkpoint.parts = copy_incomplete_parts(parts_);
+    checkpoint.sizes = diagnosis_.learned_sizes(types_.dialect());
 }
 
 void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
@@ -416,14 +419,14 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
     }
     if (const auto newest = history_.newest()) {
         previous_ = *newest;
-        types_.learn(*history_.find(*newest), SnapshotView{});
+        types_.learn_types(*history_.find(*newest), SnapshotView{});
     }
 }
 
 void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     restart(reporter);
     old_map_.stop();
-    types_.begin(dialect);
+    types_.start_connection(dialect);
     roster_.clear();
     checks_ = {};
     client_.reset(reporter);

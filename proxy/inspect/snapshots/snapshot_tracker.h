@@ -26,7 +26,7 @@ namespace tw::inspect {
 /// The base of a snapshot's delta, computed from the snapshot's tick and distance.
 struct DeltaBase {
     snapshot::Tick tick = snapshot::kNoBase; ///< kNoBase: the snapshot is full
-    bool odd = false; ///< the base's tick is negative, but not -1, so `tick` is kNoBase
+    bool odd = false; ///< the computed tick is negative, but not -1; `tick` is then kNoBase
 };
 
 [[nodiscard]] inline DeltaBase base_tick(snapshot::Tick tick, std::int32_t distance) {
@@ -34,7 +34,7 @@ struct DeltaBase {
     if (base < 0) {
         return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
     }
-    // With a negative distance, the base is in the future. No such base is ever found.
+    // With a negative distance, the base is in the future, where no snapshot will be found.
     constexpr std::int64_t kLast = std::numeric_limits<snapshot::Tick>::max();
     return {.tick = static_cast<snapshot::Tick>(std::min(base, kLast)), .odd = false};
 }
@@ -42,29 +42,30 @@ struct DeltaBase {
 enum class TickClass : std::uint8_t {
     follows,   ///< the tick is plausible for the elapsed time
     stray,     ///< the tick is implausible, so the snapshot is ignored
-    restarted, ///< several implausible ticks agree with each other: the server began to count again
+    restarted, ///< several implausible ticks fit each other: the server restarted its ticks
 };
 
-/// Checks whether the ticks of snapshots are plausible for the elapsed time. A client believes every tick
-/// and then ignores older ticks. So after one forged tick far in the future, the client ignores all
-/// snapshots until the map changes. An observer must not do the same.
+/// Checks whether the ticks of snapshots are plausible for the elapsed time. A client believes
+/// every tick and then ignores older ticks. Therefore, after one forged tick far in the future, the
+/// client ignores all snapshots until the map changes. Inspection must go on all the same.
 ///
 /// Units:   time in nanoseconds; ticks of 1/50 s.
 class TickPlausibility {
   public:
     /// Tolerance in ticks: the time that the snapshot history covers.
     static constexpr std::int64_t kSlack = 250;
-    /// If this many implausible ticks in a row agree with each other, the server counts as restarted.
+    /// If this many implausible ticks in a row fit each other, the server counts as restarted.
     static constexpr int kRestartStrays = 3;
 
     /// Classifies the tick of a snapshot that arrived at `time`.
-    [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
+    [[nodiscard]] TickClass classify(snapshot::Tick tick, std::int64_t time);
 
-    /// The server may have restarted unseen, so the next implausible ticks may be due to a restart.
+    /// Lets the next implausible tick count as a restart. Called when datagrams were lost, because
+    /// the server may have restarted its ticks unseen.
     void expect_restart(std::int64_t time) { doubted_ = time; }
 
-    /// The last plausible tick, with which the next one is compared; 0 before the first one.
-    [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }
+    /// Returns the last plausible tick, with which the next one is compared; 0 before the first.
+    [[nodiscard]] snapshot::Tick last_plausible_tick() const { return last_ ? last_->tick : 0; }
 
     void reset() { *this = {}; }
 
@@ -76,7 +77,7 @@ class TickPlausibility {
 
     [[nodiscard]] static bool fits(const SeenTick& before, snapshot::Tick tick, std::int64_t time);
 
-    [[nodiscard]] TickClass restart(const SeenTick& seen);
+    [[nodiscard]] TickClass restart_from(const SeenTick& seen);
 
     std::optional<SeenTick> last_;  ///< the last plausible tick
     std::optional<SeenTick> stray_; ///< the last implausible tick
@@ -84,11 +85,11 @@ class TickPlausibility {
     std::optional<std::int64_t> doubted_; ///< time of the last expect_restart()
 };
 
-/// Recognises late snapshots of the previous map. They are expected until the client enters the
-/// game on the new map, but for at least one second and at most ten seconds after the map change.
+/// Recognises late snapshots of the previous map. They may arrive until the client enters the game
+/// on the new map, but for at least one second and at most ten seconds after the map change.
 class PreviousMapFilter {
   public:
-    /// The map changes. `newest`: the newest tick of the previous map.
+    /// Called when the map changes. `newest`: the newest tick of the previous map.
     void start(snapshot::Tick newest, record::Timestamp now) {
         constexpr record::Timestamp kUnderWay = 1'000'000'000;
         constexpr record::Timestamp kLoading = 10'000'000'000;
@@ -102,7 +103,7 @@ class PreviousMapFilter {
         }
     }
 
-    /// No further snapshots of the previous map are expected.
+    /// Stops recognising snapshots of the previous map.
     void stop() { previous_.reset(); }
 
     /// Whether the part belongs to the previous map. `history`: the snapshots of the new map.
@@ -131,20 +132,21 @@ class PreviousMapFilter {
     std::optional<PreviousMap> previous_;
 };
 
-/// Buffers that are used during one call. All sessions of a worker share them.
+/// Buffers for decoding a snapshot, shared by all sessions of a worker.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
-    Rebuilt rebuilt;
+    RebuiltSnapshot rebuilt;
     SearchBudget searches;
 };
 
-/// Reads the snapshots of a connection: reassembles parts, applies deltas, compares checksums, and checks
-/// the items. Drops and reports the snapshots that the client drops.
+/// Reads the snapshots of a connection: reassembles parts, applies deltas, compares checksums, and
+/// checks the items. Drops and reports the snapshots that the client drops.
 class SnapshotTracker {
   public:
-    /// `learn_sizes`: whether to decode with learned item sizes. `shared`: sizes that sessions of the
-    /// server learned; null: nothing is shared. `arena`: memory for the snapshots; null: an arena of its
-    /// own. `server`: the server's activity. All arguments must outlive this object.
+    /// `learn_sizes`: whether to decode with learned item sizes. `shared`: sizes that sessions of
+    /// the server learned; null: nothing is shared. `arena`: memory for the snapshots; null: the
+    /// tracker makes an arena. `server`: the server's activity. All arguments must outlive this
+    /// object.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
                     bool learn_sizes, LearnedSizes::Server* shared, snapshot::Arena* arena,
                     ServerActivity& server)
@@ -153,58 +155,59 @@ class SnapshotTracker {
           types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
                                                        learn_sizes, shared} {}
 
-    /// Reads a snap, snap_single or snap_empty message. `compressed`: the message came in a
+    /// Reads a snap, snap_single or snap_empty message. `compressed`: whether the message came in a
     /// compressed packet.
-    void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
+    void on_message(const wire::MessageHeader& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
     void on_input(const ClientView::Input& input, Reporter& reporter);
 
-    /// The server sent an INPUTTIMING, which tells how early it read an input.
+    /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
         client_.on_input_timing(timing.input_pred_tick, timing.time_left, reporter);
     }
 
-    /// The server sent a vital chunk, in order.
+    /// Called when the server sent a vital chunk in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
         client_.on_chunk(sequence, time);
     }
 
-    /// The client acknowledged the server's vital chunks up to `ack`.
+    /// Called when the client acknowledged the server's vital chunks up to `ack`.
     void on_chunk_ack(std::uint16_t ack, record::Timestamp time) {
         client_.on_chunk_ack(ack, time);
     }
 
-    /// The client announced its DDNet version.
+    /// Called when the client announced its DDNet version.
     void on_client_version(std::int32_t version) { client_.on_version(version); }
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
-    /// Whether the bases of the server's deltas were not seen here, so that no snapshot can be rebuilt
-    /// before the next full one.
+    /// Whether the history does not contain the bases of the server's deltas. Then no snapshot can
+    /// be rebuilt before the next full snapshot.
     [[nodiscard]] bool needs_full_snapshot() const {
         return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
                failure_->lost > 1;
     }
 
-    /// Copies of datagrams were lost: the client's state is unknown, and the map may have changed.
+    /// Called when copies of datagrams were lost. The client's state is then unknown, and the map
+    /// may have changed.
     void on_gap(Reporter& reporter) {
         client_.restart(reporter);
         ticks_.expect_restart(reporter.head().time);
     }
 
-    /// The map changed: ticks start again and all items are new, but type numbers keep their meaning. Late
-    /// snapshots of the previous map are recognised for some seconds.
-    void change_map(Reporter& reporter);
+    /// Called when the map changed: ticks start again and all items are new, but type numbers keep
+    /// their meaning. Recognises late snapshots of the previous map for some seconds.
+    void on_map_change(Reporter& reporter);
 
-    /// The client has loaded the new map.
+    /// Called when the client has loaded the new map.
     void enter_game(record::Timestamp now) { old_map_.enter_game(now); }
 
-    /// The connection ended.
+    /// Forgets the connection's snapshots, and reports pending findings. Called when it ended.
     void restart(Reporter& reporter);
-    /// A new connection begins: forgets all state of the previous one.
+    /// Forgets all state of the previous connection. Called when a new connection begins.
     void reset(snapshot::Dialect dialect, Reporter& reporter);
 
-    /// The players of a 0.7 server. The session updates it from the server's messages.
+    /// Returns the players of a 0.7 server. The session updates them from the server's messages.
     [[nodiscard]] record::Roster& roster() { return roster_; }
 
     [[nodiscard]] const record::Roster& roster() const { return roster_; }
@@ -215,20 +218,20 @@ class SnapshotTracker {
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
-    /// The newest rebuilt snapshot, valid until the next message; nullopt if there is none.
+    /// Returns the newest snapshot in the history, valid until the next message; nullopt if the
+    /// history is empty.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest() const {
         const auto tick = history_.newest();
         return tick ? history_.find(*tick) : std::nullopt;
     }
 
-    /// The size in bytes of the memory that grows with the traffic.
+    /// Returns the size of the memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
         return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
-    /// Frees the snapshots before the one that the client acknowledged last. No later delta is based on
-    /// them.
-    void trim() {
+    /// Frees the snapshots before the last acknowledged one. Later deltas are not based on them.
+    void free_spare_memory() {
         if (acked_) {
             history_.trim(*acked_ - kTrimSlack);
         }
@@ -251,8 +254,8 @@ class SnapshotTracker {
     void restore(const SessionCheckpoint& checkpoint);
 
   private:
-    /// trim() keeps snapshots that are at most this many ticks older than the acknowledged one, because
-    /// inputs may arrive out of order and acknowledge an older tick again.
+    /// trim() keeps snapshots that are at most this many ticks older than the acknowledged one,
+    /// because inputs may arrive out of order and acknowledge an older tick again.
     static constexpr snapshot::Tick kTrimSlack = 25;
 
     /// Snapshots in a row that could not be rebuilt or verified.
@@ -264,27 +267,28 @@ class SnapshotTracker {
 
     /// Returns whether the tick is plausible. Reports an implausible tick.
     [[nodiscard]] bool is_plausible(snapshot::Tick tick, Reporter& reporter);
-    void forget(Reporter& reporter);
-    /// Whether a delta with this tick was already reported because of its missing base, and the base is
-    /// still missing.
-    [[nodiscard]] bool is_lost(snapshot::Tick tick, snapshot::Tick base) const;
+    void forget_snapshots(Reporter& reporter);
+    /// Whether a delta with this tick was already reported as a delta without its base, and the
+    /// base is still missing.
+    [[nodiscard]] bool is_reported_without_base(snapshot::Tick tick, snapshot::Tick base) const;
     [[nodiscard]] PartFate add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
                                      SnapshotWorkspace& workspace);
-    void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                Reporter& reporter, SnapshotWorkspace& workspace);
+    void reject_snapshot(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
+                         Reporter& reporter, SnapshotWorkspace& workspace);
 
-    /// The last verified snapshot; nullopt if the history no longer contains it.
+    /// Returns the last verified snapshot; nullopt if the history no longer contains it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified() const {
         return previous_ ? history_.find(*previous_) : std::nullopt;
     }
 
     static void count_base(const record::SnapshotRecord& record, Reporter& reporter);
-    void note_arrival(const record::SnapshotRecord& record, Reporter& reporter);
-    /// Handles a verified snapshot that is in the history.
-    void accept(record::SnapshotRecord& record, Reporter& reporter);
-    void fail(record::SnapshotRecord& record, record::FindingRecord finding, Reporter& reporter);
+    void count_arrival(const record::SnapshotRecord& record, Reporter& reporter);
+    /// Handles a verified snapshot that the history contains.
+    void accept_snapshot(record::SnapshotRecord& record, Reporter& reporter);
+    void report_failure(record::SnapshotRecord& record, record::FindingRecord finding,
+                        Reporter& reporter);
 
     const Observers* observers_;
     snapshot::PartAssembler parts_;
@@ -294,17 +298,17 @@ class SnapshotTracker {
     record::Roster roster_; ///< the players; used for 0.7 only
     std::shared_ptr<const record::TileMap> tile_map_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
-    /// The last tick that the client acknowledged and the history contained.
+    /// The last acknowledged tick whose snapshot was in the history.
     std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     PreviousMapFilter old_map_;
-    /// This many ticks with a missing base are remembered, to recognise duplicates, which follow soon.
+    /// The number of remembered ticks whose delta had no base. By them, duplicates are recognised.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
     std::size_t num_lost_ = 0;
     std::optional<record::Timestamp> last_arrival_;
-    Cadence cadence_;
+    SnapshotCadence cadence_;
     SnapshotChecks checks_;
     ClientView client_;
     Diagnosis diagnosis_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
 constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
-/// The widest spacing of stored inputs. With it, the inputs of ten seconds of silence are stored. After
-/// that time, the first clients disconnect.
+/// The longest time between two stored inputs. With it, the ring buffer covers ten seconds of
+/// silence. After that time, the first clients disconnect.
 constexpr Timestamp kWidestSpacing = 200 * kReceiptMillisecond;
 
 } // namespace
@@ -51,7 +51,7 @@ void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
     (*inputs_)[num_inputs_++ % kInputs] = {.intended = intended, .sent = now};
 }
 
-InputReceipts::Input* InputReceipts::find_unanswered(snapshot::Tick intended) {
+InputReceipts::Input* InputReceipts::find_unanswered_input(snapshot::Tick intended) {
     for (std::size_t age = 1; age <= std::min(num_inputs_, kInputs); ++age) {
         Input& input = (*inputs_)[(num_inputs_ - age) % kInputs];
         if (input.is_answered && input.intended < intended) {
@@ -66,7 +66,7 @@ InputReceipts::Input* InputReceipts::find_unanswered(snapshot::Tick intended) {
 
 void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, Timestamp now) {
     answered_ = now;
-    Input* const input = find_unanswered(intended);
+    Input* const input = find_unanswered_input(intended);
     if (input == nullptr) {
         return;
     }
@@ -79,7 +79,7 @@ void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, T
     newest_answered_ = std::max(newest_answered_, input->sent);
 }
 
-InputReceipts::Outcome InputReceipts::outcome(Timestamp from, Timestamp to) const {
+InputReceipts::Outcome InputReceipts::outcome_between(Timestamp from, Timestamp to) const {
     Outcome outcome{.is_complete = newest_answered_ > to};
     if (!inputs_) {
         return outcome;
@@ -106,7 +106,7 @@ void ChunkReceipts::on_chunk(std::uint16_t sequence, Timestamp now) {
     chunk = {.sequence = sequence, .sent = now};
 }
 
-void ChunkReceipts::close(std::uint16_t ack, Timestamp now) {
+void ChunkReceipts::mark_acknowledged(std::uint16_t ack, Timestamp now) {
     for (Chunk& chunk : chunks_) {
         if (chunk.sent != 0 && chunk.acked == 0 &&
             wire::classify_sequence(ack, chunk.sequence) == wire::VitalClass::old) {
@@ -132,7 +132,7 @@ using record::Timestamp;
 
 namespace {
 
-/// With fewer inputs, their answers are not used as evidence.
+/// The least number of inputs whose answers, or missing answers, are used as evidence.
 constexpr unsigned kMinInputs = 3;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(StallCause::count)> kNames{
@@ -152,8 +152,8 @@ bool shows_stopped_server(const StallEvidence& evidence) {
     return evidence.longest_wait >= evidence.time / 2;
 }
 
-/// Whether the server's answers to at least half of the inputs are missing. If the server also ignored an
-/// acknowledgement in one of the inputs, one missing answer is enough.
+/// Whether the server's answers to at least half of the inputs are missing. If the server also
+/// ignored an acknowledgement in one of the inputs, one missing answer is enough.
 bool lacks_answers(const StallEvidence& evidence) {
     const InputReceipts::Outcome& receipts = evidence.receipts;
     return receipts.inputs >= (evidence.lacks_base ? 1 : kMinInputs) &&

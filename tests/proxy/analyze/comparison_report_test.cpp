@@ -200,7 +200,7 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     };
     comparison.on_snapshot(0, 0, 1, many(1));
     comparison.on_snapshot(0, 1, 1, many(2));
-    CHECK(comparison.counts().size() == GameComparison::kMaxCounted);
+    CHECK(comparison.difference_counts().size() == GameComparison::kMaxCounted);
     CHECK(comparison.uncounted_differences() == 7);
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
         comparison.finish();
         CHECK(comparison.are_equal() == row.differ.empty());
         std::string differ;
-        for (const auto& [key, unused] : comparison.counts()) {
+        for (const auto& [key, unused] : comparison.difference_counts()) {
             differ += key.first + ' ' + key.second + "; ";
         }
         CHECK(differ == row.differ);

@@ -483,7 +483,7 @@ class Capture {
     void read(std::uint32_t session, std::int64_t time, std::int32_t tick, std::int32_t part,
               inspect::PartFate fate, bool compressed) {
         const std::span<const std::byte> datagram{bytes_};
-        record::RecordHead head;
+        record::RecordHeader head;
         head.time = time;
         head.session = session;
         datagrams.on_datagram(head, datagram);
@@ -524,7 +524,7 @@ TEST_CASE("the datagrams of a snapshot are found by session and tick, one for ea
     capture.pass(1, 12, 0);
     capture.pass(1, 14, 0);
     capture.pass(1, 12, 0, inspect::PartFate::repeated);
-    const auto found = capture.datagrams.find(1, 12);
+    const auto found = capture.datagrams.find_datagrams(1, 12);
     REQUIRE(found.size() == 2);
     CHECK(found[0].part == 0);
     CHECK(found[0].frame == 3);
@@ -533,8 +533,8 @@ TEST_CASE("the datagrams of a snapshot are found by session and tick, one for ea
     CHECK(found[0].bytes == 40);
     CHECK(found[0].size == 30);
     CHECK(found[1].frame == 1);
-    CHECK(capture.datagrams.find(3, 12).empty());
-    CHECK(capture.datagrams.find(1, 13).empty());
+    CHECK(capture.datagrams.find_datagrams(3, 12).empty());
+    CHECK(capture.datagrams.find_datagrams(1, 13).empty());
     CHECK(capture.ends == 5);
 }
 
@@ -542,8 +542,8 @@ TEST_CASE("offsets are in the payload, or in what is decompressed after the head
     Capture capture;
     capture.pass(1, 12, 0);
     capture.pass(1, 13, 0, inspect::PartFate::complete, true);
-    CHECK(capture.datagrams.find(1, 12).front().begin == 10);
-    const auto compressed = capture.datagrams.find(1, 13);
+    CHECK(capture.datagrams.find_datagrams(1, 12).front().begin == 10);
+    const auto compressed = capture.datagrams.find_datagrams(1, 13);
     CHECK(compressed.front().compressed);
     CHECK(compressed.front().header == kHeader);
     CHECK(compressed.front().begin == 10 - kHeader);
@@ -556,7 +556,7 @@ TEST_CASE("a datagram is placed by its own time, as it may have been held back")
     for (const std::int64_t time : {kOneSecond + 1, std::int64_t{5}}) {
         CAPTURE(time);
         capture.read(1, time, 12, 0, inspect::PartFate::stored, false);
-        const auto found = capture.datagrams.find(1, 12);
+        const auto found = capture.datagrams.find_datagrams(1, 12);
         REQUIRE(found.size() == 1);
         CHECK(found.front().frame == (time == 5 ? 0 : 1)); // unknown
         CHECK(found.front().time == time);
@@ -568,11 +568,11 @@ TEST_CASE("memory is bounded: the oldest datagrams and the last sessions are lef
     for (std::int32_t i = 0; i < 200; ++i) {
         capture.pass(1, i, 0);
     }
-    CHECK(capture.datagrams.find(1, 199 - 64).empty());
-    CHECK_FALSE(capture.datagrams.find(1, 199 - 63).empty());
+    CHECK(capture.datagrams.find_datagrams(1, 199 - 64).empty());
+    CHECK_FALSE(capture.datagrams.find_datagrams(1, 199 - 63).empty());
     for (std::uint32_t session = 2; session < 5000; ++session) {
         capture.pass(session, 7, 0);
     }
-    CHECK_FALSE(capture.datagrams.find(SnapshotDatagrams::kMaxSessions, 7).empty());
-    CHECK(capture.datagrams.find(SnapshotDatagrams::kMaxSessions + 1, 7).empty());
+    CHECK_FALSE(capture.datagrams.find_datagrams(SnapshotDatagrams::kMaxSessions, 7).empty());
+    CHECK(capture.datagrams.find_datagrams(SnapshotDatagrams::kMaxSessions + 1, 7).empty());
 }

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using tw::analyze::FailOn;
+using tw::analyze::FailingFindings;
 using tw::analyze::Outcome;
 using tw::analyze::OutcomeCheck;
 using tw::record::FindingId;
@@ -13,9 +13,9 @@ TEST_CASE("each word of --fail-on is a check that names the finding that occurre
     totals.findings[static_cast<std::size_t>(FindingId::snapshot_crc_mismatch)] = 3;
     totals.findings[static_cast<std::size_t>(FindingId::packet_too_short)] = 1;
     const auto fail_on =
-        FailOn::parse({"warning", "error", "world.inside_solid", "packet.too_short"});
+        FailingFindings::parse({"warning", "error", "world.inside_solid", "packet.too_short"});
     REQUIRE(fail_on);
-    const auto checks = fail_on->checks(totals, "--fail-on");
+    const auto checks = fail_on->make_checks(totals, "--fail-on");
     REQUIRE(checks.size() == 4);
     CHECK(checks[0].actual ==
           "packet.too_short occurred once, snapshot.crc_mismatch occurred 3 times");

@@ -54,13 +54,13 @@ std::string check(const std::vector<std::pair<std::string, std::string>>& files)
         write_text(folder.file(name), text);
         sink::LineReader reader{folder.file(name)};
         check.begin_file(folder.file(name));
-        for (std::string_view each; reader.next(each);) {
+        for (std::string_view each; reader.next_line(each);) {
             check.on_line(each, filter::read_line_head(each));
         }
         check.end_file(reader);
     }
     const std::string text = check.report_text();
-    CHECK(text.ends_with(check.is_whole() ? "\ncomplete\n" : "\nincomplete\n"));
+    CHECK(text.ends_with(check.is_complete() ? "\ncomplete\n" : "\nincomplete\n"));
     const auto begin = text.find('\n') + 1;
     return text.substr(begin, text.rfind('\n', text.size() - 2) + 1 - begin);
 }
@@ -73,7 +73,7 @@ std::string with_carriage_returns(std::string text) {
 }
 
 std::string packed(std::string_view text) {
-    sink::FrameWriter writer;
+    sink::ZstdFrameWriter writer;
     std::string out;
     writer.add(text, out);
     writer.end(out);

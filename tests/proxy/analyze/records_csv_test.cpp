@@ -34,9 +34,9 @@ TEST_CASE("a table has a row for each record, or item, that has one of the colum
     };
     for (const Row& row : rows) {
         RecordsCsv csv{row.columns};
-        std::string table = csv.header();
+        std::string table = csv.header_row();
         for (const std::string& line : lines) {
-            csv.append(line, table);
+            csv.append_rows(line, table);
         }
         CHECK(table == row.table);
     }
@@ -97,7 +97,7 @@ TEST_CASE("a condition selects rows of items and removed items") {
         RecordsCsv csv{row.columns, std::move(options)};
         std::string table;
         for (const std::string& line : lines) {
-            csv.append(line, table);
+            csv.append_rows(line, table);
         }
         CHECK(table == row.rows);
     }
@@ -141,7 +141,7 @@ TEST_CASE("the cells of a column have one type, whatever the record") {
         }
         RecordsCsv csv{{std::string{row.column}}};
         std::string table;
-        csv.append(json, table);
+        csv.append_rows(json, table);
         CHECK(table == row.cell + "\r\n");
     }
 }
@@ -181,7 +181,7 @@ TEST_CASE("a player's text becomes neither a formula nor a command if that is re
         const auto cell = [&](RecordsCsv::Options options) {
             RecordsCsv csv{{"fields.m"}, std::move(options)};
             std::string table;
-            csv.append(line, table);
+            csv.append_rows(line, table);
             REQUIRE(table.ends_with("\r\n"));
             return table.substr(0, table.size() - 2);
         };

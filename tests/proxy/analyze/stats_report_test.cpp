@@ -15,7 +15,7 @@ using record::BytePart;
 /// The totals of a session with three snapshots, two of them full, and the bytes of one character.
 struct Sample {
     record::SessionStats totals;
-    record::Ledger ledger;
+    record::ByteLedger ledger;
     StatsReport report{.captures = {"a \"b\".pcap"}, .sessions = 1, .duration_ns = 2'000'000'000};
 
     Sample() {

@@ -38,7 +38,7 @@ class SampleStats {
 
   private:
     record::SessionStats totals_;
-    record::Ledger ledger_;
+    record::ByteLedger ledger_;
 };
 
 Keys keys_of(const boost::json::value& value) {

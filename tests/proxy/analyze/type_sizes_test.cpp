@@ -37,13 +37,14 @@ TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
     show(sizes, items);
     CHECK_FALSE(sizes.has_differences());
     CHECK(sizes.has_unnamed_differences());
-    CHECK(sizes.table().find("    4      5          2  not as agreed\n") != std::string::npos);
+    CHECK(sizes.sizes_table().find("    4      5          2  not as agreed\n") !=
+          std::string::npos);
     name(sizes, 4, 5);
     CHECK(sizes.has_differences());
     CHECK_FALSE(sizes.has_unnamed_differences());
-    CHECK(sizes.table() == " type  object               agreed   ints  snapshots\n"
-                           "    4  pickup                    4      5          2  differs\n"
-                           "   33  type_33                   -      1          2\n");
+    CHECK(sizes.sizes_table() == " type  object               agreed   ints  snapshots\n"
+                                 "    4  pickup                    4      5          2  differs\n"
+                                 "   33  type_33                   -      1          2\n");
 }
 
 TEST_CASE("differing types are written in the format of --objects") {

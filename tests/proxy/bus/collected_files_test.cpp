@@ -39,11 +39,11 @@ TEST_CASE("batches are appended to their files") {
     const Folder folder;
     CollectedFiles files{folder.path};
     CHECK(files.unconfirmed_batch().empty());
-    CHECK(files.append("first", {{"a/x", "1\n"}, {"b/x", "2\n"}}) == 0);
+    CHECK(files.append_batch("first", {{"a/x", "1\n"}, {"b/x", "2\n"}}) == 0);
     CHECK(files.unconfirmed_batch() == "first");
     files.confirm_batch();
     CHECK(files.unconfirmed_batch().empty());
-    CHECK(files.append("second", {{"a/x", "3\n"}}) == 0);
+    CHECK(files.append_batch("second", {{"a/x", "3\n"}}) == 0);
     files.confirm_batch();
     CHECK(folder.text("a/x") == "1\n3\n");
     CHECK(folder.text("b/x") == "2\n");
@@ -52,9 +52,9 @@ TEST_CASE("batches are appended to their files") {
 TEST_CASE("a batch that is rolled back leaves nothing in the files") {
     const Folder folder;
     CollectedFiles files{folder.path};
-    CHECK(files.append("first", {{"a/x", "1\n"}}) == 0);
+    CHECK(files.append_batch("first", {{"a/x", "1\n"}}) == 0);
     files.confirm_batch();
-    CHECK(files.append("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
+    CHECK(files.append_batch("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     CHECK(files.roll_back_batch() == 0);
     CHECK(folder.text("a/x") == "1\n");
     CHECK_FALSE(fs::exists(folder.path / "b/x"));
@@ -66,9 +66,9 @@ TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the ne
     tw::test::FaultyDisk disk;
     {
         CollectedFiles files{folder.path, disk};
-        CHECK(files.append("first", {{"a", "1\n"}}) == 0);
+        CHECK(files.append_batch("first", {{"a", "1\n"}}) == 0);
         files.confirm_batch();
-        CHECK(files.append("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
+        CHECK(files.append_batch("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
         disk.truncates = false;
         CHECK(files.roll_back_batch() == EIO);
         CHECK(files.unconfirmed_batch() == "second");
@@ -90,11 +90,11 @@ TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirm
     const Folder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path, disk};
-    CHECK(files.append("first", {{"a", "1234\n"}}) == 0);
+    CHECK(files.append_batch("first", {{"a", "1234\n"}}) == 0);
     files.confirm_batch();
     disk.room = 2;
     disk.truncates = false;
-    CHECK(files.append("second", {{"a", "5678\n"}}) == ENOSPC);
+    CHECK(files.append_batch("second", {{"a", "5678\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch() == "second");
     disk.truncates = true;
     CHECK(files.roll_back_batch() == 0);
@@ -105,9 +105,9 @@ TEST_CASE("the process after a killed one finds the unconfirmed batch") {
     const Folder folder;
     {
         CollectedFiles files{folder.path};
-        CHECK(files.append("first", {{"a b/x", "1\n"}}) == 0);
+        CHECK(files.append_batch("first", {{"a b/x", "1\n"}}) == 0);
         files.confirm_batch();
-        CHECK(files.append("second", {{"a b/x", "2\n"}, {"b/x", "3\n"}}) == 0);
+        CHECK(files.append_batch("second", {{"a b/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     }
     {
         CollectedFiles files{folder.path};
@@ -131,9 +131,9 @@ TEST_CASE("an incomplete journal means that nothing was appended") {
     const Folder folder;
     {
         CollectedFiles files{folder.path};
-        CHECK(files.append("first", {{"x", "1\n"}}) == 0);
+        CHECK(files.append_batch("first", {{"x", "1\n"}}) == 0);
         files.confirm_batch();
-        CHECK(files.append("second", {{"x", "2\n"}}) == 0);
+        CHECK(files.append_batch("second", {{"x", "2\n"}}) == 0);
     }
     const auto journal = folder.path / ".collect-journal";
     const auto size = fs::file_size(journal);
@@ -156,16 +156,16 @@ TEST_CASE("a full disk takes a batch whole or not at all") {
     const Folder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path, disk};
-    CHECK(files.append("first", {{"a", "1234\n"}}) == 0);
+    CHECK(files.append_batch("first", {{"a", "1234\n"}}) == 0);
     files.confirm_batch();
     disk.room = 7;
-    CHECK(files.append("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
+    CHECK(files.append_batch("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch().empty());
     CHECK(folder.text("a") == "1234\n");
     CHECK_FALSE(fs::exists(folder.path / "b"));
     disk.room = UINT64_MAX;
     disk.interrupted = 1;
     disk.at_once = 2;
-    CHECK(files.append("third", {{"a", "5678\n"}}) == 0);
+    CHECK(files.append_batch("third", {{"a", "5678\n"}}) == 0);
     CHECK(folder.text("a") == "1234\n5678\n");
 }

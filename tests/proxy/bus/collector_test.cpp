@@ -9,23 +9,23 @@ using namespace tw::bus;
 TEST_CASE(
     "a slow connection gets smaller requests, a fast one larger ones, and a long message arrives") {
     FetchSize size;
-    CHECK(size.bytes() == FetchSize::kMost);
-    size.on_fetched(100, false); // the stream had no more data
-    CHECK(size.bytes() == FetchSize::kMost);
-    size.on_fetched(FetchSize::kMost / 4, true);
-    CHECK(size.bytes() == FetchSize::kMost / 2);
+    CHECK(size.request_bytes() == FetchSize::kMost);
+    size.adapt_size(100, false); // the stream had no more data
+    CHECK(size.request_bytes() == FetchSize::kMost);
+    size.adapt_size(FetchSize::kMost / 4, true);
+    CHECK(size.request_bytes() == FetchSize::kMost / 2);
     for (int i = 0; i < 20; ++i) {
-        size.on_fetched(1, true);
+        size.adapt_size(1, true);
     }
-    CHECK(size.bytes() == FetchSize::kLeast);
+    CHECK(size.request_bytes() == FetchSize::kLeast);
     size.request_single_message();
-    CHECK(size.bytes() == FetchSize::kSingleMessageBytes);
+    CHECK(size.request_bytes() == FetchSize::kSingleMessageBytes);
     CHECK(size.message_count(1000) == 1);
-    size.on_fetched(FetchSize::kMost, true);
+    size.adapt_size(FetchSize::kMost, true);
     CHECK(size.message_count(1000) == 1000);
     size.request_single_message();
-    size.on_fetched(FetchSize::kMost, false);
-    CHECK(size.bytes() == FetchSize::kMost);
+    size.adapt_size(FetchSize::kMost, false);
+    CHECK(size.request_bytes() == FetchSize::kMost);
 }
 
 TEST_CASE("a batch's name contains its stream and consumer") {

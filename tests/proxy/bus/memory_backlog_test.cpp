@@ -26,19 +26,19 @@ TEST_CASE("lines are numbered from 1 and can be read from any number on") {
 
 TEST_CASE("settled lines are removed in whole blocks") {
     MemoryBacklog backlog{"run", "server"};
-    CHECK_FALSE(backlog.sequence());
+    CHECK_FALSE(backlog.settled_sequence());
     backlog.append("a\nb\n");
     backlog.append("c\n");
-    backlog.settle(1, 7);
-    CHECK(backlog.sequence() == 7);
-    CHECK(backlog.bytes() == 6);
-    backlog.settle(2, 8);
-    CHECK(backlog.bytes() == 2);
+    backlog.settle_lines(1, 7);
+    CHECK(backlog.settled_sequence() == 7);
+    CHECK(backlog.waiting_bytes() == 6);
+    backlog.settle_lines(2, 8);
+    CHECK(backlog.waiting_bytes() == 2);
     RecordLines lines;
     REQUIRE(backlog.read_lines(3, lines));
     CHECK(lines.first == 3);
-    backlog.settle(3, 9);
-    CHECK(backlog.bytes() == 0);
+    backlog.settle_lines(3, 9);
+    CHECK(backlog.waiting_bytes() == 0);
     CHECK(backlog.last_settled() == 3);
     CHECK_FALSE(backlog.read_lines(3, lines));
     backlog.append("d\n");
@@ -51,6 +51,6 @@ TEST_CASE("memory is limited; settling lines makes room") {
     CHECK(backlog.has_room());
     backlog.append("abcdefg\n");
     CHECK_FALSE(backlog.has_room());
-    backlog.settle(1, 1);
+    backlog.settle_lines(1, 1);
     CHECK(backlog.has_room());
 }

@@ -85,7 +85,7 @@ TEST_CASE("appended lines can be read from any line on, over many files") {
     CHECK(spool.server_name() == "one");
     append(spool, 1, 500);
     CHECK(sequence.files() > 5);
-    CHECK(folder.bytes() == 500'000);
+    CHECK(folder.total_bytes() == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
         const Reading reading = read_all(spool, from);
@@ -113,14 +113,14 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
         const std::size_t before = sequence.files();
-        spool.settle(400, 9000);
+        spool.settle_lines(400, 9000);
         CHECK(sequence.files() < before / 2);
-        CHECK(folder.bytes() < 200'000);
+        CHECK(folder.total_bytes() < 200'000);
         const Reading reading = read_all(spool, 401);
         CHECK(reading.count == 100);
-        CHECK(spool.bytes() >= 100'000);
-        spool.settle(500, 9100);
-        CHECK(spool.bytes() == 0); // no line waits, although a file exists
+        CHECK(spool.waiting_bytes() >= 100'000);
+        spool.settle_lines(500, 9100);
+        CHECK(spool.waiting_bytes() == 0); // no line waits, although a file exists
     }
     CHECK(sequence.files() == 0);
 }
@@ -132,26 +132,27 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
         SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, run, "one", kStream};
         append(spool, 1, 300);
-        spool.settle(100, 4711);
+        spool.settle_lines(100, 4711);
     }
     SpoolFolder folder{sequence.path, kLimit};
     const Spool own{folder, make_run_id(), "two", kStream};
     {
-        const auto left = Spool::take_over_next(folder, own.run(), kStream);
+        const auto left = Spool::take_over_next(folder, own.run_id(), kStream);
         REQUIRE(left != nullptr);
-        CHECK(left->run() == run);
+        CHECK(left->run_id() == run);
         CHECK(left->server_name() == "one");
         CHECK(left->last_settled() == 100);
-        CHECK(left->sequence() == 4711);
+        CHECK(left->settled_sequence() == 4711);
         CHECK(left->last_line() == 300);
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
-        CHECK(Spool::take_over_next(folder, own.run(), kStream) == nullptr); // it has an owner now
-        left->settle(300, 5000);
+        CHECK(Spool::take_over_next(folder, own.run_id(), kStream) ==
+              nullptr); // it has an owner now
+        left->settle_lines(300, 5000);
     }
-    CHECK(Spool::take_over_next(folder, own.run(), kStream) == nullptr);
-    CHECK(folder.bytes() == 0);
+    CHECK(Spool::take_over_next(folder, own.run_id(), kStream) == nullptr);
+    CHECK(folder.total_bytes() == 0);
 }
 
 TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
@@ -160,21 +161,21 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
         SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 300);
-        spool.settle(100, 4711);
+        spool.settle_lines(100, 4711);
         CHECK(spool.waiting_lines() == 200);
         append(spool, 301, 3000);
-        CHECK(spool.waiting_lines() == 3000 - folder.lost() - 100);
+        CHECK(spool.waiting_lines() == 3000 - folder.dropped_line_count() - 100);
     }
     SpoolFolder folder{sequence.path, 4 * kLimit};
-    const std::uint64_t left = folder.waiting("", kStream);
+    const std::uint64_t left = folder.waiting_lines("", kStream);
     CHECK(left > 500);
-    CHECK(folder.waiting("", kStream) == left);
+    CHECK(folder.waiting_lines("", kStream) == left);
     Spool spool{folder, make_run_id(), "two", kStream};
     append(spool, 1, 7);
     CHECK(spool.waiting_lines() == left + 7);
     const Spool other{folder, make_run_id(), "two", "another"};
     SpoolFolder again{sequence.path, kLimit};
-    CHECK(again.waiting("", "another") == 0); // all lines are for the first stream
+    CHECK(again.waiting_lines("", "another") == 0); // all lines are for the first stream
 }
 
 TEST_CASE("lines for another stream stay where they are") {
@@ -187,7 +188,7 @@ TEST_CASE("lines for another stream stay where they are") {
     SpoolFolder folder{sequence.path, kLimit};
     folder.report_unpublished("another");
     CHECK(Spool::take_over_next(folder, "", "another") == nullptr);
-    CHECK(folder.bytes() == 3000);
+    CHECK(folder.total_bytes() == 3000);
     const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last_line() == 3);
@@ -211,7 +212,7 @@ TEST_CASE("damaged or missing lines of an earlier run are counted") {
     const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(folder.damaged_lines() == 16);
-    CHECK(folder.lost() == 0);
+    CHECK(folder.dropped_line_count() == 0);
     CHECK(read_all(*left, 4).first == 20);
 }
 
@@ -258,7 +259,7 @@ TEST_CASE("the spool of a running process is not taken over") {
     Spool alive{folder, make_run_id(), "one", kStream};
     append(alive, 1, 10);
     SpoolFolder other{sequence.path, kLimit};
-    CHECK(other.bytes() == 0);
+    CHECK(other.total_bytes() == 0);
     CHECK(Spool::take_over_next(other, "", kStream) == nullptr);
     const Reading reading = read_all(alive, 1);
     CHECK(reading.count == 10);
@@ -291,7 +292,7 @@ TEST_CASE("an invalid state file stays where it is, and its lines are not publis
     std::ofstream{sequence.path / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
     SpoolFolder folder{sequence.path, kLimit};
     folder.report_unpublished(kStream);
-    CHECK(folder.bytes() == 25); // the folder may drop it
+    CHECK(folder.total_bytes() == 25); // the folder may drop it
     CHECK(Spool::take_over_next(folder, "", kStream) == nullptr);
     CHECK(sequence.files() == 4);
 }
@@ -301,8 +302,8 @@ TEST_CASE("a full spool drops and counts its oldest lines, no more than necessar
     SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 3000);
-    CHECK(folder.bytes() <= kLimit);
-    CHECK(folder.bytes() > kLimit - kLimit / 8);
+    CHECK(folder.total_bytes() <= kLimit);
+    CHECK(folder.total_bytes() > kLimit - kLimit / 8);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.first == spool.dropped_lines() + 1);
     CHECK(reading.count == 3000 - spool.dropped_lines());
@@ -314,7 +315,7 @@ TEST_CASE("dropped lines that are settled do not count as lost") {
     SpoolFolder folder{sequence.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 1000);
-    spool.settle(1000, 1);
+    spool.settle_lines(1000, 1);
     append(spool, 1001, 1900);
     CHECK(spool.dropped_lines() == 0);
 }
@@ -325,20 +326,20 @@ TEST_CASE("lines of ended runs are dropped first") {
         SpoolFolder folder{sequence.path, kLimit};
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
-        spool.settle(10, 1);
+        spool.settle_lines(10, 1);
     }
     SpoolFolder folder{sequence.path, kLimit};
-    CHECK(folder.bytes() == 900'000);
+    CHECK(folder.total_bytes() == 900'000);
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 500);
-    CHECK(folder.bytes() <= kLimit);
+    CHECK(folder.total_bytes() <= kLimit);
     const Reading own = read_all(spool, 1);
     CHECK(own.count == 500);
-    const auto left = Spool::take_over_next(folder, spool.run(), kStream);
+    const auto left = Spool::take_over_next(folder, spool.run_id(), kStream);
     REQUIRE(left != nullptr);
     const Reading reading = read_all(*left, 11);
-    CHECK(reading.count == 900 - 10 - folder.lost());
-    CHECK(reading.first == 11 + folder.lost());
+    CHECK(reading.count == 900 - 10 - folder.dropped_line_count());
+    CHECK(reading.first == 11 + folder.dropped_line_count());
 }
 
 TEST_CASE("files that another process published no longer count for the folder's size") {
@@ -351,16 +352,16 @@ TEST_CASE("files that another process published no longer count for the folder's
     SpoolFolder ours{sequence.path, kLimit};
     Spool spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
-    CHECK(ours.bytes() == 1'000'000);
+    CHECK(ours.total_bytes() == 1'000'000);
     {
         SpoolFolder theirs{sequence.path, kLimit};
         const auto left = Spool::take_over_next(theirs, "", kStream);
         REQUIRE(left != nullptr);
-        left->settle(900, 1);
+        left->settle_lines(900, 1);
     }
     append(spool, 101, 1000);
     CHECK(spool.dropped_lines() == 0);
-    CHECK(ours.bytes() == 1'000'000);
+    CHECK(ours.total_bytes() == 1'000'000);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.count == 1000);
 }
@@ -390,7 +391,7 @@ TEST_CASE(
     CHECK(spool.error() == ENOSPC);
     CHECK_FALSE(spool.has_room());
     CHECK(spool.last_line() == 10);
-    spool.retry();
+    spool.retry_writing();
     CHECK_FALSE(spool.append(line(11)));
     disk.truncates = false; // partly written data stays in the file and is ignored
     CHECK_FALSE(spool.append(line(11)));
@@ -419,7 +420,7 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
         auto full = std::make_optional<tw::test::FullDisk>();
         Spool spool{folder, run, "one", kStream};
         CHECK_FALSE(spool.has_room());
-        spool.retry();
+        spool.retry_writing();
         CHECK_FALSE(spool.append(line(1)));
         CHECK(spool.error() == EFBIG);
         CHECK(spool.last_line() == 0);
@@ -430,7 +431,7 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
     SpoolFolder folder{sequence.path, kLimit};
     const auto left = Spool::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
-    CHECK(left->run() == run);
+    CHECK(left->run_id() == run);
     CHECK(left->server_name() == "one");
     const Reading reading = read_all(*left, 1);
     CHECK(reading.count == 10);

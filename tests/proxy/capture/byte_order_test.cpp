@@ -102,7 +102,7 @@ TEST_CASE("a file with sections of both byte orders is read to its end") {
     const TemporaryFile file{joined({section(false), section(true), section(false)})};
     capture::CaptureFile capture{file.path()};
     capture::CapturedDatagram datagram;
-    while (capture.next(datagram)) {
+    while (capture.read_datagram(datagram)) {
     }
     CHECK(capture.counts().frames == 9);
     CHECK(capture.read_error() == "");

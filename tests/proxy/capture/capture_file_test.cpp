@@ -52,7 +52,7 @@ std::optional<Content> read(std::span<const std::byte> bytes) {
     try {
         CaptureFile capture{file.path()};
         tw::capture::CapturedDatagram datagram;
-        while (capture.next(datagram)) {
+        while (capture.read_datagram(datagram)) {
             const std::string ends =
                 to_string(datagram.source) + ' ' + to_string(datagram.destination);
             if (datagram.cut) {
@@ -400,8 +400,8 @@ TEST_CASE("a truncated capture is distinguished from an unreadable one") {
         const TemporaryFile file{row.bytes};
         CaptureFile capture{file.path()};
         tw::capture::CapturedDatagram datagram;
-        CHECK(capture.next(datagram));
-        CHECK_FALSE(capture.next(datagram));
+        CHECK(capture.read_datagram(datagram));
+        CHECK_FALSE(capture.read_datagram(datagram));
         CAPTURE(capture.read_error());
         CHECK(capture.counts().ended_early == row.ended_early);
         CHECK(capture.read_error().empty() == row.unreadable.empty());
@@ -416,11 +416,11 @@ TEST_CASE("a capture compressed with gzip is read like the uncompressed one") {
     CaptureFile capture{path};
     tw::capture::CapturedDatagram datagram;
     for (const auto& each : wanted) {
-        REQUIRE(capture.next(datagram));
+        REQUIRE(capture.read_datagram(datagram));
         CHECK(datagram.time / 1000 == each.time_us);
         CHECK(std::ranges::equal(datagram.payload, each.payload));
     }
-    CHECK_FALSE(capture.next(datagram));
+    CHECK_FALSE(capture.read_datagram(datagram));
 }
 
 TEST_CASE("frames cut at any byte give no datagram and are counted as cut") {

@@ -44,7 +44,7 @@ Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
         sink::make_udp_frame(endpoint_of(each.source_address, each.source_port),
                              endpoint_of(each.destination_address, each.destination_port),
                              each.payload, frame);
-        sink::PcapngEncoder{}.packet(
+        sink::PcapngEncoder{}.append_packet(
             {.time = static_cast<std::uint64_t>(each.time_us) * 1000, .frame = frame}, head);
     }
     return head;
@@ -90,8 +90,8 @@ std::string records_of(const Bytes& file, const capture::ServerGuess& servers = 
 /// Returns the head of a pcapng file that another program wrote.
 Bytes head_of_others() {
     Bytes head;
-    sink::PcapngEncoder{}.section("tcpdump", head);
-    sink::PcapngEncoder{}.interface({.name = "lo", .description = ""}, head);
+    sink::PcapngEncoder{}.append_section("tcpdump", head);
+    sink::PcapngEncoder{}.append_interface({.name = "lo", .description = ""}, head);
     return head;
 }
 

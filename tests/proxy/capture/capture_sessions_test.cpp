@@ -364,7 +364,8 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
                 bench.see(4, kServer, kAnn, accepted());
                 bench.see(5, kAnn, kServer, row.lie);
                 CHECK(bench.lines().back().ends_with(" open 198.51.100.1:50000 192.0.2.1:8303"));
-                CHECK(bench.sessions.num_open() == (known ? 2 : 1) + (row.to_others ? 1 : 0));
+                CHECK(bench.sessions.open_session_count() ==
+                      (known ? 2 : 1) + (row.to_others ? 1 : 0));
             }
         }
     }

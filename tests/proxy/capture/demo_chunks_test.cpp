@@ -11,7 +11,7 @@
 
 using namespace tw;
 using capture::DemoChunk;
-using capture::DemoChunks;
+using capture::DemoChunkReader;
 using capture::DemoErrc;
 using test::Bytes;
 using test::bytes_of;
@@ -29,9 +29,9 @@ Bytes from_hex(std::string_view hex) {
 
 /// Lists the chunks as "tick 500 key", "snapshot 17" or "other 2", then the error if there is one: "chunk_cut @3".
 std::vector<std::string> describe(const Bytes& bytes, int version) {
-    DemoChunks chunks{bytes, version, 100};
+    DemoChunkReader chunks{bytes, version, 100};
     std::vector<std::string> lines;
-    while (const auto chunk = chunks.next()) {
+    while (const auto chunk = chunks.next_chunk()) {
         static constexpr std::string_view kNames[] = {"tick", "snapshot", "delta", "message",
                                                       "other"};
         std::string line{kNames[static_cast<std::size_t>(chunk->kind)]};
@@ -42,7 +42,7 @@ std::vector<std::string> describe(const Bytes& bytes, int version) {
         }
         lines.push_back(std::move(line));
     }
-    if (chunks.failed()) {
+    if (chunks.has_failed()) {
         lines.push_back(std::string{capture::demo_error_info(chunks.error().code).name} + " @" +
                         std::to_string(chunks.error().offset - 100));
     }
@@ -101,9 +101,9 @@ TEST_CASE("ticks and sizes are read in every form that recorders write") {
 
 TEST_CASE("an error is permanent") {
     const Bytes bytes = bytes_of({0xa2, 0x40});
-    DemoChunks chunks{bytes, 6, 0};
-    CHECK_FALSE(chunks.next().has_value());
-    CHECK_FALSE(chunks.next().has_value());
+    DemoChunkReader chunks{bytes, 6, 0};
+    CHECK_FALSE(chunks.next_chunk().has_value());
+    CHECK_FALSE(chunks.next_chunk().has_value());
     CHECK(chunks.error() == capture::DemoError{DemoErrc::tick_before_first, 0});
 }
 
@@ -121,12 +121,12 @@ TEST_CASE("payloads decode as the reference says") {
         {"delta", "6c885d0d587b049698b4597103", {1, 1, 0, 262151, 4, 8, 560, 400, 0, 0}},
         {"message", "485200d0e8588e8a1b", {1749024774, 105}},
     };
-    capture::DemoPayload payload;
+    capture::DemoChunkDecoder payload;
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const Bytes bytes = from_hex(row.hex);
-        DemoChunks chunks{bytes, 6, 0};
-        const auto chunk = chunks.next();
+        DemoChunkReader chunks{bytes, 6, 0};
+        const auto chunk = chunks.next_chunk();
         REQUIRE(chunk.has_value());
         const auto ints = payload.decode_ints(*chunk);
         REQUIRE(ints.has_value());
@@ -146,7 +146,7 @@ TEST_CASE("payloads that no demo player can decompress are errors") {
     const auto packed = [](const Bytes& bytes) {
         return wire::huffman_compress(bytes, wire::HuffmanEnding::without_zero_byte);
     };
-    capture::DemoPayload payload;
+    capture::DemoChunkDecoder payload;
     const Bytes nothing;
     const Bytes half = bytes_of({1});
     const Bytes large = packed(Bytes(65537));

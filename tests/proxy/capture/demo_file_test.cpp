@@ -46,7 +46,7 @@ TEST_CASE("demos are read in their order among captures, each as one session") {
     CHECK_FALSE(run.damaged());
     run.read(inspector);
     CHECK(run.damaged());
-    CHECK(inspector.sessions_seen() == 2);
+    CHECK(inspector.num_sessions_opened() == 2);
     CHECK(log.lines({"snapshot"}).size() == 4);
     CHECK(run.last() - run.first() == 4 * 20'000'000LL); // the damaged demo has one more tick
 }

@@ -17,7 +17,7 @@ namespace {
 const Bytes kMap{std::byte{1}, std::byte{2}, std::byte{3}};
 
 Bytes demo(int version) {
-    Bytes bytes = sink::DemoEncoder::head(test::demo_header(version), kMap);
+    Bytes bytes = sink::DemoEncoder::encode_start(test::demo_header(version), kMap);
     bytes.push_back(std::byte{0x40});
     return bytes;
 }
@@ -97,7 +97,7 @@ TEST_CASE("hostile headers are rejected, unusual ones are read as demo players r
 }
 
 TEST_CASE("in a demo of version 6 without the extension, the map follows the header") {
-    Bytes bytes = sink::DemoEncoder::head(test::demo_header(5), kMap);
+    Bytes bytes = sink::DemoEncoder::encode_start(test::demo_header(5), kMap);
     bytes.resize(bytes.size() + 100);
     set(bytes, 7, {6});
     const auto head = decode_demo_head(bytes);

@@ -109,7 +109,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             CAPTURE(version);
             const test::FilledFolder folder;
             Films shown{version == 4};
-            sink::FileQueue files{sink::FileQueue::Full::wait};
+            sink::FileQueue files{sink::FileQueue::WhenFull::wait};
             sink::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             Both both{shown, demos};
             read(test::test_data("golden/" + name + ".pcap"), both);

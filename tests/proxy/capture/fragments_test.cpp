@@ -56,10 +56,10 @@ TEST_CASE("fragments are reassembled in any order, and repeated ones change noth
         std::shuffle(cuts.begin(), cuts.end(), random);
         FragmentReassembly fragments;
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-            CHECK_FALSE(fragments.add(piece(whole, cuts[i])));
-            CHECK_FALSE(fragments.add(piece(whole, cuts[i / 2])));
+            CHECK_FALSE(fragments.add_fragment(piece(whole, cuts[i])));
+            CHECK_FALSE(fragments.add_fragment(piece(whole, cuts[i / 2])));
         }
-        const auto made = fragments.add(piece(whole, cuts.back()));
+        const auto made = fragments.add_fragment(piece(whole, cuts.back()));
         REQUIRE(made);
         CHECK(equal(made->bytes, whole));
         CHECK(made->pieces == cuts.size());
@@ -86,11 +86,11 @@ TEST_CASE("contradictory fragments invalidate their datagram") {
         CAPTURE(row.name);
         FragmentReassembly fragments;
         for (const Cut& cut : row.cuts) {
-            CHECK_FALSE(fragments.add(piece(whole, cut)));
+            CHECK_FALSE(fragments.add_fragment(piece(whole, cut)));
         }
-        CHECK_FALSE(fragments.add(piece(whole, {0, 1600, false})));
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 1600, false})));
         // Another datagram is not affected.
-        CHECK(fragments.add(piece(whole, {0, 1600, false}, 2)));
+        CHECK(fragments.add_fragment(piece(whole, {0, 1600, false}, 2)));
     }
 }
 
@@ -99,11 +99,11 @@ TEST_CASE("a fragment past the largest possible datagram is dropped") {
     FragmentReassembly fragments;
     Fragment last = piece(bytes, {0, 16, false});
     last.offset = 65528;
-    CHECK_FALSE(fragments.add(last));
+    CHECK_FALSE(fragments.add_fragment(last));
     last.id = 2;
     last.bytes = std::span{bytes}.first(7);
-    CHECK_FALSE(fragments.add(last));
-    const auto made = fragments.add(piece(bytes, {0, 65528}, 2));
+    CHECK_FALSE(fragments.add_fragment(last));
+    const auto made = fragments.add_fragment(piece(bytes, {0, 65528}, 2));
     REQUIRE(made);
     CHECK(made->bytes.size() == FragmentReassembly::kMaxBytes);
 }
@@ -112,7 +112,7 @@ TEST_CASE("a datagram with too many fragments is dropped") {
     const Bytes whole = numbered(8 * 100);
     FragmentReassembly fragments;
     for (std::size_t i = 0; i < 100; ++i) {
-        CHECK_FALSE(fragments.add(piece(whole, {i * 8, 8, i != 99})));
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {i * 8, 8, i != 99})));
     }
 }
 
@@ -121,9 +121,10 @@ TEST_CASE("an incomplete datagram expires, also after the clock was set back") {
     for (const std::int64_t later : {31 * kSecond, -31 * kSecond}) {
         CAPTURE(later);
         FragmentReassembly fragments;
-        CHECK_FALSE(fragments.add(piece(whole, {0, 400}, 1, 100 * kSecond)));
-        CHECK_FALSE(fragments.add(piece(whole, {400, 400, false}, 1, 100 * kSecond + later)));
-        CHECK(fragments.add(piece(whole, {0, 400}, 1, 100 * kSecond + later)));
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, 1, 100 * kSecond)));
+        CHECK_FALSE(
+            fragments.add_fragment(piece(whole, {400, 400, false}, 1, 100 * kSecond + later)));
+        CHECK(fragments.add_fragment(piece(whole, {0, 400}, 1, 100 * kSecond + later)));
     }
 }
 
@@ -149,15 +150,15 @@ TEST_CASE("repeated fragments of a complete datagram are recognised") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         FragmentReassembly fragments;
-        CHECK_FALSE(fragments.add(piece(whole, {0, 400})));
-        CHECK_FALSE(fragments.add(piece(whole, {0, 400})));
-        CHECK(fragments.add(piece(whole, {400, 400, false})));
-        CHECK(fragments.repeats() == 1);
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400})));
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400})));
+        CHECK(fragments.add_fragment(piece(whole, {400, 400, false})));
+        CHECK(fragments.repeat_count() == 1);
         const Bytes& bytes = row.other_bytes ? other : whole;
-        CHECK_FALSE(fragments.add(piece(bytes, {400, 400, false}, row.id, row.later)));
-        const auto made = fragments.add(piece(bytes, {0, 400}, row.id, row.later));
+        CHECK_FALSE(fragments.add_fragment(piece(bytes, {400, 400, false}, row.id, row.later)));
+        const auto made = fragments.add_fragment(piece(bytes, {0, 400}, row.id, row.later));
         CHECK(made.has_value() != row.again);
-        CHECK(fragments.repeats() == (row.again ? 3 : 1));
+        CHECK(fragments.repeat_count() == (row.again ? 3 : 1));
         if (made) {
             CHECK(equal(made->bytes, bytes));
         }
@@ -167,12 +168,12 @@ TEST_CASE("repeated fragments of a complete datagram are recognised") {
 TEST_CASE("a complete datagram makes room for incomplete ones") {
     const Bytes whole = numbered(800);
     FragmentReassembly fragments;
-    CHECK_FALSE(fragments.add(piece(whole, {0, 400}, 0, 0)));
+    CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, 0, 0)));
     for (std::uint32_t id = 1; id < 2 * FragmentReassembly::kMaxDatagrams; ++id) {
-        CHECK_FALSE(fragments.add(piece(whole, {0, 400}, id, id)));
-        CHECK(fragments.add(piece(whole, {400, 400, false}, id, id)));
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, id, id)));
+        CHECK(fragments.add_fragment(piece(whole, {400, 400, false}, id, id)));
     }
-    CHECK(fragments.add(piece(whole, {400, 400, false}, 0, 1000)));
+    CHECK(fragments.add_fragment(piece(whole, {400, 400, false}, 0, 1000)));
 }
 
 TEST_CASE(
@@ -180,11 +181,11 @@ TEST_CASE(
     const Bytes whole = numbered(800);
     FragmentReassembly fragments;
     for (std::uint32_t id = 0; id < 1000; ++id) {
-        CHECK_FALSE(fragments.add(piece(whole, {0, 400}, id, id)));
+        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, id, id)));
     }
     for (std::uint32_t id = 1000 - FragmentReassembly::kMaxDatagrams; id < 1000; ++id) {
         CAPTURE(id);
-        CHECK(fragments.add(piece(whole, {400, 400, false}, id, 1000)));
+        CHECK(fragments.add_fragment(piece(whole, {400, 400, false}, id, 1000)));
     }
-    CHECK_FALSE(fragments.add(piece(whole, {400, 400, false}, 1, 1000)));
+    CHECK_FALSE(fragments.add_fragment(piece(whole, {400, 400, false}, 1, 1000)));
 }

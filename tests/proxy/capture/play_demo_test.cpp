@@ -38,9 +38,9 @@ void play(const Bytes& bytes, Played& played) {
     inspect::Inspector inspector{{}, maps, played.log, numbers};
     const auto head = capture::decode_demo_head(bytes);
     REQUIRE(head.has_value());
-    played.end = capture::play_demo(*head, "a.demo", inspector);
+    played.end = capture::inspect_demo(*head, "a.demo", inspector);
     played.totals = inspector.totals();
-    CHECK(inspector.sessions_seen() == 1);
+    CHECK(inspector.num_sessions_opened() == 1);
 }
 
 /// Appends a chunk of these ints.
@@ -58,7 +58,7 @@ void put_empty(Bytes& demo, int type) {
 
 void put_message(Bytes& demo, const Bytes& payload) {
     sink::DemoEncoder encoder{6, snapshot::Dialect::six};
-    REQUIRE(encoder.message(payload, demo));
+    REQUIRE(encoder.append_message(payload, demo));
 }
 
 Bytes with(const std::function<void(Bytes&)>& change) {
@@ -72,13 +72,14 @@ Bytes with(const std::function<void(Bytes&)>& change) {
 TEST_CASE("a demo becomes a session with its map, snapshots and messages, with the demo's times") {
     for (const int version : {3, 4, 5, 6}) {
         CAPTURE(version);
-        Bytes demo = sink::DemoEncoder::head(test::demo_header(version), bytes_of({1, 2, 3}));
+        Bytes demo =
+            sink::DemoEncoder::encode_start(test::demo_header(version), bytes_of({1, 2, 3}));
         sink::DemoEncoder encoder{version, snapshot::Dialect::six};
-        REQUIRE(encoder.snapshot(10, test::to_snapshot(kFirst).view(), demo));
-        REQUIRE(encoder.message(test::message("sv_motd").string("hello").bytes(), demo));
-        REQUIRE(encoder.snapshot(12, test::to_snapshot(kFirst).view(), demo));
-        REQUIRE(encoder.snapshot(64, test::to_snapshot(kSecond).view(), demo));
-        REQUIRE(encoder.snapshot(400, test::to_snapshot(kSecond).view(), demo));
+        REQUIRE(encoder.append_snapshot(10, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.append_message(test::message("sv_motd").string("hello").bytes(), demo));
+        REQUIRE(encoder.append_snapshot(12, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.append_snapshot(64, test::to_snapshot(kSecond).view(), demo));
+        REQUIRE(encoder.append_snapshot(400, test::to_snapshot(kSecond).view(), demo));
         Played played;
         play(demo, played);
         CHECK(played.log.lines({"session", "map", "message", "snapshot", "finding"}) ==
@@ -119,10 +120,11 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
         REQUIRE(tunings.bytes().size() == static_cast<std::size_t>(row.bytes));
         auto header = test::demo_header(sink::demo::kSevenVersion);
         header.net_version = sink::demo::kSevenNetVersion;
-        Bytes demo = sink::DemoEncoder::head(header, {});
+        Bytes demo = sink::DemoEncoder::encode_start(header, {});
         sink::DemoEncoder encoder{header.version, snapshot::Dialect::seven};
-        REQUIRE(encoder.snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
-        REQUIRE(encoder.message(tunings.bytes(), demo));
+        REQUIRE(
+            encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
+        REQUIRE(encoder.append_message(tunings.bytes(), demo));
 
         class Tunings final : public record::RecordSink {
           public:
@@ -143,7 +145,7 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
         inspect::Inspector inspector{{}, maps, read, numbers};
         const auto head = capture::decode_demo_head(demo);
         REQUIRE(head.has_value());
-        const auto end = capture::play_demo(*head, "a.demo", inspector);
+        const auto end = capture::inspect_demo(*head, "a.demo", inspector);
         CHECK(end.error.code == capture::DemoErrc::none);
         REQUIRE(read.names.size() == static_cast<std::size_t>(row.read));
         CHECK((read.names[30] == "laser_damage") == (row.read == 45));
@@ -346,7 +348,7 @@ TEST_CASE("ticks out of order are shown, and reported once") {
 }
 
 TEST_CASE("a delta without a base gives no snapshot") {
-    Bytes demo = sink::DemoEncoder::head(test::demo_header(), {});
+    Bytes demo = sink::DemoEncoder::encode_start(test::demo_header(), {});
     append(demo, bytes_of({0x80, 0, 0, 0, 10}));
     put_ints(demo, 3, {0, 0, 0});
     Played played;
@@ -389,12 +391,12 @@ TEST_CASE(
 }
 
 TEST_CASE("joins and leaves in demos of 0.7's client are no findings") {
-    Bytes demo = sink::DemoEncoder::head(
+    Bytes demo = sink::DemoEncoder::encode_start(
         {.version = 4, .net_version = std::string{sink::demo::kSevenNetVersion}}, {});
     sink::DemoEncoder encoder{4, snapshot::Dialect::seven};
-    REQUIRE(encoder.snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
+    REQUIRE(encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
     const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
-    REQUIRE(encoder.message(left.bytes(), demo));
+    REQUIRE(encoder.append_message(left.bytes(), demo));
     encoder.finish(demo);
     Played played;
     play(demo, played);

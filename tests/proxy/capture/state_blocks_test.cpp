@@ -24,7 +24,7 @@ class File {
     File& packet() {
         Bytes frame;
         sink::make_udp_frame(kClient, kServer, Bytes(10, std::byte{1}), frame);
-        sink::PcapngEncoder{}.packet({.frame = frame}, bytes_);
+        sink::PcapngEncoder{}.append_packet({.frame = frame}, bytes_);
         return *this;
     }
 
@@ -36,7 +36,7 @@ class File {
     }
 
     File& block(std::uint32_t type, std::size_t size) {
-        sink::PcapngEncoder{}.block(type, Bytes(size, std::byte{0x6b}), bytes_);
+        sink::PcapngEncoder{}.append_block(type, Bytes(size, std::byte{0x6b}), bytes_);
         return *this;
     }
 
@@ -89,13 +89,14 @@ TEST_CASE("a state belongs to the packet after it") {
         {"two in a row: the last", File{}.state("a").state("b").packet().bytes(), "b---"},
         {"before each", File{}.state("a").packet().state("b").packet().bytes(), "ab--"},
         {"at the end", File{}.packet().state("b").bytes(), "-b--"},
-        {"behind another section", File{}.packet().section().state("b").packet().bytes(), "-b--"},
+        {"behind another section", File{}.packet().section().state("b").packet().bytes(),
+         "-b--"},
         {"among blocks of others",
          File{}.block(5, 64).state("a").block(0x8000beef, 3).packet().bytes(), "a---"},
         {"of the type, and another's",
          File{}.block(sink::kStateBlock, 100).packet().state("b").bytes(), "-b--"},
-        {"of the type, and empty", File{}.block(sink::kStateBlock, 0).packet().state("b").bytes(),
-         "-b--"},
+        {"of the type, and empty",
+         File{}.block(sink::kStateBlock, 0).packet().state("b").bytes(), "-b--"},
         {"of the type, and too large",
          File{}.block(sink::kStateBlock, 5'000'000).packet().state("b").bytes(), "-b--"},
         {"what is no block", broken, "----"},
@@ -144,7 +145,7 @@ TEST_CASE("libpcap skips states, and CaptureFile returns them with their datagra
     capture::CaptureFile capture{file.path()};
     capture::CapturedDatagram datagram;
     std::string states;
-    while (capture.next(datagram)) {
+    while (capture.read_datagram(datagram)) {
         states += datagram.state == nullptr ? '-' : static_cast<char>(datagram.state->bytes.at(0));
         if (datagram.state != nullptr) {
             CHECK(datagram.state->client == datagram.source);

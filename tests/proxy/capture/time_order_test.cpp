@@ -37,7 +37,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
     std::string text;
     const auto take = [&](bool rest) {
         std::size_t count = 0;
-        while (const TimeSorter::OrderedDatagram* const item = order.next(rest)) {
+        while (const TimeSorter::OrderedDatagram* const item = order.next_datagram(rest)) {
             const Sent& sent = all[item->file];
             CHECK(item->datagram.time == sent.at * kMillisecond);
             CHECK(item->datagram.payload.size() == 1);
@@ -50,7 +50,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
     std::size_t before = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::byte payload[]{static_cast<std::byte>(all[i].client)};
-        order.add(datagram_of(all[i], payload), i);
+        order.add_datagram(datagram_of(all[i], payload), i);
         before += take(false);
     }
     take(true);
@@ -111,24 +111,24 @@ TEST_CASE("the number of waiting datagrams is limited") {
     std::size_t out = 0;
     const std::vector<std::byte> payload(60'000);
     for (std::size_t i = 0; i < 2000; ++i) {
-        order.add(datagram_of({.at = 1}, payload), i);
-        while (const TimeSorter::OrderedDatagram* const item = order.next(false)) {
+        order.add_datagram(datagram_of({.at = 1}, payload), i);
+        while (const TimeSorter::OrderedDatagram* const item = order.next_datagram(false)) {
             CHECK(item->file == out++);
         }
         CHECK((i + 1 - out) * payload.size() <= TimeSorter::kMaxBytes);
     }
     CHECK(out != 0);
-    while (order.next(true) != nullptr) {
+    while (order.next_datagram(true) != nullptr) {
         ++out;
     }
     CHECK(out == 2000);
     for (std::size_t i = 0; i < TimeSorter::kMaxDatagrams; ++i) {
-        order.add(datagram_of({.at = 1}, {}), i);
+        order.add_datagram(datagram_of({.at = 1}, {}), i);
     }
-    CHECK(order.next(false) == nullptr);
-    order.add(datagram_of({.at = 1}, {}), 0);
-    CHECK(order.next(false) != nullptr);
-    CHECK(order.next(false) == nullptr);
+    CHECK(order.next_datagram(false) == nullptr);
+    order.add_datagram(datagram_of({.at = 1}, {}), 0);
+    CHECK(order.next_datagram(false) != nullptr);
+    CHECK(order.next_datagram(false) == nullptr);
 }
 
 TEST_CASE("a state stays with its datagram") {
@@ -136,9 +136,9 @@ TEST_CASE("a state stays with its datagram") {
     capture::CapturedState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
     capture::CapturedDatagram datagram = datagram_of({'a', 10}, {});
     datagram.state = &state;
-    order.add(datagram, 0);
+    order.add_datagram(datagram, 0);
     state.bytes.clear(); // reading the file continues, which invalidates the state
-    const TimeSorter::OrderedDatagram* const item = order.next(true);
+    const TimeSorter::OrderedDatagram* const item = order.next_datagram(true);
     REQUIRE(item != nullptr);
     REQUIRE(item->datagram.state != nullptr);
     CHECK(item->datagram.state->bytes == std::vector{std::byte{7}});

@@ -57,7 +57,7 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
               line("map", ",\"name\":\"\xff\""), line("session", "")}) {
             records.push_back({.server = "one", .line = text});
         }
-        CHECK(output.write("first", records) == 0);
+        CHECK(output.write_batch("first", records) == 0);
         output.confirm_batch();
     }
     std::ifstream file{path};
@@ -78,19 +78,19 @@ TEST_CASE("an unconfirmed batch is kept, also without files") {
         BatchOutput output{std::string{row.output}, std::nullopt, checks};
         CHECK(output.unconfirmed_batch().empty());
         const auto counted = [&checks] {
-            const auto fails = analyze::FailOn::parse({"snapshot.crc_mismatch"});
+            const auto fails = analyze::FailingFindings::parse({"snapshot.crc_mismatch"});
             REQUIRE(fails);
             return !checks.outcome(*fails, 1).checks.at(0).passed;
         };
         const std::vector<bus::CollectedRecord> records{
             {.server = "one",
              .line = line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")")}};
-        CHECK(output.write("first", records) == 0);
+        CHECK(output.write_batch("first", records) == 0);
         CHECK(output.unconfirmed_batch() == "first");
         CHECK(output.roll_back_batch() == 0);
         CHECK(output.unconfirmed_batch().empty());
         CHECK_FALSE(counted());
-        CHECK(output.write("second", records) == 0);
+        CHECK(output.write_batch("second", records) == 0);
         CHECK(output.unconfirmed_batch() == "second");
         output.confirm_batch();
         CHECK(output.unconfirmed_batch().empty());
@@ -122,7 +122,7 @@ TEST_CASE("expectations apply to written records as to records") {
         expectation.evaluate_line(
             line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
         expectation.evaluate_line(line("message", R"(,"name":"Sv_Chat")"));
-        CHECK(expectation.met() == row.met);
+        CHECK(expectation.is_met() == row.met);
         CHECK(expectation.unmet_reason().find(row.instead) != std::string::npos);
     }
 }
@@ -134,7 +134,7 @@ TEST_CASE("findings of written records are counted, also those that the limit le
         line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
     checks.check_line(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
     checks.check_line("no record");
-    const auto fails = analyze::FailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
+    const auto fails = analyze::FailingFindings::parse({"snapshot.crc_mismatch", "map.not_found"});
     REQUIRE(fails);
     const auto outcome = checks.outcome(*fails, 1);
     REQUIRE(outcome.checks.size() == 2);

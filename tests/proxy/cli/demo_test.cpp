@@ -125,7 +125,7 @@ TEST_CASE("a capture's filter gets messages, also if no other output does") {
         capture::CaptureFile file{to};
         capture::CapturedDatagram datagram;
         int count = 0;
-        while (file.next(datagram)) {
+        while (file.read_datagram(datagram)) {
             ++count;
         }
         return count;

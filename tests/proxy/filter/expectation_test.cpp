@@ -69,7 +69,7 @@ TEST_CASE("expectations are met or say what was seen instead") {
         for (const Record& record : samples.all()) {
             expectation.evaluate(record);
         }
-        CHECK(expectation.met() == row.met);
+        CHECK(expectation.is_met() == row.met);
         CHECK(expectation.unmet_reason() == row.instead);
     }
 }
@@ -77,7 +77,7 @@ TEST_CASE("expectations are met or say what was seen instead") {
 TEST_CASE("without records nothing has happened: once and always fail, never is met") {
     CHECK(expectation_of("snapshot").unmet_reason() == "there were no records");
     CHECK(expectation_of("always ok").unmet_reason() == "no record has a key it names");
-    CHECK(expectation_of("never finding").met());
+    CHECK(expectation_of("never finding").is_met());
 }
 
 TEST_CASE("what several workers saw counts together") {
@@ -89,8 +89,8 @@ TEST_CASE("what several workers saw counts together") {
     first.on_record(&samples.snapshot);
     second.on_record(&samples.finding);
     std::vector<Expectation> all = first.list();
-    tw::filter::merge(all, second.list());
-    const auto report = Expectations{all}.report();
+    tw::filter::add_results(all, second.list());
+    const auto report = Expectations{all}.results();
     REQUIRE(report.size() == 3);
     CHECK(report[0].text == "tick > 1000");
     CHECK(report[0].instead == "none of 2 records matched; seen: tick: 500 to 600");

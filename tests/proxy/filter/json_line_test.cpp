@@ -121,7 +121,7 @@ TEST_CASE("values that a line of twscope never has are read as they stand, or no
         CAPTURE(row.name);
         CHECK(values(row.line, row.key) == row.found);
         // The result does not change after a search for a missing key.
-        line.begin(row.line);
+        line.set_line(row.line);
         All none;
         CHECK_FALSE(line.object().visit("none", none));
         All all;
@@ -137,20 +137,20 @@ TEST_CASE("the text of a value is a part of the line") {
     const std::string line = R"({"a": 12 ,"b":{"c":"x\"y"},"d":[1],"e":-1,"f":1.5,"g":null})";
     JsonLine of_line{line};
     JsonObject& json = of_line.object();
-    CHECK(json.find("b.c") == R"("x\"y")");
-    CHECK(json.find("a") == "12");
-    CHECK(json.find("a")->data() == line.data() + line.find("12"));
-    CHECK(json.find("g") == "null");
+    CHECK(json.find_text("b.c") == R"("x\"y")");
+    CHECK(json.find_text("a") == "12");
+    CHECK(json.find_text("a")->data() == line.data() + line.find("12"));
+    CHECK(json.find_text("g") == "null");
     for (const char* const none : {"b", "d", "d.x", "x", "a.b", ""}) {
         CAPTURE(none);
-        CHECK_FALSE(json.find(none));
+        CHECK_FALSE(json.find_text(none));
     }
     CHECK(json.find_integer("e") == -1);
     CHECK_FALSE(json.find_integer("f"));
     CHECK(json.find_count("a") == 12);
     CHECK(json.find_count("e") == 0);
     CHECK(json.find_count("b.c") == 0);
-    of_line.begin("no record");
+    of_line.set_line("no record");
     CHECK(json.find_count("lost") == 0);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("keys of the record can be read between those of its items") {
     const std::string text =
         R"({"n":7,"items":[{"a":1,"b":[2]},5,{"b":3,"a":4},[6],{}],"m":8,"findings":{"x.y":2}})";
     JsonLine line{text};
-    CHECK(line.object().has("items"));
+    CHECK(line.object().has_member("items"));
     for (int round = 0; round < 2; ++round) {
         All all;
         int items = 0;
@@ -178,13 +178,13 @@ TEST_CASE("keys of the record can be read between those of its items") {
     line.object().visit_finding_count("x.y", counts);
     line.object().visit_finding_count("x.z", counts);
     CHECK(counts.text == "2|0");
-    line.begin(R"({"items":{"a":1},"findings":3})");
-    CHECK(line.object().has("items"));
+    line.set_line(R"({"items":{"a":1},"findings":3})");
+    CHECK(line.object().has_member("items"));
     CHECK_FALSE(line.object().visit_finding_count("x.y", counts));
     int none = 0;
     line.each_item([&](JsonObject&) { return ++none != 0; });
     CHECK(none == 0);
-    line.begin(R"({"items":[{"a":1},{"a":2 "b"},{"a":3}]})");
+    line.set_line(R"({"items":[{"a":1},{"a":2 "b"},{"a":3}]})");
     All before;
     line.each_item([&](JsonObject& item) {
         item.visit("a", before);
@@ -205,6 +205,6 @@ TEST_CASE("lines are as long as the memory allows, and a short one may follow") 
     line.each_item([&](JsonObject&) { return ++items == 0; });
     CHECK(items == (text.size() - 14) / 8);
     CHECK(line.object().find_count("b") == 3);
-    line.begin(R"({"b":4})");
+    line.set_line(R"({"b":4})");
     CHECK(line.object().find_count("b") == 4);
 }

@@ -197,10 +197,10 @@ TEST_CASE(
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(is_record(row.line) == row.record);
-        CHECK(is_sound_record(row.line) == row.sound);
+        CHECK(is_record_line(row.line) == row.record);
+        CHECK(is_valid_record(row.line) == row.sound);
     }
-    CHECK_FALSE(is_sound_record(line + '\n'));
+    CHECK_FALSE(is_valid_record(line + '\n'));
 }
 
 TEST_CASE("a filter knows what no line can do without") {

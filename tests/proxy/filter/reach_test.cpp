@@ -51,7 +51,7 @@ TEST_CASE("a filter is about messages where nothing else may match") {
         CAPTURE(row.text);
         const auto filter = Filter::parse(row.text);
         REQUIRE(filter.has_value());
-        CHECK(tw::filter::is_about_messages(filter->program()) == row.about_messages);
+        CHECK(tw::filter::matches_only_messages(filter->program()) == row.about_messages);
     }
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("what matches is of a type that may match") {
         for (const tw::record::Record& record : samples.all()) {
             CAPTURE(record.index());
             CHECK((!filter->matches(record) ||
-                   tw::filter::may_match(filter->program(), record.index())));
+                   tw::filter::may_match_type(filter->program(), record.index())));
         }
     }
 }

@@ -26,26 +26,26 @@ TEST_CASE("a receiver takes acknowledgements from the last one up to what it sen
         AckWindow window;
         window.reset(true);
         for (std::uint16_t sequence = 1; sequence <= row.sent; ++sequence) {
-            window.sent(sequence);
+            window.on_sent(sequence);
         }
-        REQUIRE(window.take(row.before));
-        CHECK(window.take(row.ack) == row.taken);
+        REQUIRE(window.accept_ack(row.before));
+        CHECK(window.accept_ack(row.ack) == row.taken);
     }
 }
 
 TEST_CASE("the window goes over the end of the sequence") {
     AckWindow window;
     window.reset(false);
-    window.sent(1023);
-    REQUIRE(window.take(1022)); // joined midway: the first one counts
-    window.sent(0);
-    window.sent(1);
-    CHECK(window.take(1));
-    CHECK_FALSE(window.take(1023));
-    CHECK_FALSE(window.take(2));
-    CHECK(window.take_little_ahead(2));
-    CHECK_FALSE(window.take_little_ahead(1));
-    CHECK_FALSE(window.take_little_ahead(301));
+    window.on_sent(1023);
+    REQUIRE(window.accept_ack(1022)); // joined midway: the first one counts
+    window.on_sent(0);
+    window.on_sent(1);
+    CHECK(window.accept_ack(1));
+    CHECK_FALSE(window.accept_ack(1023));
+    CHECK_FALSE(window.accept_ack(2));
+    CHECK(window.accept_ack_above_range(2));
+    CHECK_FALSE(window.accept_ack_above_range(1));
+    CHECK_FALSE(window.accept_ack_above_range(301));
 }
 
 TEST_CASE("who says again and again that more was sent is believed, if nobody says otherwise") {
@@ -55,20 +55,21 @@ TEST_CASE("who says again and again that more was sent is believed, if nobody sa
         AckWindow window;
         window.reset(true);
         for (int i = 0; i < kBelieved; ++i) {
-            CHECK(window.take_little_ahead(10));
+            CHECK(window.accept_ack_above_range(10));
             if (contradicted && i == kBelieved / 2) {
-                CHECK(window.take(0));
+                CHECK(window.accept_ack(0));
             }
         }
-        CHECK(window.take(10) != contradicted);
-        CHECK(window.take_little_ahead(20) != contradicted); // too far for a window that ends at 0
+        CHECK(window.accept_ack(10) != contradicted);
+        CHECK(window.accept_ack_above_range(20) !=
+              contradicted); // too far for a window that ends at 0
     }
 }
 
 TEST_CASE("nothing is out of a window that is not known") {
     AckWindow window;
     window.reset(false);
-    CHECK_FALSE(window.take_little_ahead(900));
-    CHECK(window.take(900));
-    CHECK(window.take(17));
+    CHECK_FALSE(window.accept_ack_above_range(900));
+    CHECK(window.accept_ack(900));
+    CHECK(window.accept_ack(17));
 }

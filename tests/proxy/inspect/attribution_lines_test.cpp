@@ -158,15 +158,15 @@ TEST_CASE("resends and what stands behind a gap have lines of their own") {
 }
 
 TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
-    record::Ledger ledger;
-    constexpr std::size_t kMany = 2 * record::Ledger::kMaxRows;
+    record::ByteLedger ledger;
+    constexpr std::size_t kMany = 2 * record::ByteLedger::kMaxRows;
     for (std::size_t i = 0; i < kMany; ++i) {
         ledger.charge(wire::Direction::c2s, ByteGroup::message, BytePart::fields,
                       "game " + std::to_string(i), {1, 2, 16});
     }
-    CHECK(ledger.rows(wire::Direction::c2s).size() == record::Ledger::kMaxRows + 1);
+    CHECK(ledger.rows(wire::Direction::c2s).size() == record::ByteLedger::kMaxRows + 1);
     CHECK(ledger.total(wire::Direction::c2s) == record::ByteCount{kMany, 2 * kMany, 16 * kMany});
-    record::Ledger sum;
+    record::ByteLedger sum;
     sum.merge(ledger);
     sum.merge(ledger);
     CHECK(sum.total(wire::Direction::c2s).bits == 2 * 16 * kMany);

@@ -84,7 +84,7 @@ class Run {
         return payload_[direction == wire::Direction::s2c ? 1 : 0];
     }
 
-    [[nodiscard]] const record::Ledger& ledger() const { return ledger_; }
+    [[nodiscard]] const record::ByteLedger& ledger() const { return ledger_; }
 
     [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
 
@@ -118,7 +118,7 @@ class Run {
     NoMaps maps_;
     VerifiedBytes sink_;
     VerifiedBits verified_bits_;
-    record::Ledger ledger_;
+    record::ByteLedger ledger_;
     inspect::Attribution attribution_{ledger_};
     inspect::Observers observers_;
     std::atomic<std::uint32_t> numbers_{0};

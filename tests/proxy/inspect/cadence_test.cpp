@@ -23,11 +23,11 @@ struct Totals {
 };
 
 Totals feed(const std::vector<Sent>& snapshots) {
-    Cadence cadence;
+    SnapshotCadence cadence;
     Totals totals;
     for (const Sent& sent : snapshots) {
         const Arrival arrival =
-            cadence.arrived(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
+            cadence.on_arrival(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
         totals.skipped += arrival.skipped;
         totals.missed += arrival.missed;
         totals.reordered += arrival.reordered ? 1 : 0;
@@ -113,6 +113,6 @@ TEST_CASE("jitter is what arrival and game time differ by") {
     ArrivalJitter jitter;
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(jitter.arrived(row.tick, row.time_ms * kMillisecond) == row.deviation_us);
+        CHECK(jitter.on_arrival(row.tick, row.time_ms * kMillisecond) == row.deviation_us);
     }
 }

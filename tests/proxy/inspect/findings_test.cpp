@@ -49,11 +49,11 @@ Bytes compressed(std::uint8_t flags, const Bytes& content) {
 }
 
 /// A map of 20 by 20 tiles, solid in the rightmost column.
-std::shared_ptr<const tw::map::Physics> small_map() {
+std::shared_ptr<const tw::map::PhysicsLayers> small_map() {
     constexpr int kSize = 20;
     constexpr std::size_t kTileBytes = 4;
     constexpr std::byte kSolid{1};
-    tw::map::Physics::Planes planes;
+    tw::map::PhysicsLayers::Planes planes;
     planes.width = kSize;
     planes.height = kSize;
     auto& game = planes.records[static_cast<std::size_t>(tw::map::Layer::game)];
@@ -62,7 +62,7 @@ std::shared_ptr<const tw::map::Physics> small_map() {
     for (std::size_t row = 0; row < kSize; ++row) {
         game.writable()[(row * kSize + kSize - 1) * kTileBytes] = kSolid;
     }
-    return std::make_shared<const tw::map::Physics>(std::move(planes));
+    return std::make_shared<const tw::map::PhysicsLayers>(std::move(planes));
 }
 
 void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {

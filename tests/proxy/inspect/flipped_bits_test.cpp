@@ -154,7 +154,7 @@ struct Verdict {
 
 class Verdicts final : public record::RecordSink {
   public:
-    explicit Verdicts(snapshot::Dialect dialect) { types_.begin(dialect); }
+    explicit Verdicts(snapshot::Dialect dialect) { types_.start_connection(dialect); }
 
     /// Findings are compared with this.
     void expect(const Flip& flip) { flip_ = &flip; }

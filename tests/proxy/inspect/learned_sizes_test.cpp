@@ -59,7 +59,7 @@ class Learned final : public record::RecordSink {
     record::Timestamp last_missed = 0;
 
   private:
-    void note_types(const snapshot::SnapshotView& items, const record::RecordHead& head) {
+    void note_types(const snapshot::SnapshotView& items, const record::RecordHeader& head) {
         for (std::uint16_t type = 1; type < kAgreedTypes; ++type) {
             const std::size_t at = items.lower_bound({type, 0});
             if (at < items.size() && items[at].key.type == type &&
@@ -161,27 +161,27 @@ TEST_CASE("a table of zeros is empty, as the memory of a run's processes begins"
     using inspect::LearnedSizes;
     alignas(LearnedSizes) static std::array<std::byte, sizeof(LearnedSizes)> memory{};
     auto& table = *std::launder(reinterpret_cast<LearnedSizes*>(memory.data()));
-    LearnedSizes::Server* const server = table.server("127.0.0.1:8303");
+    LearnedSizes::Server* const server = table.find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);
     for (std::uint16_t type = 0; type < std::tuple_size_v<snapshot::AgreedSizes>; ++type) {
-        CHECK_FALSE(server->find(snapshot::Dialect::six, type));
-        CHECK_FALSE(server->find(snapshot::Dialect::seven, type));
+        CHECK_FALSE(server->find_size(snapshot::Dialect::six, type));
+        CHECK_FALSE(server->find_size(snapshot::Dialect::seven, type));
     }
 }
 
 TEST_CASE("a type's size is found by the server's address, for as many servers as there is room") {
     const auto table = std::make_unique<inspect::LearnedSizes>();
-    inspect::LearnedSizes::Server* const server = table->server("127.0.0.1:8303");
+    inspect::LearnedSizes::Server* const server = table->find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);
-    CHECK_FALSE(server->find(snapshot::Dialect::six, 9));
-    server->set(snapshot::Dialect::six, 9, 23);
-    server->set(snapshot::Dialect::six, 10, 0);
-    CHECK(table->server("127.0.0.1:8303")->find(snapshot::Dialect::six, 9) == 23);
-    CHECK(server->find(snapshot::Dialect::six, 10) == 0);
-    CHECK_FALSE(server->find(snapshot::Dialect::seven, 9));
+    CHECK_FALSE(server->find_size(snapshot::Dialect::six, 9));
+    server->set_size(snapshot::Dialect::six, 9, 23);
+    server->set_size(snapshot::Dialect::six, 10, 0);
+    CHECK(table->find_or_add_server("127.0.0.1:8303")->find_size(snapshot::Dialect::six, 9) == 23);
+    CHECK(server->find_size(snapshot::Dialect::six, 10) == 0);
+    CHECK_FALSE(server->find_size(snapshot::Dialect::seven, 9));
     for (std::size_t i = 1; i < inspect::LearnedSizes::kMaxServers; ++i) {
-        CHECK(table->server("other " + std::to_string(i)) != server);
+        CHECK(table->find_or_add_server("other " + std::to_string(i)) != server);
     }
-    CHECK(table->server("one more") == nullptr);
-    CHECK(table->server("127.0.0.1:8303") == server);
+    CHECK(table->find_or_add_server("one more") == nullptr);
+    CHECK(table->find_or_add_server("127.0.0.1:8303") == server);
 }

@@ -131,7 +131,7 @@ struct Refused {
         history.store(before_tick, base.view());
         REQUIRE(snapshot::decode_delta(body, delta, snapshot::kAgreedSizes));
         REQUIRE(snapshot::apply_delta(base.view(), delta, result, warnings));
-        types.learn(result.view());
+        types.learn_types(result.view());
         mismatch = {.tick = tick,
                     .body = body,
                     .delta = &delta,
@@ -148,7 +148,7 @@ struct Refused {
     Refused& operator=(const Refused&) = delete;
     ~Refused() = default;
 
-    [[nodiscard]] inspect::LookBack look_back() {
+    [[nodiscard]] inspect::WrongValueFinder look_back() {
         inspect::SearchBudget budget;
         budget.begin(0);
         return {mismatch, inspect::Suspects{mismatch, budget}};
@@ -229,14 +229,14 @@ TEST_CASE(
                         body_of({delta.ints.begin(), delta.ints.end()}),
                         checksum_of(moment.items[1])};
         const auto next = to_snapshot(moment.items[2]);
-        refused.types.learn(next.view());
+        refused.types.learn_types(next.view());
         Explanations sink;
         inspect::Reporter reporter{1, sink};
-        inspect::LookBack look_back = refused.look_back();
+        inspect::WrongValueFinder look_back = refused.look_back();
         look_back.on_verified(moment.ticks[2], next.view(), refused.base.view(), refused.types,
                               reporter);
         look_back.finish(refused.types, reporter);
-        CHECK_FALSE(look_back.waits());
+        CHECK_FALSE(look_back.has_suspects());
         REQUIRE(sink.all.size() == 1);
         const Explained& told = sink.all.front();
         if (told.named) {
@@ -322,8 +322,8 @@ TEST_CASE(
         Explanations sink;
         inspect::Reporter reporter{1, sink};
         Refused refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
-        inspect::LookBack look_back = refused.look_back();
-        CHECK(look_back.waits() == row.told);
+        inspect::WrongValueFinder look_back = refused.look_back();
+        CHECK(look_back.has_suspects() == row.told);
         // A snapshot that arrives late and is older changes nothing.
         look_back.on_verified(11, refused.base.view(), {}, refused.types, reporter);
         CHECK(sink.all.empty());

@@ -34,36 +34,36 @@ MapDownload begun(std::int64_t size) {
 
 TEST_CASE("a map is complete with its last chunk") {
     MapDownload download = begun(24);
-    CHECK_FALSE(download.on_data(chunk(0, kWhole)));
-    CHECK_FALSE(download.on_data(chunk(1, kWhole)));
-    CHECK(download.on_data(chunk(2, kLast, true)));
+    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
+    CHECK(download.add_chunk(chunk(2, kLast, true)));
     CHECK(download.announcement().name == "ctf5");
     CHECK(download.take_bytes().size() == 24);
 }
 
 TEST_CASE("chunks that a client drops are dropped") {
     MapDownload download = begun(24);
-    CHECK_FALSE(download.on_data(chunk(1, kWhole))); // behind a gap
-    CHECK_FALSE(download.on_data(chunk(0, kWhole)));
-    CHECK_FALSE(download.on_data(chunk(0, kWhole))); // again
+    CHECK_FALSE(download.add_chunk(chunk(1, kWhole))); // behind a gap
+    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(chunk(0, kWhole))); // again
     Chunk other = chunk(1, kWhole);
     other.crc = 8; // of another map
-    CHECK_FALSE(download.on_data(other));
-    CHECK_FALSE(download.on_data(chunk(1, kWhole)));
-    CHECK(download.on_data(chunk(2, kLast, true)));
+    CHECK_FALSE(download.add_chunk(other));
+    CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
+    CHECK(download.add_chunk(chunk(2, kLast, true)));
     CHECK(download.take_bytes().size() == 24);
 }
 
 TEST_CASE("a map grows no larger than it was announced, and none is announced too large") {
     MapDownload longer = begun(15);
-    CHECK_FALSE(longer.on_data(chunk(0, kWhole)));
-    CHECK_FALSE(longer.on_data(chunk(1, kWhole, true)));
+    CHECK_FALSE(longer.add_chunk(chunk(0, kWhole)));
+    CHECK_FALSE(longer.add_chunk(chunk(1, kWhole, true)));
     CHECK(longer.announced_size() == 0); // given up
     for (const std::int64_t size :
          {std::int64_t{0}, std::int64_t{-1}, MapDownload::kMaxBytes + 1}) {
         CAPTURE(size);
         MapDownload refused = begun(size);
-        CHECK_FALSE(refused.on_data(chunk(0, kWhole, true)));
+        CHECK_FALSE(refused.add_chunk(chunk(0, kWhole, true)));
     }
 }
 
@@ -71,9 +71,9 @@ TEST_CASE("a known map is checked as it comes, and not kept") {
     MapDownload download;
     download.begin({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = 24},
                    MapDownload::Mode::check);
-    CHECK_FALSE(download.on_data(chunk(0, kWhole)));
-    CHECK_FALSE(download.on_data(chunk(1, kWhole)));
-    CHECK(download.on_data(chunk(2, kLast, true)));
+    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
+    CHECK(download.add_chunk(chunk(2, kLast, true)));
     CHECK_FALSE(download.keeps_bytes());
     CHECK(download.memory_bytes() == 0);
     Bytes all = kWhole;
@@ -84,10 +84,10 @@ TEST_CASE("a known map is checked as it comes, and not kept") {
 
 TEST_CASE("a download that is given up takes no more") {
     MapDownload download = begun(24);
-    CHECK_FALSE(download.on_data(chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
     download.abandon();
     CHECK(download.memory_bytes() == 0);
     for (const std::int32_t number : {0, 1, 2}) {
-        CHECK_FALSE(download.on_data(chunk(number, kLast, true)));
+        CHECK_FALSE(download.add_chunk(chunk(number, kLast, true)));
     }
 }

@@ -35,8 +35,7 @@ struct Received {
     [[nodiscard]] inspect::MismatchCause explain() const {
         inspect::SearchBudget budget;
         budget.begin(0);
-        return inspect::explain_mismatch(mismatch,
-                                         inspect::Suspects{mismatch, budget}.ranked(types));
+        return inspect::explain_mismatch(mismatch, inspect::Suspects{mismatch, budget}.rank(types));
     }
 
     Received(const Received&) = delete;

@@ -69,7 +69,7 @@ class Accountant final : public record::RecordSink {
     Account account;
 
   private:
-    [[nodiscard]] DatagramId id_of(const record::RecordHead& head) {
+    [[nodiscard]] DatagramId id_of(const record::RecordHeader& head) {
         return {clients_[head.session], head.direction.value_or(kC2s), head.time};
     }
 

@@ -52,7 +52,8 @@ TEST_CASE("what follows from the snapshots around is likelier than what does not
         CAPTURE(row.name);
         const ValueProbability plausibility{
             {.tick = 100, .before = row.before, .after = row.after, .field = row.field}};
-        CHECK(plausibility.of(row.likely) > row.times * plausibility.of(row.unlikely));
+        CHECK(plausibility.probability_of(row.likely) >
+              row.times * plausibility.probability_of(row.unlikely));
     }
 }
 
@@ -78,8 +79,8 @@ TEST_CASE("where nothing tells two values apart, neither is much likelier") {
         CAPTURE(row.name);
         const ValueProbability plausibility{
             {.tick = 100, .before = row.before, .after = row.after}};
-        CHECK(plausibility.of(row.one) < 3 * plausibility.of(row.other));
-        CHECK(plausibility.of(row.other) < 3 * plausibility.of(row.one));
+        CHECK(plausibility.probability_of(row.one) < 3 * plausibility.probability_of(row.other));
+        CHECK(plausibility.probability_of(row.other) < 3 * plausibility.probability_of(row.one));
     }
 }
 
@@ -90,14 +91,16 @@ TEST_CASE("what changes often, or was seen before, may do so again") {
     ValueHistory usual = calm;
     const std::vector<std::int32_t> seen{5, 6};
     usual.usual = seen;
-    CHECK(ValueProbability{lively}.of(6) > 10 * ValueProbability{calm}.of(6));
-    CHECK(ValueProbability{usual}.of(6) > 1.5 * ValueProbability{calm}.of(6));
+    CHECK(ValueProbability{lively}.probability_of(6) >
+          10 * ValueProbability{calm}.probability_of(6));
+    CHECK(ValueProbability{usual}.probability_of(6) >
+          1.5 * ValueProbability{calm}.probability_of(6));
 }
 
 TEST_CASE("events are likelier where characters are") {
     const std::vector<std::int32_t> positions{3000};
     const ValueProbability plausibility{{.tick = 100, .positions = positions}};
-    CHECK(plausibility.of(3010) > 20 * plausibility.of(2000));
+    CHECK(plausibility.probability_of(3010) > 20 * plausibility.probability_of(2000));
 }
 
 TEST_CASE("any value has a probability, at the ends of the range as well") {
@@ -108,8 +111,8 @@ TEST_CASE("any value has a probability, at the ends of the range as well") {
           ValueHistory{.tick = 100, .before = ends, .after = others}}) {
         const ValueProbability plausibility{course};
         for (const std::int32_t value : {0, INT32_MIN, INT32_MAX}) {
-            CHECK(plausibility.of(value) > 0);
-            CHECK(plausibility.of(value) <= 1);
+            CHECK(plausibility.probability_of(value) > 0);
+            CHECK(plausibility.probability_of(value) <= 1);
         }
     }
 }

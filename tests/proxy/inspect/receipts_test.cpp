@@ -43,10 +43,10 @@ class Inputs {
 
 TEST_CASE("inputs that are answered at once did not wait") {
     Inputs inputs;
-    CHECK_FALSE(inputs.receipts.is_answered());
+    CHECK_FALSE(inputs.receipts.has_answers());
     inputs.send(20);
     inputs.answer(1, 20, 3);
-    const auto outcome = inputs.receipts.outcome(kStart, inputs.sent() - 1);
+    const auto outcome = inputs.receipts.outcome_between(kStart, inputs.sent() - 1);
     CHECK(outcome.inputs == 19);
     CHECK(outcome.answered == 19);
     CHECK(outcome.longest_wait == 0);
@@ -60,10 +60,10 @@ TEST_CASE("an input that had to wait is told from an answer that never came") {
     inputs.answer(1, 10, 3);
     inputs.answer(11, 11, 400);
     const auto begin = kStart + 11 * 40 * kMs;
-    CHECK(inputs.receipts.outcome(begin, inputs.sent()).longest_wait == 397 * kMs);
-    CHECK_FALSE(inputs.receipts.outcome(begin, inputs.sent() - 1).is_complete);
+    CHECK(inputs.receipts.outcome_between(begin, inputs.sent()).longest_wait == 397 * kMs);
+    CHECK_FALSE(inputs.receipts.outcome_between(begin, inputs.sent() - 1).is_complete);
     inputs.answer(30, 30, 3);
-    const auto outcome = inputs.receipts.outcome(begin + 1, inputs.sent() - 1);
+    const auto outcome = inputs.receipts.outcome_between(begin + 1, inputs.sent() - 1);
     CHECK(outcome.is_complete);
     CHECK(outcome.inputs == 18);
     CHECK(outcome.answered == 0);
@@ -75,13 +75,13 @@ TEST_CASE("servers answer only inputs for a later tick, each once") {
     receipts.on_input(10, kStart + 50 * kMs);
     receipts.on_input(8, kStart + 100 * kMs);
     receipts.on_input(9, kStart + 150 * kMs);
-    CHECK(receipts.outcome(kStart, kStart + 200 * kMs).inputs == 2);
+    CHECK(receipts.outcome_between(kStart, kStart + 200 * kMs).inputs == 2);
     receipts.on_answer(10, 0, kStart + 210 * kMs);
     receipts.on_answer(10, 0, kStart + 220 * kMs);
     receipts.on_answer(7, 0, kStart + 220 * kMs);
-    CHECK(receipts.outcome(kStart, kStart + 200 * kMs).answered == 1);
+    CHECK(receipts.outcome_between(kStart, kStart + 200 * kMs).answered == 1);
     receipts.restart();
-    CHECK(receipts.outcome(kStart, kStart + 200 * kMs).inputs == 0);
+    CHECK(receipts.outcome_between(kStart, kStart + 200 * kMs).inputs == 0);
 }
 
 TEST_CASE("an answer that was overtaken by a later one belongs to its input all the same") {
@@ -90,7 +90,7 @@ TEST_CASE("an answer that was overtaken by a later one belongs to its input all 
     inputs.answer(1, 1, 3);
     inputs.answer(4, 4, 3);
     inputs.answer(2, 3, 3);
-    CHECK(inputs.receipts.outcome(kStart, inputs.sent()).answered == 4);
+    CHECK(inputs.receipts.outcome_between(kStart, inputs.sent()).answered == 4);
 }
 
 TEST_CASE("the first inputs of a long silence stay known") {
@@ -99,7 +99,7 @@ TEST_CASE("the first inputs of a long silence stay known") {
     inputs.answer(1, 50, 3);
     inputs.send(220); // 8.8 s
     inputs.answer(51, 60, 8500);
-    const auto outcome = inputs.receipts.outcome(kStart + 50 * 40 * kMs + 1, inputs.sent());
+    const auto outcome = inputs.receipts.outcome_between(kStart + 50 * 40 * kMs + 1, inputs.sent());
     CHECK(outcome.longest_wait == 8497 * kMs);
     CHECK(outcome.inputs <= 64);
 }
@@ -111,7 +111,7 @@ TEST_CASE("what is made up harms nothing") {
     receipts.on_answer(INT32_MAX, INT32_MIN, kStart + kMs);
     receipts.on_input(INT32_MIN, kStart + 100 * kMs);
     receipts.on_input(1, kStart + 200 * kMs);
-    CHECK(receipts.outcome(kStart, kStart + 300 * kMs).answered == 1);
+    CHECK(receipts.outcome_between(kStart, kStart + 300 * kMs).answered == 1);
 }
 
 TEST_CASE("a reliable chunk that passed is acknowledged in time, late or never") {

@@ -19,7 +19,7 @@ namespace {
 void extended(ServerProgram& server, std::string_view name) {
     for (const wire::MessageSpec& spec : wire::message_table()) {
         if (spec.name == name) {
-            server.on_extended(spec);
+            server.on_uuid_message(spec);
             return;
         }
     }
@@ -42,7 +42,7 @@ void object(ServerProgram& server, std::string_view name, std::size_t ints) {
     items.append({0, kType}, words);
     items.append({kType, 0}, std::vector<std::int32_t>(ints));
     record::TypeNames types;
-    types.learn(items.view());
+    types.learn_types(items.view());
     server.on_snapshot(items.view(), types);
 }
 
@@ -103,7 +103,7 @@ const Row kRows[] = {
     {"a new connection still knows what was said",
      [](auto& s) {
          s.on_info("0.6.4, 16.4");
-         s.begin_anew();
+         s.forget_evidence();
      },
      16040},
 };

@@ -12,8 +12,8 @@
 namespace tw::inspect {
 namespace {
 
-/// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds; "alone "
-/// in front if the server answers others.
+/// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds;
+/// "alone " in front if the server answers others.
 class Log final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -39,7 +39,7 @@ class Script {
         : silence_{std::move(server)} {}
 
     void at(std::int64_t ms, wire::Direction direction) {
-        reporter_.begin(at_ms(ms), direction);
+        reporter_.set_head(at_ms(ms), direction);
         silence_.on_datagram("127.0.0.1:8303", reporter_);
     }
 

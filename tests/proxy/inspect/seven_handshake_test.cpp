@@ -176,16 +176,16 @@ TEST_CASE("strangers replace a connection when both sides agree on them, not bef
 
 TEST_CASE("a CLOSE before there is a connection has to be about the attempt") {
     SevenHandshake handshake;
-    CHECK_FALSE(handshake.refuses(kS2c, packet_to(kClient)));
-    CHECK(handshake.refuses(kC2s, packet_to(wire::kTokenUnknown)));
+    CHECK_FALSE(handshake.ends_attempt(kS2c, packet_to(kClient)));
+    CHECK(handshake.ends_attempt(kC2s, packet_to(wire::kTokenUnknown)));
     static_cast<void>(feed(handshake, kAsk));
     static_cast<void>(feed(handshake, kAnswer));
-    CHECK(handshake.refuses(kS2c, packet_to(kClient)));
-    CHECK_FALSE(handshake.refuses(kS2c, packet_to(kOther)));
-    CHECK(handshake.refuses(kC2s, packet_to(kServer)));
-    CHECK_FALSE(handshake.refuses(kC2s, packet_to(kOther)));
+    CHECK(handshake.ends_attempt(kS2c, packet_to(kClient)));
+    CHECK_FALSE(handshake.ends_attempt(kS2c, packet_to(kOther)));
+    CHECK(handshake.ends_attempt(kC2s, packet_to(kServer)));
+    CHECK_FALSE(handshake.ends_attempt(kC2s, packet_to(kOther)));
     handshake.reset();
-    CHECK_FALSE(handshake.refuses(kS2c, packet_to(kClient)));
+    CHECK_FALSE(handshake.ends_attempt(kS2c, packet_to(kClient)));
 }
 
 } // namespace tw::inspect

@@ -366,7 +366,7 @@ TEST_CASE("who plays is left to the observer that goes on, with what it builds o
     inspect::SessionCheckpoint checkpoint = sender.session().save();
     REQUIRE(checkpoint.roster.find(1) != nullptr);
     CHECK(checkpoint.roster.find(1)->team == -1);
-    CHECK(checkpoint.roster.own() == 0);
+    CHECK(checkpoint.roster.own_id() == 0);
     script.session().restore(std::move(checkpoint));
     for (const snapshot::Tick tick : {12, 14, 16}) {
         script.send_datagram(kS2c, sender.snap_datagram(tick, tick - 2, kItems));

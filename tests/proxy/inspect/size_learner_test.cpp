@@ -158,7 +158,7 @@ bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& i
     snapshot::Delta decoded;
     const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
     static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
-    reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
+    reporter.set_head(std::int64_t{tick} * 20'000'000, kS2c);
     return learner.on_misfit(
         {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
          .tick = tick,
@@ -313,9 +313,9 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     const Items items{{{9, 0}, std::vector<std::int32_t>(server.sizes[9], 7)},
                       {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
     const auto learned = std::make_unique<inspect::LearnedSizes>();
-    inspect::SizeLearner first{kAgreedSizes, learned->server("a")};
-    inspect::SizeLearner second{kAgreedSizes, learned->server("a")};
-    inspect::SizeLearner elsewhere{kAgreedSizes, learned->server("b")};
+    inspect::SizeLearner first{kAgreedSizes, learned->find_or_add_server("a")};
+    inspect::SizeLearner second{kAgreedSizes, learned->find_or_add_server("a")};
+    inspect::SizeLearner elsewhere{kAgreedSizes, learned->find_or_add_server("b")};
     Named named;
     inspect::Reporter reporter{1, named};
     inspect::SearchBudget budget;
@@ -327,7 +327,7 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     for (std::int64_t left = 2 * inspect::SearchBudget::kPerSecond; left > 0;
          left -= inspect::SearchBudget::kPerSearch) {
         spent.begin(800'000'000);
-        while (spent.take()) {
+        while (spent.spend()) {
         }
         spent.end();
     }
@@ -348,7 +348,7 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         CAPTURE(shown);
         const auto before = std::make_unique<inspect::LearnedSizes>();
         const auto after = std::make_unique<inspect::LearnedSizes>();
-        inspect::SizeLearner first{kAgreedSizes, before->server("a")};
+        inspect::SizeLearner first{kAgreedSizes, before->find_or_add_server("a")};
         for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
             static_cast<void>(show(first, server, items, 10 * tick, reporter, budget));
         }
@@ -360,13 +360,14 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
                                    .confirmed = shown == 3,
                                    .items = static_cast<std::uint32_t>(shown),
                                    .snapshots = static_cast<std::uint32_t>(shown)});
-        inspect::SizeLearner second{kAgreedSizes, after->server("b")};
+        inspect::SizeLearner second{kAgreedSizes, after->find_or_add_server("b")};
         second.restore(learned, snapshot::Dialect::six);
         CHECK(second.sizes() == server.sizes);
         CHECK(second.save(snapshot::Dialect::six) == learned);
-        CHECK(after->server("b")->find(snapshot::Dialect::six, 9).has_value() == (shown == 3));
+        CHECK(after->find_or_add_server("b")->find_size(snapshot::Dialect::six, 9).has_value() ==
+              (shown == 3));
         // A session without a misfit of its own passes on what the others named.
-        const inspect::SizeLearner other{kAgreedSizes, before->server("a")};
+        const inspect::SizeLearner other{kAgreedSizes, before->find_or_add_server("a")};
         CHECK(other.save(snapshot::Dialect::six).size() == (shown == 3 ? 2 : 0));
         Named again;
         inspect::Reporter next{1, again};
@@ -487,7 +488,7 @@ TEST_CASE("a server that sends items twice has no sizes named") {
         inspect::SizeLearner learner{kAgreedSizes};
         ModServer server{random, {}};
         for (snapshot::Tick tick = 10; tick <= 100; tick += 10) {
-            reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
+            reporter.set_head(std::int64_t{tick} * 20'000'000, kS2c);
             const Items items = server.next();
             snapshot::Delta decoded;
             static_cast<void>(

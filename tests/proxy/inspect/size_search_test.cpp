@@ -48,7 +48,7 @@ Items longer_tee() {
     return {{{4, 1}, {10, 20, 0, 0}}, {{9, 0}, tee}, {{10, 0}, {1, 2, 0, 0, 30}}};
 }
 
-std::vector<AgreedSizes> search(const Written& snapshot, const SizesKnown& known = {}) {
+std::vector<AgreedSizes> search(const Written& snapshot, const KnownSizes& known = {}) {
     SearchBudget budget;
     budget.begin(kSecond);
     return find_sizes(snapshot.delta(), known, budget);
@@ -152,7 +152,7 @@ TEST_CASE("a delta tells the size of a type that its base does not have") {
 }
 
 TEST_CASE("settled sizes are not doubted") {
-    SizesKnown known;
+    KnownSizes known;
     known.settled.set(9);
     CHECK(search(written({}, longer_tee(), with(9, 23)), known).empty());
 }
@@ -163,7 +163,7 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     const auto spend = [&](std::int64_t time) {
         budget.begin(time);
         std::int64_t count = 0;
-        for (; budget.take(); ++count) {
+        for (; budget.spend(); ++count) {
         }
         budget.end();
         return count;
@@ -176,10 +176,10 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kPerSecond / 10);
     CHECK(spend(kSecond) == 0);   // a clock that goes back gives nothing
     budget.begin(8 * kSecond, 3); // what one connection has left
-    CHECK(budget.set_aside(2) == 1);
-    CHECK(budget.take());
-    CHECK(budget.take());
-    CHECK_FALSE(budget.take());
+    CHECK(budget.limit_rest(2) == 1);
+    CHECK(budget.spend());
+    CHECK(budget.spend());
+    CHECK_FALSE(budget.spend());
     CHECK(budget.end() == 3);
     budget.begin(9 * kSecond);
     budget.end(); // what was not taken stays

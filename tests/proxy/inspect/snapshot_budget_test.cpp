@@ -47,7 +47,7 @@ class Watched final : public record::RecordSink {
   private:
     snapshot::Tick tick_ = 100;
     record::TypeNames types_;
-    inspect::SnapshotBudget budget_;
+    inspect::SnapshotLimitCheck budget_;
     inspect::Reporter reporter_{1, *this};
 };
 

@@ -26,14 +26,14 @@ const Items kItems{{{4, 1}, {10, 20, 0, 0}}};
 TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere is believed") {
     using enum TickClass;
     TickPlausibility gate;
-    REQUIRE(gate.take(100'000, 0) == follows);
+    REQUIRE(gate.classify(100'000, 0) == follows);
     gate.expect_restart(kSecond);
-    CHECK(gate.take(100'050, kSecond) == follows);  // under way
-    CHECK(gate.take(2, 60 * kSecond) == restarted); // a map takes its time
-    CHECK(gate.take(90'000, 60 * kSecond) == stray);
+    CHECK(gate.classify(100'050, kSecond) == follows);  // under way
+    CHECK(gate.classify(2, 60 * kSecond) == restarted); // a map takes its time
+    CHECK(gate.classify(90'000, 60 * kSecond) == stray);
     gate.expect_restart(60 * kSecond);
-    CHECK(gate.take(500, 70 * kSecond) == follows); // the server goes on as before
-    CHECK(gate.take(90'000, 70 * kSecond) == stray);
+    CHECK(gate.classify(500, 70 * kSecond) == follows); // the server goes on as before
+    CHECK(gate.classify(90'000, 70 * kSecond) == stray);
 }
 
 TEST_CASE("a tick is believed when the clock allows it, or when the last three agree") {
@@ -78,7 +78,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
         TickPlausibility gate;
         for (const Step& step : row.steps) {
             CAPTURE(step.tick);
-            CHECK(gate.take(step.tick, step.time * kSecond) == step.verdict);
+            CHECK(gate.classify(step.tick, step.time * kSecond) == step.verdict);
         }
     }
 }

@@ -51,7 +51,7 @@ TEST_CASE("vital chunks are taken in order, once, as their receiver takes them")
         order.reset(row.synced);
         for (const Step& step : row.steps) {
             CAPTURE(step.sequence);
-            CHECK(order.take(step.sequence, step.resend) == step.taken);
+            CHECK(order.classify_chunk(step.sequence, step.resend) == step.taken);
         }
     }
 }
@@ -59,17 +59,17 @@ TEST_CASE("vital chunks are taken in order, once, as their receiver takes them")
 TEST_CASE("what the receiver acknowledges ends the wait for what passed unseen") {
     VitalOrder order;
     order.reset(true);
-    CHECK(order.take(1, false) == kNext);
-    CHECK(order.take(5, false) == kGap);
-    REQUIRE(order.waiting());
-    CHECK_FALSE(order.acknowledged(1)); // says nothing new
-    CHECK(order.waiting());
-    CHECK_FALSE(order.acknowledged(0)); // an older packet
-    CHECK(order.waiting());
-    CHECK(order.acknowledged(5));
-    CHECK_FALSE(order.waiting());
-    CHECK(order.take(5, true) == kOld);
-    CHECK(order.take(6, false) == kNext);
+    CHECK(order.classify_chunk(1, false) == kNext);
+    CHECK(order.classify_chunk(5, false) == kGap);
+    REQUIRE(order.has_gap());
+    CHECK_FALSE(order.on_ack(1)); // says nothing new
+    CHECK(order.has_gap());
+    CHECK_FALSE(order.on_ack(0)); // an older packet
+    CHECK(order.has_gap());
+    CHECK(order.on_ack(5));
+    CHECK_FALSE(order.has_gap());
+    CHECK(order.classify_chunk(5, true) == kOld);
+    CHECK(order.classify_chunk(6, false) == kNext);
 }
 
 TEST_CASE(
@@ -94,22 +94,22 @@ TEST_CASE(
         CAPTURE(row.name);
         VitalOrder order;
         order.reset(true);
-        REQUIRE(order.take(1, false) == kNext);
+        REQUIRE(order.classify_chunk(1, false) == kNext);
         for (const std::uint16_t sequence : row.dropped) {
-            REQUIRE(order.take(sequence, false) == kGap);
+            REQUIRE(order.classify_chunk(sequence, false) == kGap);
         }
-        CHECK(order.acknowledged(row.ack));
-        CHECK(order.waiting() == row.waiting);
-        CHECK(order.take(row.next, false) == kNext);
+        CHECK(order.on_ack(row.ack));
+        CHECK(order.has_gap() == row.waiting);
+        CHECK(order.classify_chunk(row.next, false) == kNext);
     }
 }
 
 TEST_CASE("an acknowledgement moves nothing where nothing is missing") {
     VitalOrder order;
     order.reset(true);
-    CHECK(order.take(1, false) == kNext);
-    CHECK_FALSE(order.acknowledged(9));
-    CHECK(order.take(2, false) == kNext);
+    CHECK(order.classify_chunk(1, false) == kNext);
+    CHECK_FALSE(order.on_ack(9));
+    CHECK(order.classify_chunk(2, false) == kNext);
 }
 
 TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
@@ -117,14 +117,14 @@ TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
         CAPTURE(taken);
         VitalOrder order;
         order.reset(true);
-        REQUIRE(order.take(1, false) == kNext);
+        REQUIRE(order.classify_chunk(1, false) == kNext);
         order.skip_chunk(1); // had already
-        CHECK_FALSE(order.waiting());
+        CHECK_FALSE(order.has_gap());
         order.skip_chunk(2);
-        CHECK(order.acknowledged(2) == true);
-        CHECK(order.take(3, false) == kNext);
+        CHECK(order.on_ack(2) == true);
+        CHECK(order.classify_chunk(3, false) == kNext);
         order.skip_chunk(4);
-        CHECK_FALSE(order.acknowledged(3));
-        CHECK(order.take(taken ? 4 : 5, false) == (taken ? kNext : kGap));
+        CHECK_FALSE(order.on_ack(3));
+        CHECK(order.classify_chunk(taken ? 4 : 5, false) == (taken ? kNext : kGap));
     }
 }

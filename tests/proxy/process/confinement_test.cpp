@@ -20,7 +20,7 @@ using test::TemporaryFolder;
 namespace {
 
 /// Runs `act` in a confined child process and returns its exit code.
-int confined(const process::Permissions& allowance, const std::function<int()>& act) {
+int confined(const process::ConfinedAccess& allowance, const std::function<int()>& act) {
     const pid_t child = ::fork();
     if (child == 0) {
         static_cast<void>(process::confine(allowance));
@@ -87,7 +87,7 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
     const TemporaryFolder others;
     test::write_text(maps.file("a.map"), "map");
     test::write_text(others.file("secret"), "secret");
-    const process::Permissions allowance{.readable = {maps.path()}, .writable = {cache.path()}};
+    const process::ConfinedAccess allowance{.readable = {maps.path()}, .writable = {cache.path()}};
 
     struct Row {
         std::filesystem::path path;

@@ -37,7 +37,7 @@ struct Play {
 
     [[nodiscard]] std::vector<web::FindingContext> contexts() const {
         web::StatusView view;
-        keeper.fill(view);
+        keeper.copy_contexts_to(view);
         return view.finding_contexts;
     }
 

@@ -28,16 +28,16 @@ std::string session(int number, std::string_view event, std::string_view more = 
                             event, number, more));
 }
 
-web::RunState shown(const FleetBoard& board, const process::ServerPages& pages = {}) {
+web::RunState shown(const FleetBoard& board, const process::ServerPageUrls& pages = {}) {
     web::RunState state;
     state.stream = web::StreamState{.name = "twscope"};
-    board.show(state, pages);
+    board.fill_state(state, pages);
     return state;
 }
 
-void add(FleetBoard& board, const process::Sender& from, std::string_view line,
+void add(FleetBoard& board, const process::RecordSender& from, std::string_view line,
          std::int64_t now_ms = 1'795'226'700'000) {
-    board.add(from, line, now_ms);
+    board.add_record_line(from, line, now_ms);
 }
 
 void add_player(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
@@ -277,7 +277,7 @@ TEST_CASE("servers and sessions are bounded, and the rest is counted") {
     }
     CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
     web::RunState one;
-    board.show(one, {}, "s0");
+    board.fill_state(one, {}, "s0");
     CHECK(one.view.sessions.size() == FleetBoard::kMaxSessions);
     CHECK(one.view.sessions.back().server_name == "s0");
 }

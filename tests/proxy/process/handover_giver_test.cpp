@@ -17,13 +17,13 @@ namespace {
 using namespace tw::process;
 using namespace tw::process::test;
 using namespace tw::relay::test;
-using tw::base::archived;
 using tw::base::from_archive;
+using tw::base::to_archive;
 using tw::relay::ServerIndex;
 
 void greet(const TakeoverLink& link, std::uint32_t version = TakeoverHello::kVersion) {
-    REQUIRE(
-        link.send(TakeoverMessage::hello, archived(TakeoverHello{.version = version}), {}, soon()));
+    REQUIRE(link.send(TakeoverMessage::hello, to_archive(TakeoverHello{.version = version}), {},
+                      soon()));
 }
 
 /// Says hello and hears the offer with its sockets.
@@ -42,7 +42,7 @@ void hear_offer(TakeoverLink& link) {
 }
 
 bool say_ready(const TakeoverLink& link, const std::vector<ServerIndex>& servers = {0}) {
-    return link.send(TakeoverMessage::ready, archived(TakeoverSelection{.servers = servers}), {},
+    return link.send(TakeoverMessage::ready, to_archive(TakeoverSelection{.servers = servers}), {},
                      soon());
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     Peer client;
     for (const std::uint32_t version : {TakeoverHello::kVersion - 1, TakeoverHello::kVersion + 1}) {
         TakeoverLink other = running.ask_when_free();
-        Bytes greeting = archived(TakeoverHello{.version = version});
+        Bytes greeting = to_archive(TakeoverHello{.version = version});
         greeting.resize(greeting.size() + 20); // what a later version may add
         REQUIRE(other.send(TakeoverMessage::hello, greeting, {}, soon()));
         const auto refusal = other.receive(soon());

@@ -44,11 +44,11 @@ Running::Running(const std::vector<std::string>& names) {
                                        .relay = relay.get(),
                                        .now =
                                            [this] {
-                                               return HandoverGiver::Now{.servers = served,
-                                                                         .observer = 5,
-                                                                         .observer_process =
-                                                                             observer_process,
-                                                                         .numbered_sessions = 9};
+                                               return HandoverGiver::RunState{
+                                                   .servers = served,
+                                                   .observer = 5,
+                                                   .observer_process = observer_process,
+                                                   .numbered_sessions = 9};
                                            },
                                        .given = [this] { given = true; }},
                   std::move(*door));
@@ -68,7 +68,7 @@ Running::~Running() {
 }
 
 TakeoverLink Running::ask() const {
-    auto link = TakeoverSocket::ask(file);
+    auto link = TakeoverSocket::connect(file);
     REQUIRE(link);
     return std::move(*link);
 }
@@ -90,8 +90,8 @@ bool Running::echoes(Peer& client, ServerIndex server_index) const {
     return echoed && *echoed == sent;
 }
 
-std::vector<ServedServer> Running::configured() const {
-    std::vector<ServedServer> all;
+std::vector<ConfiguredServer> Running::configured() const {
+    std::vector<ConfiguredServer> all;
     for (const auto& each : served) {
         const auto leads_to = to_asio(relay->server_endpoint(each.number));
         all.push_back({.name = each.name, .where = where_of(leads_to)});
@@ -111,16 +111,16 @@ void Running::change(const std::function<void()>& what) {
 
 void Running::end() {
     REQUIRE(eventually([&] { return given.load(); }));
-    relay->stop_for_handover(giver->let_go());
+    relay->stop_for_handover(giver->servers_not_continued());
     relay->join();
 }
 
 std::unique_ptr<Relay> make_next(HandoverTaker& taker, Options options,
-                                 const std::vector<ServedServer>& servers) {
-    taker.check(servers);
+                                 const std::vector<ConfiguredServer>& servers) {
+    taker.check_servers(servers);
     std::unique_ptr<Relay> relay;
     for (std::size_t i = 0; i < servers.size(); ++i) {
-        auto begun = taker.begin(servers[i], static_cast<ServerIndex>(i));
+        auto begun = taker.prepare_server(servers[i], static_cast<ServerIndex>(i));
         if (i > 0) {
             std::ignore = relay->add_server(begun.where, std::move(begun.listening));
             continue;

@@ -43,7 +43,7 @@ class Running {
     [[nodiscard]] bool echoes(tw::relay::test::Peer& client,
                               tw::relay::ServerIndex server_index = 0) const;
     /// The servers as a configuration has them.
-    [[nodiscard]] std::vector<ServedServer> configured() const;
+    [[nodiscard]] std::vector<ConfiguredServer> configured() const;
     /// Does it where the giver reads what it changes.
     void change(const std::function<void()>& what);
     /// The one that took over forwards: this one ends.
@@ -53,7 +53,7 @@ class Running {
     std::filesystem::path file = TakeoverSocket::path_of(folder.path(), "test");
     tw::relay::test::EchoServer server;
     std::vector<std::unique_ptr<tw::relay::test::EchoServer>> others;
-    std::vector<HandoverGiver::Served> served;
+    std::vector<HandoverGiver::OfferedServer> served;
     tw::relay::Options options = tw::relay::test::options_for(server.endpoint());
     boost::asio::io_context io;
     std::unique_ptr<tw::relay::Relay> relay;
@@ -64,9 +64,9 @@ class Running {
 };
 
 /// A relay that begins with these servers, as RelayRun does.
-[[nodiscard]] std::unique_ptr<tw::relay::Relay> make_next(HandoverTaker& taker,
-                                                          tw::relay::Options options,
-                                                          const std::vector<ServedServer>& servers);
+[[nodiscard]] std::unique_ptr<tw::relay::Relay>
+make_next(HandoverTaker& taker, tw::relay::Options options,
+          const std::vector<ConfiguredServer>& servers);
 
 /// A taker, once nobody else is one any more.
 [[nodiscard]] std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file);

@@ -33,7 +33,7 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     any_port[0].where.listen[0].port(0);
     const auto next = make_next(taker, running.options, any_port);
     CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
-    const TakeoverState state = taker.take(*next);
+    const TakeoverState state = taker.take_sessions(*next);
     CHECK(state.relay.sessions.size() == 1);
     CHECK(state.numbered_sessions == 9);
     next->start();
@@ -41,13 +41,13 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     running.end();
     CHECK(running.echoes(client));
     CHECK(next->counters().sessions_opened == 1);
-    CHECK_FALSE(taker.left());
-    boost::asio::post(running.io, [&] { running.giver->leave({.numbered_sessions = 11}); });
-    std::optional<HandoverTaker::Left> left;
-    REQUIRE(eventually([&] { return (left = taker.left()).has_value(); }));
+    CHECK_FALSE(taker.receive_end_report());
+    boost::asio::post(running.io, [&] { running.giver->report_end({.numbered_sessions = 11}); });
+    std::optional<HandoverTaker::EndReport> left;
+    REQUIRE(eventually([&] { return (left = taker.receive_end_report()).has_value(); }));
     CHECK(left->said.numbered_sessions == 11);
     const auto door = taker.take_takeover_socket();
-    const auto asking = TakeoverSocket::ask(running.file);
+    const auto asking = TakeoverSocket::connect(running.file);
     CHECK(asking);
 }
 
@@ -64,19 +64,19 @@ TEST_CASE(
         taker = make_taker(running.file);
         auto servers = running.configured();
         servers[0].where.host = host;
-        auto begun = taker->begin(servers[0], 0);
+        auto begun = taker->prepare_server(servers[0], 0);
         Options options = running.options;
         options.listen = begun.where.listen;
         options.server_port = elsewhere.endpoint().port(); // as if the name led there
         next = std::make_unique<Relay>(options, std::span<tw::relay::Ring* const>{}, nullptr,
                                        std::move(begun.listening));
-        return taker->take(*next);
+        return taker->take_sessions(*next);
     };
     CHECK_THROWS_AS(std::ignore = take("other.test"), HandoverError);
     CHECK_THROWS_AS(std::ignore = take("127.0.0.1"), HandoverError);
     CHECK(running.echoes(client));
     running.change([&] {
-        running.served[0].host_name = host_name(
+        running.served[0].host_name = host_and_port(
             {.host = "game.test", .port = running.configured()[0].where.port, .listen = {}});
     });
     CHECK(take("game.test").relay.sessions.size() == 1);
@@ -91,7 +91,7 @@ TEST_CASE(
 TEST_CASE("other addresses, another server or another mode are no upgrade") {
     Running running;
     Peer client;
-    const ServedServer own = running.configured()[0];
+    const ConfiguredServer own = running.configured()[0];
     const std::function<void(ServerOptions&)> elsewheres[]{
         [](ServerOptions& where) { where.listen.push_back(where.listen[0]); },
         [](ServerOptions& where) { where.listen.clear(); },
@@ -103,27 +103,27 @@ TEST_CASE("other addresses, another server or another mode are no upgrade") {
     {
         HandoverTaker taker{running.file};
         for (const auto& change : elsewheres) {
-            ServedServer other = own;
+            ConfiguredServer other = own;
             change(other.where);
-            CHECK_THROWS_AS(std::ignore = taker.begin(other, 0), HandoverError);
+            CHECK_THROWS_AS(std::ignore = taker.prepare_server(other, 0), HandoverError);
         }
     }
     EchoServer elsewhere;
-    const std::function<void(Options&, ServedServer&)> changes[]{
-        [&](Options& /*options*/, ServedServer& served) {
+    const std::function<void(Options&, ConfiguredServer&)> changes[]{
+        [&](Options& /*options*/, ConfiguredServer& served) {
             served.where.port = elsewhere.endpoint().port();
         },
-        [](Options& options, ServedServer& /*served*/) {
+        [](Options& options, ConfiguredServer& /*served*/) {
             options.client_address = tw::relay::ClientAddress::loopback;
         },
     };
     for (const auto& change : changes) {
         const auto taker = make_taker(running.file);
         Options options = running.options;
-        ServedServer served = own;
+        ConfiguredServer served = own;
         change(options, served);
         const auto next = make_next(*taker, options, {served});
-        CHECK_THROWS_AS(std::ignore = taker->take(*next), HandoverError);
+        CHECK_THROWS_AS(std::ignore = taker->take_sessions(*next), HandoverError);
         CHECK(running.echoes(client));
     }
 }
@@ -141,14 +141,14 @@ TEST_CASE(
     std::swap(servers[0], servers[1]);
     HandoverTaker taker{running.file};
     const auto next = make_next(taker, running.options, servers);
-    REQUIRE(taker.taken().size() == 2);
-    CHECK(taker.find("dm") != nullptr);
-    CHECK(taker.find("late") == nullptr);
-    CHECK(taker.take(*next).relay.sessions.size() == 2);
+    REQUIRE(taker.taken_servers().size() == 2);
+    CHECK(taker.find_server("dm") != nullptr);
+    CHECK(taker.find_server("late") == nullptr);
+    CHECK(taker.take_sessions(*next).relay.sessions.size() == 2);
     next->start();
     taker.confirm_forwarding();
     running.end();
-    CHECK(running.giver->let_go() == std::vector<ServerIndex>{2});
+    CHECK(running.giver->servers_not_continued() == std::vector<ServerIndex>{2});
     CHECK(running.echoes(client, 0));
     CHECK(running.echoes(client, 1));
     Peer other;
@@ -161,23 +161,23 @@ TEST_CASE(
     // After the takeover a name is as any other: its server begins anew.
     auto again = running.configured()[2];
     again.where.listen[0].port(0);
-    CHECK(taker.begin(again, 3).listening.empty());
+    CHECK(taker.prepare_server(again, 3).listening.empty());
 }
 
 TEST_CASE("servers that have none in common, or swap names, are not handed over") {
     const Running running{{"ctf", "race"}};
     HandoverTaker taker{running.file};
     const auto own = running.configured();
-    CHECK_NOTHROW(taker.check(own));
-    CHECK_NOTHROW(taker.check({own[1]}));
-    CHECK_THROWS_AS(taker.check({{.name = "", .where = own[0].where}}), HandoverError);
+    CHECK_NOTHROW(taker.check_servers(own));
+    CHECK_NOTHROW(taker.check_servers({own[1]}));
+    CHECK_THROWS_AS(taker.check_servers({{.name = "", .where = own[0].where}}), HandoverError);
     auto renamed = own;
     renamed[1].name = "racing"; // it would listen where the other one still does
-    CHECK_THROWS_WITH_AS(taker.check(renamed),
+    CHECK_THROWS_WITH_AS(taker.check_servers(renamed),
                          doctest::Contains("for race, which should now be racing"), HandoverError);
     auto swapped = own;
     std::swap(swapped[0].name, swapped[1].name);
-    CHECK_THROWS_AS(taker.check(swapped), HandoverError);
+    CHECK_THROWS_AS(taker.check_servers(swapped), HandoverError);
 }
 
 TEST_CASE("servers that change while another one prepares are not handed over") {
@@ -187,8 +187,8 @@ TEST_CASE("servers that change while another one prepares are not handed over") 
     HandoverTaker taker{running.file};
     const auto next = make_next(taker, running.options, running.configured());
     running.change([&] { running.served.pop_back(); });
-    CHECK_THROWS_WITH_AS(std::ignore = taker.take(*next), doctest::Contains("have changed"),
-                         HandoverError);
+    CHECK_THROWS_WITH_AS(std::ignore = taker.take_sessions(*next),
+                         doctest::Contains("have changed"), HandoverError);
     CHECK(running.echoes(client));
     CHECK_FALSE(running.given);
 }
@@ -214,7 +214,8 @@ TEST_CASE("an old one that lies is not believed") {
         .listening_sockets = 1,
         .server = running.relay->server_endpoint(),
         .mode = running.relay->client_address()};
-    const Said truth{.offer = {.network = own_network(), .observer = 1, .servers = {server}}};
+    const Said truth{
+        .offer = {.network = own_network_namespace(), .observer = 1, .servers = {server}}};
     TakeoverState empty;
     empty.relay.impairment = "none";
     empty.relay.servers = {{.server = 0, .counters = {}, .listener_drops = {0}}};
@@ -280,12 +281,12 @@ TEST_CASE("an old one that lies is not believed") {
             std::optional<TakeoverLink> link;
             REQUIRE(eventually([&] { return (link = door->accept()).has_value(); }));
             std::ignore = link->receive(soon());
-            Bytes offer = tw::base::archived(said.offer);
+            Bytes offer = tw::base::to_archive(said.offer);
             offer.resize(offer.size() - (said.state ? 0 : said.cut));
             std::ignore = link->send(said.kind, offer, std::vector<int>(said.sockets, own), soon());
             if (said.state) {
                 std::ignore = link->receive(soon());
-                Bytes state = tw::base::archived(*said.state);
+                Bytes state = tw::base::to_archive(*said.state);
                 state.resize(state.size() - said.cut);
                 std::ignore = link->send(TakeoverMessage::state, state,
                                          std::vector<int>(said.upstreams, own), soon());
@@ -294,7 +295,7 @@ TEST_CASE("an old one that lies is not believed") {
         const auto take = [&] {
             HandoverTaker taker{file};
             const auto next = make_next(taker, running.options, running.configured());
-            std::ignore = taker.take(*next);
+            std::ignore = taker.take_sessions(*next);
         };
         CHECK_THROWS_AS(take(), HandoverError);
         old.join();

@@ -41,7 +41,7 @@ struct Play {
         now += std::chrono::seconds{2};
         live.flush_to_page(now);
         web::ViewerBatch batch;
-        std::ignore = feed.mailboxes[0].take(batch);
+        std::ignore = feed.mailboxes[0].take_batch(batch);
         return batch;
     }
 
@@ -50,7 +50,7 @@ struct Play {
     pipeline::LiveFeed live{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
-        all.add(live.ledger());
+        all.add(live.traffic_counter());
         return all;
     }();
     SessionScript script{{.observers = &observers}, live};
@@ -66,7 +66,7 @@ TEST_CASE("nothing is collected while the page has no viewers") {
 
 TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the page") {
     Play play;
-    play.feed.interest.set(kFirst, false, false);
+    play.feed.interest.set_watched(kFirst, false, false);
     play.right(10, kNoBase);
     play.right(12, 10);
     play.script.send(kS2c,
@@ -79,14 +79,14 @@ TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the pa
     CHECK_FALSE(batch.snapshots[2].rebuilt);
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
-    play.feed.interest.set(another, false, false);
+    play.feed.interest.set_watched(another, false, false);
     play.right(16, 12);
     CHECK(play.fetch().empty());
 }
 
 TEST_CASE("the log has a line for each record, and filters apply to lines") {
     Play play;
-    play.feed.interest.set({}, true, false);
+    play.feed.interest.set_watched({}, true, false);
     play.right(10, kNoBase);
     play.right(12, 10);
     const web::ViewerBatch batch = play.fetch();
@@ -109,7 +109,7 @@ TEST_CASE("the log has a line for each record, and filters apply to lines") {
 
 TEST_CASE("data that the page does not fetch takes bounded memory, and lost data is counted") {
     Play play;
-    play.feed.interest.set(kFirst, true, false);
+    play.feed.interest.set_watched(kFirst, true, false);
     play.right(10, kNoBase);
     play.live.flush_to_page(play.now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
@@ -126,7 +126,7 @@ TEST_CASE("data that the page does not fetch takes bounded memory, and lost data
 TEST_CASE("bytes are counted from when a viewer opens their view") {
     Play play;
     play.right(10, kNoBase);
-    play.feed.interest.set({}, false, true);
+    play.feed.interest.set_watched({}, false, true);
     play.right(12, 10);
     const web::ViewerBatch batch = play.fetch();
     const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::LedgerRow& row) {

@@ -59,7 +59,7 @@ struct Late {
     }
 
     boost::asio::io_context io{};
-    std::pair<ProcessLink, ProcessLink> ends = ProcessLink::pair();
+    std::pair<ProcessLink, ProcessLink> ends = ProcessLink::create_pair();
     std::vector<PageOptions> opened{};
     bool failing = false;
     LatePage page;
@@ -127,7 +127,7 @@ using namespace std::chrono_literals;
 using process::RelayLiveness;
 
 TEST_CASE("a relay is alive while all its threads make progress and the counters are read") {
-    const auto observation = std::make_unique<relay::Observation>();
+    const auto observation = std::make_unique<relay::ObserverSharedMemory>();
     RelayLiveness liveness;
     const RelayLiveness::Time start{};
     CHECK_FALSE(liveness.is_alive(start));
@@ -162,7 +162,7 @@ class Lines final : public sink::Output {
   public:
     void write(std::string_view block) override { text.append(block); }
 
-    [[nodiscard]] std::size_t count() const { return sink::lines_in(text); }
+    [[nodiscard]] std::size_t count() const { return sink::count_lines(text); }
 
     std::string text;
 };
@@ -180,7 +180,7 @@ struct Bench {
     channel::SharedBlock block;
     std::vector<std::string> asked;
     bool reachable = true;
-    channel::RelayWindow relay;
+    channel::RelayAccess relay;
 };
 
 relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
@@ -211,7 +211,7 @@ TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
     for (const std::string text :
          {"delay=10ms", "c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms", "none", "none"}) {
         CAPTURE(text);
-        CHECK(control.set(text) == text);
+        CHECK(control.set_impairment(text) == text);
         CHECK(control.settings() == text);
         CHECK(bench.relay.impairment() == parse(text, 99));
         CHECK(bench.records.count() == ++records);
@@ -232,7 +232,7 @@ TEST_CASE("each further segment begins with the current impairment") {
         CHECK(bench.records.count() == row.records);
         CHECK(bench.records.text.ends_with("\"again\":true}\n") == (row.records > 1));
     }
-    REQUIRE(control.set("none"));
+    REQUIRE(control.set_impairment("none"));
     control.on_segment(5);
     CHECK(bench.records.count() == 4); // the fourth record is the end of the impairment
 }
@@ -245,7 +245,7 @@ TEST_CASE("an invalid text changes nothing and writes nothing") {
                                     std::string{"loss=2%;loss=2%"}, std::string{"loss=2%\n\"}"},
                                     std::string{"loss=2%\0", 8}, long_text}) {
         CAPTURE(text.substr(0, 20));
-        const auto done = control.set(text);
+        const auto done = control.set_impairment(text);
         REQUIRE_FALSE(done);
         CHECK_FALSE(done.error().empty());
         CHECK(done.error().find('\n') == std::string::npos);
@@ -258,7 +258,7 @@ TEST_CASE("if the relay cannot be reached, nothing changes and an error is retur
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, &bench.records, {}};
     bench.reachable = false;
-    const auto done = control.set("loss=2%");
+    const auto done = control.set_impairment("loss=2%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the relay cannot be reached; try again");
     CHECK(control.settings() == "loss=1%");
@@ -270,7 +270,7 @@ TEST_CASE("after the end of the run, changes are rejected and not recorded") {
     Bench bench;
     ImpairmentControl control{bench.relay, &bench.records, {}};
     control.finish();
-    const auto done = control.set("loss=1%");
+    const auto done = control.set_impairment("loss=1%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the run is over");
     CHECK(control.settings() == "none");
@@ -280,7 +280,7 @@ TEST_CASE("after the end of the run, changes are rejected and not recorded") {
 TEST_CASE("an impairment can be changed without a record output") {
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, nullptr, {}};
-    CHECK(control.set("dup=1%") == "dup=1%");
+    CHECK(control.set_impairment("dup=1%") == "dup=1%");
     CHECK(control.settings() == "dup=1%");
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("changes from several threads are recorded one after the other") {
     for (std::size_t i = 1; i <= kThreads; ++i) {
         threads.emplace_back([&, text = "loss=" + std::to_string(i) + '%'] {
             for (std::size_t k = 0; k < kChanges; ++k) {
-                done += control.set(text) == text ? 1 : 0;
+                done += control.set_impairment(text) == text ? 1 : 0;
             }
         });
     }

@@ -242,7 +242,7 @@ TEST_CASE("a map with several names is in memory once") {
 
         maps.free_unused_maps(); // the map is still used
         CHECK(memory.used() == once);
-        CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::found);
+        CHECK(maps.find_stored(announce("dm1", bytes)).status == MapStatus::found);
     }
     CHECK(memory.used() == 0);
 }
@@ -257,7 +257,7 @@ TEST_CASE("unused maps are dropped when memory is needed") {
     CHECK(memory.used() != 0);
     maps.free_unused_maps();
     CHECK(memory.used() == 0);
-    CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::not_found);
+    CHECK(maps.find_stored(announce("dm1", bytes)).status == MapStatus::not_found);
 }
 
 TEST_CASE("a cache stores only valid maps, and no more than its quota") {

@@ -9,7 +9,7 @@ using namespace tw::channel;
 using namespace tw::process;
 
 TEST_CASE("an observer reads the whole start message, and later messages stay queued") {
-    auto [relay, observer] = ProcessLink::pair();
+    auto [relay, observer] = ProcessLink::create_pair();
     const ObserverStartup said{
         .settings = std::string(kMaxSettingsBytes, 's'),
         .log_level = "debug",
@@ -23,7 +23,7 @@ TEST_CASE("an observer reads the whole start message, and later messages stay qu
 }
 
 TEST_CASE("if the relay ends during the start message, there is no start message") {
-    auto ends = ProcessLink::pair();
+    auto ends = ProcessLink::create_pair();
     {
         const ProcessLink relay = std::move(ends.first);
         CHECK(send_token(relay, {.value = "correct-horse-battery", .file = ""}));
@@ -33,7 +33,7 @@ TEST_CASE("if the relay ends during the start message, there is no start message
 }
 
 TEST_CASE("a token is received as it was sent") {
-    auto [relay, observer] = ProcessLink::pair();
+    auto [relay, observer] = ProcessLink::create_pair();
     for (const PageToken& token :
          {PageToken{.value = "", .file = ""}, PageToken{.value = "correct-horse", .file = ""},
           PageToken{.value = "correct-horse", .file = "/a\nb"}}) {
@@ -41,7 +41,7 @@ TEST_CASE("a token is received as it was sent") {
         const auto heard = observer.receive();
         REQUIRE(heard);
         CHECK(heard->kind == ControlMessage::token);
-        CHECK(token_from(heard->text) == token);
+        CHECK(token_from_message(heard->text) == token);
     }
-    CHECK(token_from("no line's end") == PageToken{.value = "no line's end", .file = ""});
+    CHECK(token_from_message("no line's end") == PageToken{.value = "no line's end", .file = ""});
 }

@@ -53,7 +53,7 @@ class Page final : public record::RecordSink {
         for (std::size_t i = 0; i < shown.size(); ++i) {
             const auto item = shown[i];
             if (item.key.type == snapshot::kPlayerInfoType && item.data[0] != 0) {
-                CHECK(seen.roster->own() == item.key.id);
+                CHECK(seen.roster->own_id() == item.key.id);
                 ++local;
             }
         }

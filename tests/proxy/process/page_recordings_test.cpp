@@ -52,7 +52,7 @@ struct Stage {
     test::FilledFolder folder;
     pipeline::PageRecordings recordings;
     pipeline::PageRecorder recorder{recordings};
-    pipeline::CaptureObserver seen{recorder};
+    pipeline::DatagramForwarder seen{recorder};
     inspect::Observers observers = [this] {
         inspect::Observers all;
         all.add(seen);
@@ -158,10 +158,10 @@ TEST_CASE("a full folder stops recordings with a reason, and new ones are reject
     Stage stage{true, 1, 4096};
     stage.order(RecordingKind::capture, true);
     stage.order(RecordingKind::demos, true);
-    stage.recordings.check();
+    stage.recordings.stop_if_failed_or_full();
     CHECK(stage.recordings.state().stopped.empty());
     write(stage.folder.path() / "old.pcapng", std::string(5000, 'x'));
-    stage.recordings.check();
+    stage.recordings.stop_if_failed_or_full();
     const auto state = stage.recordings.state();
     CHECK(state.stopped.find("take") != std::string::npos);
     CHECK_FALSE(state.capture_since_ms.has_value());
@@ -182,7 +182,7 @@ TEST_CASE("a write error stops recordings with a reason") {
     for (int i = 0; i < 1000 && stage.recordings.state().stopped.empty(); ++i) {
         std::this_thread::sleep_for(
             std::chrono::milliseconds{10}); // the writing thread notices the error
-        stage.recordings.check();
+        stage.recordings.stop_if_failed_or_full();
     }
     CHECK(stage.recordings.state().stopped.find("No such file") != std::string::npos);
     CHECK_FALSE(stage.recordings.state().capture_since_ms.has_value());
@@ -205,13 +205,13 @@ TEST_CASE("recordings are listed, the newest first, and opened by name only") {
                                          std::chrono::hours{1});
     const pipeline::RecordingFolders folders{
         {first.path(), second.path(), "/no/such/folder", first.path() / "."}};
-    const auto files = folders.list();
+    const auto files = folders.list_recordings();
     REQUIRE(files.size() == 2);
     CHECK(files[0].name == "flight-1.pcapng");
     CHECK(files[0].bytes == 7);
     CHECK(files[1].name == "a.demo");
-    REQUIRE(folders.open("a.demo") != nullptr);
-    CHECK(folders.open("a.demo")->bytes == 4);
+    REQUIRE(folders.open_recording("a.demo") != nullptr);
+    CHECK(folders.open_recording("a.demo")->bytes == 4);
     CHECK(pipeline::recorded_bytes(first.path()) == 4);
     const std::string other = "../" + second.path().filename().string() + "/flight-1.pcapng";
     for (const std::string& name :
@@ -221,6 +221,6 @@ TEST_CASE("recordings are listed, the newest first, and opened by name only") {
           std::string{"b.demo"}, std::string{"/etc/passwd"}, std::string{"/etc/passwd\0.demo", 17},
           std::string{"a.demo\0", 7}, std::string{"./a.demo"}, other, std::string(5000, 'a')}) {
         CAPTURE(name);
-        CHECK(folders.open(name) == nullptr);
+        CHECK(folders.open_recording(name) == nullptr);
     }
 }

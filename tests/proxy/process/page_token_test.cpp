@@ -36,7 +36,7 @@ TEST_CASE("a valid token is long enough, and fits into a header and an address")
     const std::string file = folder.file("token");
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(is_token(row.text) == row.good);
+        CHECK(is_valid_token(row.text) == row.good);
         for (const std::string_view end : {"", "\n", "\r\n", "\nand a line that is none of it\n"}) {
             std::ofstream{file, std::ios::binary} << row.text << end;
             const auto read = read_token(file);
@@ -62,7 +62,7 @@ TEST_CASE("a missing token file, or one without a token, is reported in one line
 TEST_CASE("a token is created once, readable by its owner only, and reused by the next run") {
     const TemporaryFolder folder;
     const PageToken token = read_or_create_token(folder.path());
-    CHECK(is_token(token.value));
+    CHECK(is_valid_token(token.value));
     CHECK(token.file == folder.file("http.token"));
     CHECK(read_or_create_token(folder.path()) == token);
     CHECK(read_token(token.file) == token);
@@ -78,7 +78,7 @@ TEST_CASE("a token that cannot be stored is for this run only") {
     std::ofstream{folder.file("http.token")} << "short\n";
     for (const std::string& state : {folder.path(), folder.file("http.token/below")}) {
         const PageToken token = read_or_create_token(state);
-        CHECK(is_token(token.value));
+        CHECK(is_valid_token(token.value));
         CHECK(token.file.empty());
         CHECK(read_or_create_token(state).value != token.value);
     }
@@ -86,9 +86,9 @@ TEST_CASE("a token that cannot be stored is for this run only") {
 
 TEST_CASE("a log that programs read contains the token's file, not the token") {
     const PageToken kept{.value = "correct-horse-battery", .file = "/var/lib/twscope/http.token"};
-    CHECK(kept.shown_text(true) == "correct-horse-battery");
-    CHECK(kept.shown_text(false) == "$(cat /var/lib/twscope/http.token)");
-    CHECK(PageToken{.value = "x", .file = "/a b/t"}.shown_text(false) == "$(cat '/a b/t')");
-    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.shown_text(false) ==
+    CHECK(kept.text_for_log(true) == "correct-horse-battery");
+    CHECK(kept.text_for_log(false) == "$(cat /var/lib/twscope/http.token)");
+    CHECK(PageToken{.value = "x", .file = "/a b/t"}.text_for_log(false) == "$(cat '/a b/t')");
+    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.text_for_log(false) ==
           "correct-horse-battery");
 }

@@ -13,16 +13,16 @@
 #include <doctest/doctest.h>
 
 using namespace std::chrono_literals;
+using tw::process::ConfiguredServer;
 using tw::process::NameLookup;
 using tw::process::PendingServers;
-using tw::process::ServedServer;
 using tw::test::within;
 
 namespace {
 
 using Endpoints = std::vector<NameLookup::Endpoint>;
 
-ServedServer named(const std::string& name, const std::string& host) {
+ConfiguredServer named(const std::string& name, const std::string& host) {
     return {.name = name, .where = {.host = host, .port = 8303}};
 }
 
@@ -67,10 +67,10 @@ struct SlowResolver {
 TEST_CASE("servers are added once their names are resolved, without blocking") {
     const auto resolver = std::make_shared<SlowResolver>();
     PendingServers pending{SlowResolver::of(resolver)};
-    const std::vector<ServedServer> wanted{named("a", "known.test"), named("b", "fails.test"),
-                                           named("c", "unknown.test")};
+    const std::vector<ConfiguredServer> wanted{named("a", "known.test"), named("b", "fails.test"),
+                                               named("c", "unknown.test")};
     for (int again = 0; again < 2; ++again) { // repeated calls start one lookup
-        for (const ServedServer& each : wanted) {
+        for (const ConfiguredServer& each : wanted) {
             pending.add(each);
         }
     }
@@ -100,7 +100,7 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
 TEST_CASE("a server that was removed while its name was resolved is not added") {
     const auto resolver = std::make_shared<SlowResolver>();
     PendingServers pending{SlowResolver::of(resolver)};
-    const ServedServer stays = named("a", "known.test");
+    const ConfiguredServer stays = named("a", "known.test");
     pending.add(stays);
     pending.add(named("b", "known.test"));
     CHECK(within(10s, [&] { return resolver->was_asked(2); }));

@@ -66,7 +66,7 @@ TEST_CASE("a capture read once fills every sink, and the filter applies to lines
     CHECK(filtered.result.totals.snapshots == all.result.totals.snapshots);
     CHECK(filtered.datagrams.text == all.datagrams.text);
     CHECK(filtered.findings.shown() == all.findings.shown());
-    CHECK(filter::Expectations{filtered.result.expectations}.report().front().met);
+    CHECK(filter::Expectations{filtered.result.expectations}.results().front().met);
 }
 
 TEST_CASE("if worlds are written, snapshots of sessions are not") {
@@ -121,8 +121,8 @@ TEST_CASE("the results of workers add up in any order") {
     CHECK(all.capture_losses == 7);
     CHECK(all.checkpoints.size() == 2);
     REQUIRE(all.expectations.size() == 2);
-    CHECK(all.expectations[0].met());
-    CHECK_FALSE(all.expectations[1].met());
+    CHECK(all.expectations[0].is_met());
+    CHECK_FALSE(all.expectations[1].is_met());
 }
 
 using namespace tw;

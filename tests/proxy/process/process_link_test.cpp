@@ -13,7 +13,7 @@ using channel::ControlMessage;
 using channel::ProcessLink;
 
 TEST_CASE("messages arrive whole and in order, in both directions") {
-    auto [relay, observer] = ProcessLink::pair();
+    auto [relay, observer] = ProcessLink::create_pair();
     CHECK_FALSE(relay.receive());
     CHECK(observer.send(ControlMessage::ready));
     CHECK(observer.send(ControlMessage::impair, "loss=2%"));
@@ -32,7 +32,7 @@ TEST_CASE("messages arrive whole and in order, in both directions") {
 }
 
 TEST_CASE("the end of the peer is noticed after its last message, and sending to it does no harm") {
-    auto ends = ProcessLink::pair();
+    auto ends = ProcessLink::create_pair();
     {
         const ProcessLink gone = std::move(ends.second);
         CHECK(gone.send(ControlMessage::ready));
@@ -45,7 +45,7 @@ TEST_CASE("the end of the peer is noticed after its last message, and sending to
 }
 
 TEST_CASE("sending does not wait for a peer that does not read, and never cuts a text") {
-    auto [relay, observer] = ProcessLink::pair();
+    auto [relay, observer] = ProcessLink::create_pair();
     CHECK_FALSE(observer.send(ControlMessage::impair, std::string(ProcessLink::kMaxText + 1, 'x')));
     const std::string longest(ProcessLink::kMaxText, 'y');
     std::size_t sent = 0;
@@ -76,7 +76,7 @@ TEST_CASE("an invalid message does not end the connection") {
 }
 
 TEST_CASE("a descriptor arrives with its message, and only with that one") {
-    auto [relay, observer] = ProcessLink::pair();
+    auto [relay, observer] = ProcessLink::create_pair();
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
     CHECK(relay.send(ControlMessage::file, "with it", pipe[1]));

@@ -10,7 +10,7 @@
 
 using namespace tw;
 
-TEST_CASE("the relay promotes sessions by the verdict of wire::judge") {
+TEST_CASE("the relay promotes sessions by the verdict of wire::judge_datagram") {
     const wire::Token token{1, 2, 3, 4};
     relay::ProofMemory memory;
     const auto says = [&](relay::Direction direction, const wire::ControlSpec& control) {
@@ -52,7 +52,7 @@ TEST_CASE("the relay distinguishes the kinds of information requests") {
 }
 
 TEST_CASE("the relay repeats a server's answer to another client") {
-    const relay::AnswerFunctions repeating = process::repeating_info();
+    const relay::AnswerFunctions repeating = process::info_answer_functions();
     const auto datagram = [](std::string_view text) {
         std::vector<std::byte> bytes(10, std::byte{0xff});
         for (const char each : text) {
@@ -79,23 +79,23 @@ TEST_CASE("the relay repeats a server's answer to another client") {
 TEST_CASE("rejected datagrams are reported once, with the reason") {
     tw::process::AdmissionReport report;
     tw::relay::Counters counters;
-    CHECK_FALSE(report.check(counters));
+    CHECK_FALSE(report.next_line(counters));
     counters.admission.flood = 17;
     counters.admission.proven = 3;
-    CHECK(report.check(counters) ==
+    CHECK(report.next_line(counters) ==
           "datagrams rejected at the door: 17 (too many from one address)");
-    CHECK_FALSE(report.check(counters));
+    CHECK_FALSE(report.next_line(counters));
     counters.admission.flood = 18;
     counters.admission.crowd = 5;
     counters.sessions_refused = 2;
-    CHECK(report.check(counters) ==
+    CHECK(report.next_line(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
           "clients at once), 2 (no session is free)");
     counters.repeated_answers = 7;
-    CHECK(report.check(counters) == "requests answered with the server's last answer: 7");
+    CHECK(report.next_line(counters) == "requests answered with the server's last answer: 7");
     counters.repeated_answers = 8;
     counters.admission.own = 1;
-    CHECK(report.check(counters) ==
+    CHECK(report.next_line(counters) ==
           "datagrams rejected at the door: 1 (sent in the proxy's or the server's own name); "
           "requests answered with the server's last answer: 1");
 }

@@ -33,7 +33,7 @@ std::string without_acknowledgements(std::span<const std::byte> datagram,
     };
     while (const auto chunk = chunks.next()) {
         text += chunk->vital ? "V" + std::to_string(chunk->sequence) : "C";
-        const auto head = wire::decode_message_head(chunk->payload, wire::Dialect::six);
+        const auto head = wire::decode_message_header(chunk->payload, wire::Dialect::six);
         if (head && head->spec != nullptr && head->spec->id == wire::MessageId::input) {
             const auto input = wire::decode_input(head->body);
             REQUIRE(input);
@@ -57,7 +57,7 @@ struct Sum {
 };
 
 Sum rewrite_all(const std::string& capture) {
-    const relay::Resync resync = pipeline::game_resync();
+    const relay::Resync resync = pipeline::make_game_resync();
     Sum sum;
     for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
@@ -132,16 +132,16 @@ TEST_CASE("resync requests of a misbehaving observer are limited per second, and
     ResyncLimiter limiter;
     for (const char* const request : {"", "0", "-1", "x", "1x", " 1", "4294967296", "1 "}) {
         CAPTURE(request);
-        CHECK_FALSE(limiter.accept(request));
+        CHECK_FALSE(limiter.accept_request(request));
     }
-    CHECK(limiter.accept("4294967295") == 4294967295U);
+    CHECK(limiter.accept_request("4294967295") == 4294967295U);
     unsigned granted = 1;
-    while (limiter.accept("7")) {
+    while (limiter.accept_request("7")) {
         ++granted;
     }
     CHECK(granted == ResyncLimiter::kMaxPerSecond);
     limiter.refill();
-    CHECK(limiter.accept("7") == 7U);
+    CHECK(limiter.accept_request("7") == 7U);
 }
 
 } // namespace

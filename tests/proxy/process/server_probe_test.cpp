@@ -397,25 +397,27 @@ TEST_CASE("resolving a name gives the addresses that answer") {
     const Server silent{"127.0.0.3", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), second.endpoint().port()};
     const auto all = [](const Endpoints& addresses, std::chrono::milliseconds deadline) {
-        return process::find_answering(addresses, AnswersWanted::all, deadline);
+        return process::find_answering_addresses(addresses, AnswersWanted::all, deadline);
     };
     CHECK(all({first.endpoint(), second.endpoint()}, kPatience) ==
           Endpoints{first.endpoint(), second.endpoint()});
     CHECK(all({silent.endpoint(), second.endpoint()}, kShortDeadline) ==
           Endpoints{second.endpoint()});
     CHECK(all({nobody, second.endpoint()}, kShortDeadline) == Endpoints{second.endpoint()});
-    CHECK(process::find_answering({silent.endpoint(), nobody, second.endpoint()},
-                                  AnswersWanted::one, kPatience) == Endpoints{second.endpoint()});
+    CHECK(process::find_answering_addresses({silent.endpoint(), nobody, second.endpoint()},
+                                            AnswersWanted::one,
+                                            kPatience) == Endpoints{second.endpoint()});
 }
 
 TEST_CASE("all addresses are returned if none answers, and a single one without asking") {
     const Server silent{"127.0.0.1", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), silent.endpoint().port()};
-    CHECK(process::find_answering({}, AnswersWanted::all).empty());
-    CHECK(process::find_answering({silent.endpoint()}, AnswersWanted::one, kPatience) ==
+    CHECK(process::find_answering_addresses({}, AnswersWanted::all).empty());
+    CHECK(process::find_answering_addresses({silent.endpoint()}, AnswersWanted::one, kPatience) ==
           Endpoints{silent.endpoint()});
-    CHECK(process::find_answering({silent.endpoint(), nobody}, AnswersWanted::one,
-                                  kShortDeadline) == Endpoints{silent.endpoint(), nobody});
+    CHECK(process::find_answering_addresses({silent.endpoint(), nobody}, AnswersWanted::one,
+                                            kShortDeadline) ==
+          Endpoints{silent.endpoint(), nobody});
 }
 
 TEST_CASE("a server is found that listens only on the IPv6 address of its name") {
@@ -425,16 +427,16 @@ TEST_CASE("a server is found that listens only on the IPv6 address of its name")
     }
     const Server six{"::1"};
     const Udp::endpoint four{asio::ip::make_address("127.0.0.1"), six.endpoint().port()};
-    CHECK(process::find_answering({four, six.endpoint()}, AnswersWanted::one, kPatience) ==
-          Endpoints{six.endpoint()});
-    CHECK(process::find_answering({four, six.endpoint()}, AnswersWanted::all, kShortDeadline) ==
-          Endpoints{six.endpoint()});
+    CHECK(process::find_answering_addresses({four, six.endpoint()}, AnswersWanted::one,
+                                            kPatience) == Endpoints{six.endpoint()});
+    CHECK(process::find_answering_addresses({four, six.endpoint()}, AnswersWanted::all,
+                                            kShortDeadline) == Endpoints{six.endpoint()});
 }
 
 namespace tw::process {
 namespace {
 
-using Change = ServerWatch::Change;
+using Change = SilenceDetector::Change;
 
 /// A relay whose totals are read once a second.
 class Script {
@@ -447,13 +449,13 @@ class Script {
         return watch.on_second(now_, totals_);
     }
 
-    [[nodiscard]] ServerWatch::Time now() const { return now_; }
+    [[nodiscard]] SilenceDetector::Time now() const { return now_; }
 
-    ServerWatch watch;
+    SilenceDetector watch;
 
   private:
-    ServerWatch::Time now_{std::chrono::hours{1}};
-    ServerWatch::Totals totals_;
+    SilenceDetector::Time now_{std::chrono::hours{1}};
+    SilenceDetector::Totals totals_;
 };
 
 } // namespace
@@ -465,7 +467,7 @@ TEST_CASE("a silence and its end are reported once each") {
     CHECK(script.second(2, 0, 2) == Change::none);
     CHECK(script.second(2, 0, 2) == Change::none);
     CHECK(script.second(2, 0, 2) == Change::began);
-    CHECK(script.watch.silent());
+    CHECK(script.watch.is_silent());
     CHECK(describe_silence("127.0.0.1:8303", script.watch.silence(), script.now()) ==
           "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
           "8 refused: nothing listens there");
@@ -473,9 +475,9 @@ TEST_CASE("a silence and its end are reported once each") {
         CHECK(script.second(2, 0) == Change::none);
     }
     CHECK(script.second(0, 0) == Change::none);
-    CHECK(script.watch.silent()); // the last request was not answered
+    CHECK(script.watch.is_silent()); // the last request was not answered
     CHECK(script.second(2, 1) == Change::ended);
-    CHECK_FALSE(script.watch.silent());
+    CHECK_FALSE(script.watch.is_silent());
     CHECK(describe_answer("127.0.0.1:8303", script.watch.silence(), script.now()) ==
           "the server 127.0.0.1:8303 answers again, after 65 seconds and 128 datagrams");
     CHECK(script.second(50, 25) == Change::none);
@@ -522,12 +524,12 @@ TEST_CASE("a server that is not silent is not reported") {
 TEST_CASE("a silence is reported only if a probe is unanswered, too") {
     for (const bool answers : {false, true}) {
         CAPTURE(answers);
-        ServerReport report;
+        SilenceReporter report;
         relay::Counters counters;
         int asked = 0;
         int shown = 0;
         int seconds = 0;
-        ServerWatch::Time now{std::chrono::hours{1}};
+        SilenceDetector::Time now{std::chrono::hours{1}};
         // A client sends requests that no server answers.
         const auto second = [&] {
             counters.directions[0].datagrams += 2;

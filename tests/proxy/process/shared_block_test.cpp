@@ -17,7 +17,7 @@
 
 using namespace tw;
 using base::UniqueFd;
-using channel::SharedRun;
+using channel::SharedRunMemory;
 
 namespace {
 
@@ -28,17 +28,17 @@ UniqueFd copy_of(int descriptor) {
 } // namespace
 
 TEST_CASE("the observer reads the data that the relay writes into block and rings") {
-    const SharedRun relay_side{2, relay::Ring::kMinBytes};
+    const SharedRunMemory relay_side{2, relay::Ring::kMinBytes};
     relay_side.block().facts.servers[0].server.port = 8304;
     relay_side.block().observation.counters[1].sessions_opened.add(3);
-    const SharedRun observer_side{copy_of(relay_side.descriptor())};
+    const SharedRunMemory observer_side{copy_of(relay_side.descriptor())};
     CHECK(observer_side.threads() == 2);
     CHECK(observer_side.block().facts.servers[0].server.port == 8304);
     CHECK(relay::totals(observer_side.block().observation).sessions_opened == 3);
     for (unsigned thread = 0; thread < 2; ++thread) {
         CAPTURE(thread);
-        relay::Ring in{relay_side.ring(thread)};
-        relay::Ring out{observer_side.ring(thread)};
+        relay::Ring in{relay_side.ring_memory(thread)};
+        relay::Ring out{observer_side.ring_memory(thread)};
         CHECK(in.capacity() == relay::Ring::kMinBytes);
         relay::Event event;
         event.session = 10 + thread;
@@ -48,28 +48,28 @@ TEST_CASE("the observer reads the data that the relay writes into block and ring
         CHECK(out.consume([&](const relay::Event& seen) { sessions.push_back(seen.session); }) ==
               1);
         CHECK(sessions == std::vector<std::uint32_t>{10 + thread});
-        CHECK(in.consumed() == out.consumed());
-        CHECK(in.used() == 0);
+        CHECK(in.bytes_consumed() == out.bytes_consumed());
+        CHECK(in.bytes_used() == 0);
     }
 }
 
 TEST_CASE("the shared memory cannot be truncated, and other memory is rejected") {
-    const SharedRun shared{1, relay::Ring::kMinBytes};
+    const SharedRunMemory shared{1, relay::Ring::kMinBytes};
     CHECK(::ftruncate(shared.descriptor(), 0) != 0);
-    CHECK_THROWS_AS(SharedRun{UniqueFd{::open("/dev/null", O_RDWR | O_CLOEXEC)}},
+    CHECK_THROWS_AS(SharedRunMemory{UniqueFd{::open("/dev/null", O_RDWR | O_CLOEXEC)}},
                     std::system_error);
-    CHECK_THROWS_AS(SharedRun{UniqueFd{}}, std::system_error);
-    CHECK_THROWS_AS(SharedRun{UniqueFd{::memfd_create("unsealed", MFD_CLOEXEC)}},
+    CHECK_THROWS_AS(SharedRunMemory{UniqueFd{}}, std::system_error);
+    CHECK_THROWS_AS(SharedRunMemory{UniqueFd{::memfd_create("unsealed", MFD_CLOEXEC)}},
                     std::system_error);
     const auto small = base::SharedMemory::create(4096);
-    CHECK_THROWS_AS(SharedRun{copy_of(small.descriptor())}, std::runtime_error);
+    CHECK_THROWS_AS(SharedRunMemory{copy_of(small.descriptor())}, std::runtime_error);
     const auto zeroed = base::SharedMemory::create(std::size_t{1} << 20U);
-    CHECK_THROWS_AS(SharedRun{copy_of(zeroed.descriptor())}, std::runtime_error);
+    CHECK_THROWS_AS(SharedRunMemory{copy_of(zeroed.descriptor())}, std::runtime_error);
 }
 
 TEST_CASE("a misbehaving consumer cannot make the producer write outside the ring") {
-    const SharedRun shared{1, relay::Ring::kMinBytes};
-    const auto memory = shared.ring(0);
+    const SharedRunMemory shared{1, relay::Ring::kMinBytes};
+    const auto memory = shared.ring_memory(0);
     relay::Ring ring{memory};
     // The consumer's position, set to several extreme values.
     for (const int mad : {0xff, 0x7f, 0x01, 0x00}) {
@@ -88,7 +88,7 @@ TEST_CASE("a misbehaving consumer cannot make the producer write outside the rin
 
 TEST_CASE("the window shows each server and its current address") {
     auto block = std::make_unique<channel::SharedBlock>();
-    channel::RelayWindow window{*block, [](const std::string&) { return true; }};
+    channel::RelayAccess window{*block, [](const std::string&) { return true; }};
     CHECK(window.num_servers() == 0);
     for (const std::size_t i : {0U, 1U}) {
         channel::ServerFacts& server = block->facts.servers[i];
@@ -97,20 +97,20 @@ TEST_CASE("the window shows each server and its current address") {
     }
     block->facts.num_servers = 2;
     block->observation.more_servers = 1;
-    block->observation.of(1, 3).sessions_opened.add(2);
+    block->observation.counters_of(1, 3).sessions_opened.add(2);
     CHECK(window.num_servers() == 2);
     CHECK(window.server_name(1) == "race");
-    CHECK(window.server(1) == "0.0.0.0:8305");
-    CHECK(window.server_text(0) == "ctf (0.0.0.0:8304)");
+    CHECK(window.server_address(1) == "0.0.0.0:8305");
+    CHECK(window.server_name_and_address(0) == "ctf (0.0.0.0:8304)");
     CHECK(window.counters(0).sessions_opened == 0);
     CHECK(window.counters(1).sessions_opened == 2);
     CHECK(window.counters().sessions_opened == 2);
-    window.set_server(channel::server_move_text(1, "10.0.0.1:1"));
+    window.set_server_address(channel::server_address_text(1, "10.0.0.1:1"));
     for (const char* wrong : {"", "x", "128 a", "-1 a", "99999999999 a"}) {
-        window.set_server(wrong);
+        window.set_server_address(wrong);
     }
-    CHECK(window.server(0) == "0.0.0.0:8304");
-    CHECK(window.server(1) == "10.0.0.1:1");
+    CHECK(window.server_address(0) == "0.0.0.0:8304");
+    CHECK(window.server_address(1) == "10.0.0.1:1");
     block->facts.servers[1].removed = true;
     CHECK(window.is_removed(1));
     block->facts.num_servers = 1'000'000; // a misbehaving relay
@@ -122,7 +122,7 @@ TEST_CASE("the window shows each server and its current address") {
 TEST_CASE("the window shows the relay's totals and sends requests to it") {
     channel::SharedBlock block;
     std::string asked;
-    channel::RelayWindow window{block, [&](const std::string& settings) {
+    channel::RelayAccess window{block, [&](const std::string& settings) {
                                     asked = settings;
                                     return true;
                                 }};
@@ -133,9 +133,9 @@ TEST_CASE("the window shows the relay's totals and sends requests to it") {
     CHECK(window.listen_endpoints()[0].port == 8303);
     block.observation.counters[0].sessions_opened.add(5);
     block.observation.counters[63].sessions_closed.add(2);
-    CHECK(channel::open_sessions(window.counters()) == 3);
+    CHECK(channel::num_open_sessions(window.counters()) == 3);
     block.observation.counters[63].sessions_closed.add(9); // counted between two readings
-    CHECK(channel::open_sessions(window.counters()) == 0);
+    CHECK(channel::num_open_sessions(window.counters()) == 0);
     const auto impairment = relay::parse_impairment("loss=1%", 7).value();
     CHECK(window.set_impairment(impairment));
     CHECK(asked == "loss=1%");

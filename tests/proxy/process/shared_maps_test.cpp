@@ -23,21 +23,21 @@ TEST_CASE("a received map is used by all sessions to which it is announced") {
     other.sha256->front() ^= 1U;
 
     pipeline::MapFolders maps{{}};
-    CHECK(maps.num_kept() == 0);
+    CHECK(maps.num_stored() == 0);
     CHECK(maps.find(told).status == MapStatus::not_found);
-    CHECK(maps.find_kept(told).status == MapStatus::not_found);
+    CHECK(maps.find_stored(told).status == MapStatus::not_found);
 
     CHECK(maps.keep(other, bytes).status == MapStatus::other_version);
-    CHECK(maps.num_kept() == 0);
+    CHECK(maps.num_stored() == 0);
 
     const inspect::FoundMap kept = maps.keep(told, bytes);
     CHECK(kept.status == MapStatus::found);
     CHECK(kept.from_wire);
-    CHECK(maps.num_kept() == 1);
-    for (const inspect::FoundMap& found : {maps.find_kept(told), maps.find(told)}) {
+    CHECK(maps.num_stored() == 1);
+    for (const inspect::FoundMap& found : {maps.find_stored(told), maps.find(told)}) {
         CHECK(found.status == MapStatus::found);
         CHECK(found.physics == kept.physics);
         CHECK(found.from_wire);
     }
-    CHECK(maps.find_kept(other).status == MapStatus::not_found);
+    CHECK(maps.find_stored(other).status == MapStatus::not_found);
 }

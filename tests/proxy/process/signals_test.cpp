@@ -102,19 +102,19 @@ TEST_CASE("a service manager gets the process id and that the service is ready")
     REQUIRE(::bind(manager, reinterpret_cast<const sockaddr*>(&address),
                    static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())) == 0);
     ::setenv("NOTIFY_SOCKET", name.c_str(), 1); // NOLINT(concurrency-mt-unsafe): one thread
-    notify_ready();
+    notify_service_ready();
     std::array<char, 100> heard{};
     const ssize_t length = ::recv(manager, heard.data(), heard.size(), 0);
     REQUIRE(length > 0);
     CHECK(std::string{heard.data(), static_cast<std::size_t>(length)} ==
           fmt::format("READY=1\nMAINPID={}", ::getpid()));
     ::close(manager);
-    CHECK_FALSE(notify_service("READY=1")); // the service manager is gone
+    CHECK_FALSE(send_service_state("READY=1")); // the service manager is gone
     const std::string longest(sizeof address.sun_path, 'x');
     ::setenv("NOTIFY_SOCKET", longest.c_str(), 1); // NOLINT(concurrency-mt-unsafe): one thread
-    CHECK_FALSE(notify_service("READY=1"));
+    CHECK_FALSE(send_service_state("READY=1"));
     ::unsetenv("NOTIFY_SOCKET"); // NOLINT(concurrency-mt-unsafe): one thread
-    CHECK_FALSE(notify_service("READY=1"));
+    CHECK_FALSE(send_service_state("READY=1"));
 }
 
 } // namespace

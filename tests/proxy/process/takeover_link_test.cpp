@@ -47,7 +47,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
 
     REQUIRE(::stat(file.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777U) == 0600U);
-    auto asking = TakeoverSocket::ask(file);
+    auto asking = TakeoverSocket::connect(file);
     REQUIRE(asking);
     auto answering = door->accept();
     REQUIRE(answering);
@@ -168,7 +168,7 @@ TEST_CASE("nobody is kept waiting by one that takes nothing") {
 TEST_CASE("a file that a run left behind is no hindrance, one of another that runs is") {
     const TemporaryFolder folder;
     const auto file = TakeoverSocket::path_of(folder.path(), "a");
-    CHECK_FALSE(TakeoverSocket::ask(file));
+    CHECK_FALSE(TakeoverSocket::connect(file));
     CHECK(errno == ENOENT);
     {
         // One that ended without removing it.
@@ -177,7 +177,7 @@ TEST_CASE("a file that a run left behind is no hindrance, one of another that ru
         left->keep_file();
     }
     REQUIRE(std::filesystem::exists(file));
-    CHECK_FALSE(TakeoverSocket::ask(file));
+    CHECK_FALSE(TakeoverSocket::connect(file));
     CHECK(errno == ECONNREFUSED);
     {
         const auto door = TakeoverSocket::open(file);
@@ -185,7 +185,7 @@ TEST_CASE("a file that a run left behind is no hindrance, one of another that ru
         CHECK_FALSE(TakeoverSocket::open(file));
         CHECK(errno == EADDRINUSE);
         const TakeoverSocket next{file, UniqueFd{::dup(door->descriptor())}};
-        CHECK(TakeoverSocket::ask(file));
+        CHECK(TakeoverSocket::connect(file));
     }
     CHECK_FALSE(std::filesystem::exists(file));
 }
@@ -197,7 +197,7 @@ TEST_CASE("a path longer than a socket's address has room for does, too") {
     const auto file = TakeoverSocket::path_of(deep, "127.0.0.1:8303");
     const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    CHECK(TakeoverSocket::ask(file));
+    CHECK(TakeoverSocket::connect(file));
     CHECK(door->accept());
 }
 
@@ -219,7 +219,8 @@ TEST_CASE("a process of another user is not trusted") {
     if (child == 0) {
         constexpr uid_t kNobody = 65534;
         char byte = 0;
-        const bool asks = ::setresuid(kNobody, kNobody, kNobody) == 0 && TakeoverSocket::ask(file);
+        const bool asks =
+            ::setresuid(kNobody, kNobody, kNobody) == 0 && TakeoverSocket::connect(file);
         ::close(pipe[1]);
         ::_exit(asks && ::read(pipe[0], &byte, 1) == 0 ? 0 : 1);
     }

@@ -72,7 +72,8 @@ struct Bench {
         return text;
     }
 
-    std::unique_ptr<relay::Observation> observation = std::make_unique<relay::Observation>();
+    std::unique_ptr<relay::ObserverSharedMemory> observation =
+        std::make_unique<relay::ObserverSharedMemory>();
     relay::Ring ring{relay::Ring::kMinBytes};
     std::optional<TapFeed> feed;
 };
@@ -154,11 +155,11 @@ TEST_CASE("sessions beyond the limit are rejected and counted, and open ones con
     CHECK(relay::totals(*bench.observation).sessions_refused == 1);
 }
 
-using tw::process::DropWindow;
+using tw::process::DropInterval;
 
 TEST_CASE("drops between two readings are reported before the first and after the last frame "
           "between them") {
-    DropWindow drops{100};
+    DropInterval drops{100};
     drops.on_drop_count(200, 0);
     drops.on_drop_count(300, 7);
     CHECK(drops.is_open());
@@ -173,7 +174,7 @@ TEST_CASE("drops between two readings are reported before the first and after th
 }
 
 TEST_CASE("continuing drops make one window, and each drop is counted once") {
-    DropWindow drops{0};
+    DropInterval drops{0};
     drops.on_drop_count(10, 5);
     CHECK(drops.take_missing(5) == 5);
     drops.on_drop_count(20, 9);
@@ -184,7 +185,7 @@ TEST_CASE("continuing drops make one window, and each drop is counted once") {
 }
 
 TEST_CASE("if no frame of the interval arrives, the drops are reported before the next frame") {
-    DropWindow drops{0};
+    DropInterval drops{0};
     drops.on_drop_count(10, 3);
     CHECK(drops.take_missing(11) == 3);
     CHECK_FALSE(drops.is_open());

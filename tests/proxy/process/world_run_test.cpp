@@ -43,7 +43,7 @@ std::string worlds_of(unsigned workers) {
     sink::TextOutput lines;
     const pipeline::Config config{.json = {.items = sink::ItemChoice::all},
                                   .views = pipeline::ViewChoice::world};
-    pipeline::WorldRun worlds{config, {.workers = workers, .records = &lines}};
+    pipeline::WorldThread worlds{config, {.workers = workers, .records = &lines}};
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < workers; ++worker) {
         threads.emplace_back([&worlds, worker, workers] {
@@ -81,7 +81,7 @@ TEST_CASE("worlds do not depend on the number of decoding threads") {
 TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     sink::TextOutput lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
-    pipeline::WorldRun worlds{config, {.records = &lines}};
+    pipeline::WorldThread worlds{config, {.records = &lines}};
     const auto send = [&](world::WorldInput::Kind kind, std::uint32_t session, snapshot::Tick tick,
                           const snapshot::SnapshotView& items) {
         world::WorldInput it{.kind = kind, .time = tick * kTick, .session = session};
@@ -125,15 +125,15 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
 
 TEST_CASE("worlds for the page only are made while it has viewers") {
     web::PageFeed feed{1};
-    pipeline::WorldRun worlds{{}, {.feed = &feed}};
-    play(worlds.input(0), 1, 100, 160);
+    pipeline::WorldThread worlds{{}, {.feed = &feed}};
+    play(worlds.input_of(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set(all, false, false, true);
-    play(worlds.input(0), 2, 200, 260);
+    feed.interest.set_watched(all, false, false, true);
+    play(worlds.input_of(0), 2, 200, 260);
     worlds.finish();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
     web::ViewerBatch batch;
-    REQUIRE(feed.mailboxes.back().take(batch));
+    REQUIRE(feed.mailboxes.back().take_batch(batch));
     REQUIRE_FALSE(batch.snapshots.empty());
     CHECK(batch.snapshots.front().session == 0);
     CHECK(batch.snapshots.front().tick == 200);
@@ -145,8 +145,8 @@ TEST_CASE("worlds for the page only are made while it has viewers") {
 TEST_CASE("the page shows the server with the most sessions, or another if that is silent") {
     web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set(all, false, false);
-    pipeline::PageWorld page{feed, snapshot::ObjectSet::standard()};
+    feed.interest.set_watched(all, false, false);
+    pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
     const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
         record::WorldRecord world{.head = {.time = tick * kTick, .server_name = server},
@@ -165,12 +165,12 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     make("a", 5, 16); // one view more than b
     page.flush_to_page();
     web::ViewerBatch before;
-    REQUIRE(feed.mailboxes.back().take(before));
+    REQUIRE(feed.mailboxes.back().take_batch(before));
     CHECK(before.world_server == "b");
     make("a", 2, 100); // b is silent
     page.flush_to_page();
     web::ViewerBatch batch;
-    REQUIRE(feed.mailboxes.back().take(batch));
+    REQUIRE(feed.mailboxes.back().take_batch(batch));
     std::vector<snapshot::Tick> ticks;
     for (const web::InspectedSnapshot& seen : before.snapshots) {
         ticks.push_back(seen.tick);
@@ -184,15 +184,15 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     batch.clear();
     make("b", 2, 20); // the clock was set back
     page.flush_to_page();
-    REQUIRE(feed.mailboxes.back().take(batch));
+    REQUIRE(feed.mailboxes.back().take_batch(batch));
     CHECK(batch.world_server == "b");
 }
 
 TEST_CASE("worlds that the page does not fetch take bounded memory") {
     web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set(all, false, false);
-    pipeline::PageWorld page{feed, snapshot::ObjectSet::standard()};
+    feed.interest.set_watched(all, false, false);
+    pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     test::Items large;
     for (std::uint16_t i = 0; i < 500; ++i) {
         large[{4, i}] = {1, 2, 3, 4};
@@ -205,12 +205,12 @@ TEST_CASE("worlds that the page does not fetch take bounded memory") {
         page.flush_to_page();
     }
     web::ViewerBatch batch;
-    REQUIRE(feed.mailboxes.back().take(batch));
+    REQUIRE(feed.mailboxes.back().take_batch(batch));
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots == 0);
     batch.clear();
     page.flush_to_page();
-    REQUIRE(feed.mailboxes.back().take(batch));
+    REQUIRE(feed.mailboxes.back().take_batch(batch));
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
 }
@@ -228,14 +228,14 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
         input.items = items.view();
         queue.on_input(input);
     }
-    CHECK(queue.dropped() == 10);
+    CHECK(queue.dropped_count() == 10);
     pipeline::WorldQueue::Batch batch;
-    CHECK(queue.take(batch) == 5);
+    CHECK(queue.take_inputs(batch) == 5);
     CHECK_FALSE(batch.empty());
     world::WorldInput input{.kind = world::WorldInput::Kind::snapshot, .time = 7, .session = 1};
     input.items = items.view();
     queue.on_input(input);
-    CHECK(queue.dropped() == 10); // the emptied queue has room again
+    CHECK(queue.dropped_count() == 10); // the emptied queue has room again
 }
 
 TEST_CASE("the queue keeps messages unchanged and in order") {
@@ -270,12 +270,12 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     } log;
 
     pipeline::WorldQueue::Batch batch;
-    CHECK(queue.take(batch) == time);
+    CHECK(queue.take_inputs(batch) == time);
     while (!batch.empty()) {
         batch.pass_next(log);
     }
     CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
                                                 "message four", "snapshot 1", "message fives",
                                                 "snapshot 1", "message "});
-    CHECK(queue.dropped() == 0);
+    CHECK(queue.dropped_count() == 0);
 }

@@ -52,7 +52,7 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     REQUIRE(filter::visit_record(*key, &summary, false, buffer, taken));
     CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
 
-    const record::Ledger ledger;
+    const record::ByteLedger ledger;
     const analyze::StatsReport report{.captures = {}, .totals = &stats, .ledger = &ledger};
     CHECK(holds(analyze::stats_json(report), R"("scratched":7)"));
 

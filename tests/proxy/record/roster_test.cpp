@@ -23,19 +23,19 @@ std::string name_of(const Roster& roster, std::uint16_t client) {
 TEST_CASE("who joined is known by name until he leaves or the map changes") {
     Roster roster;
     CHECK(name_of(roster, 0) == "none");
-    CHECK_FALSE(roster.own());
+    CHECK_FALSE(roster.own_id());
     roster.add_player({.client_id = 0, .name = "anna"});
     roster.add_player({.client_id = 63, .own = true, .name = "bob"});
     CHECK(name_of(roster, 0) == "anna");
     CHECK(name_of(roster, 63) == "bob");
-    CHECK(roster.own() == 63);
+    CHECK(roster.own_id() == 63);
     roster.add_player({.client_id = 0, .name = "cleo"}); // DDNet announces a renamed player again
     CHECK(name_of(roster, 0) == "cleo");
     roster.remove_player(0);
     CHECK(name_of(roster, 0) == "none");
     roster.clear();
     CHECK(name_of(roster, 63) == "none");
-    CHECK_FALSE(roster.own());
+    CHECK_FALSE(roster.own_id());
 }
 
 TEST_CASE("a name is shown as its readers show it") {
@@ -66,7 +66,7 @@ TEST_CASE("a client that 0.7 cannot name is ignored") {
         roster.add_player({.client_id = id, .own = true, .name = "nobody"});
         roster.remove_player(id);
     }
-    CHECK_FALSE(roster.own());
+    CHECK_FALSE(roster.own_id());
     CHECK(name_of(roster, 64) == "none");
     CHECK(name_of(roster, 65535) == "none");
 }

@@ -102,7 +102,7 @@ TEST_CASE("rows describe the members in whose lines they stand") {
     SessionStats stats;
     stats.missed = 3;
     stats.gap_lost = 4;
-    for (const Counted& counted : counts_by_topic<SnapshotCounters>(stats)) {
+    for (const CounterValue& counted : counts_by_topic<SnapshotCounters>(stats)) {
         CHECK(counted.value == (counted.row->key == "missed" ? 3 : 0));
     }
     CHECK(counts_by_topic<SessionCounters>(stats).back().row->key == "gap_lost");
@@ -111,7 +111,7 @@ TEST_CASE("rows describe the members in whose lines they stand") {
 
 TEST_CASE("reports list the counters of one topic together, in the order of the lines") {
     std::vector<std::string_view> keys;
-    for (const Counted& counted : counts_by_topic<SnapshotCounters>(SessionStats{})) {
+    for (const CounterValue& counted : counts_by_topic<SnapshotCounters>(SessionStats{})) {
         keys.push_back(counted.row->key);
     }
     CHECK(keys == std::vector<std::string_view>{"total", "verified", "mismatched", "undecodable",

@@ -19,7 +19,7 @@ namespace {
 TileMap small_map() {
     constexpr int kSize = 20;
     constexpr std::size_t kTileBytes = 4;
-    map::Physics::Planes planes;
+    map::PhysicsLayers::Planes planes;
     planes.width = kSize;
     planes.height = kSize;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
@@ -28,7 +28,7 @@ TileMap small_map() {
     for (std::size_t row = 0; row < kSize; ++row) {
         game.writable()[(row * kSize + kSize - 1) * kTileBytes] = std::byte{1};
     }
-    return TileMap{std::make_shared<const map::Physics>(std::move(planes))};
+    return TileMap{std::make_shared<const map::PhysicsLayers>(std::move(planes))};
 }
 
 } // namespace
@@ -53,7 +53,7 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
     for (const Row& row : rows) {
         CAPTURE(row.x);
         CHECK(map.check_position(row.x, row.y) == row.where);
-        const WorldPlace place = map.misplaced_at(row.x, row.y);
+        const MapPosition place = map.tiles_at_misplaced(row.x, row.y);
         CHECK(place.x == row.x);
         CHECK(place.y == row.y);
         CHECK(place.tile_x == row.tile_x);
@@ -102,8 +102,8 @@ TEST_CASE("what a snapshot says of types counts, whatever was learned from the o
         const snapshot::Snapshot before = described({{kOne, kByte}});
         const snapshot::Snapshot now = described(row.now);
         TypeNames types;
-        types.learn(before.view());
-        types.learn(now.view(), before.view());
+        types.learn_types(before.view());
+        types.learn_types(now.view(), before.view());
         CHECK(first_byte(types.find(kOne)) == row.first);
         CHECK(first_byte(types.find(kTwo)) == row.second);
     }

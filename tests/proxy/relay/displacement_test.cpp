@@ -86,7 +86,7 @@ class Scene {
         header.msg_name = &name;
         header.msg_namelen = static_cast<socklen_t>(asio.size());
         const std::array datagram{static_cast<std::byte>(letter)};
-        Session* const session = table_.admit(header, datagram, 0);
+        Session* const session = table_.find_or_admit(header, datagram, 0);
         if (session != nullptr) {
             session->active = true;
             table_.examine_datagram(*session, Direction::c2s, datagram);
@@ -140,7 +140,7 @@ class Scene {
     }
 
     [[nodiscard]] std::size_t count(Standing standing) {
-        return table_.sessions().of(standing).size();
+        return table_.sessions().with_standing(standing).size();
     }
 
     /// Returns how many of these clients have a session.
@@ -154,7 +154,8 @@ class Scene {
 
     void wait(milliseconds time) {
         now_ += time;
-        while (!rounds_.sweep(now_, [this](Session& each) { table_.check_timeout(each, now_); })) {
+        while (!rounds_.check_due_sessions(
+            now_, [this](Session& each) { table_.check_timeout(each, now_); })) {
         }
         tap_.commit();
     }
@@ -163,7 +164,7 @@ class Scene {
 
   private:
     SessionNumbers numbers_;
-    Observation observation_{.observer{1}};
+    ObserverSharedMemory observation_{.observer{1}};
     SharedServer shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};

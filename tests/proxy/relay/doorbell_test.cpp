@@ -21,33 +21,33 @@ using namespace std::chrono_literals;
 const Clock::time_point kNever = Clock::now() + 24h;
 
 TEST_CASE("who has something to do does not sleep") {
-    Doorbell bell;
+    ThreadWaker waker;
     int asked = 0;
-    bell.sleep_until(kNever, [&] { return ++asked == 1; });
+    waker.sleep_until(kNever, [&] { return ++asked == 1; });
     CHECK(asked == 1);
 }
 
 TEST_CASE("a sleeper wakes when its time has come, also when that is over") {
-    Doorbell bell;
+    ThreadWaker waker;
     const auto begin = Clock::now();
     for (const auto time : {begin - 1h, begin, begin + 5ms}) {
         while (Clock::now() < time) {
-            bell.sleep_until(time, [] { return false; });
+            waker.sleep_until(time, [] { return false; });
         }
-        bell.sleep_until(begin, [] { return false; });
+        waker.sleep_until(begin, [] { return false; });
     }
     CHECK(Clock::now() >= begin + 5ms);
 }
 
 TEST_CASE("every call is heard, whenever it comes") {
-    Doorbell bell;
+    ThreadWaker waker;
     std::atomic<int> said{0};
     std::atomic<int> heard{0};
     constexpr int kCalls = 20'000;
     std::thread sleeper{[&] {
         for (int next = 1; next <= kCalls; ++next) {
             while (said < next) {
-                bell.sleep_until(kNever, [&] { return said >= next; });
+                waker.sleep_until(kNever, [&] { return said >= next; });
             }
             heard = next;
         }
@@ -58,7 +58,7 @@ TEST_CASE("every call is heard, whenever it comes") {
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         said = next;
-        bell.ring();
+        waker.wake();
         while (next % 2 == 0 && heard < next) {
             std::this_thread::yield();
         }
@@ -90,7 +90,7 @@ TEST_CASE(
         event.session = next;
         REQUIRE(ring.try_push(event));
         ring.commit();
-        while (next % 3 == 0 && ring.used() != 0) {
+        while (next % 3 == 0 && ring.bytes_used() != 0) {
             std::this_thread::yield();
         }
     }
@@ -109,9 +109,9 @@ TEST_CASE("wake lets a consumer look at what is no event") {
         }
     }};
     ending = true;
-    ring.wake();
+    ring.wake_consumer();
     consumer.join();
-    CHECK(ring.used() == 0);
+    CHECK(ring.bytes_used() == 0);
 }
 
 } // namespace

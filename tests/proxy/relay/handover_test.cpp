@@ -60,10 +60,10 @@ RelayState sample() {
 }
 
 TEST_CASE("a state that is written is read as the same") {
-    const auto bytes = archived(sample());
+    const auto bytes = to_archive(sample());
     const auto same = from_archive<RelayState>(bytes);
     REQUIRE(same);
-    CHECK((archived(*same) == bytes));
+    CHECK((to_archive(*same) == bytes));
     CHECK(same->sessions[1].client == sample().sessions[1].client);
     CHECK((same->sessions[1].held[0].bytes == Bytes(10, std::byte{2})));
     CHECK(same->servers[0].counters.kernel_dropped == 5);
@@ -71,7 +71,7 @@ TEST_CASE("a state that is written is read as the same") {
 }
 
 TEST_CASE("a state that was cut, or goes on behind its end, is refused") {
-    auto bytes = archived(sample());
+    auto bytes = to_archive(sample());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(from_archive<RelayState>(std::span{bytes}.first(size)));
@@ -81,7 +81,7 @@ TEST_CASE("a state that was cut, or goes on behind its end, is refused") {
 }
 
 TEST_CASE("a length that lies makes nothing large") {
-    const auto bytes = archived(std::uint32_t{0xffffffff});
+    const auto bytes = to_archive(std::uint32_t{0xffffffff});
     std::string text;
     std::vector<SessionState> sessions;
     ArchiveReader of_text{bytes};
@@ -143,13 +143,13 @@ struct Running {
 
     /// Takes over everything from a paused relay.
     void take(const Running& from) const {
-        const std::size_t servers = relay->next_server();
+        const std::size_t servers = relay->next_server_index();
         std::vector<ServerIndex> all;
         for (std::size_t i = 0; i < servers; ++i) {
             all.push_back(static_cast<ServerIndex>(i));
         }
         const auto given = from.relay->handover(all);
-        auto state = from_archive<RelayState>(archived(given.state));
+        auto state = from_archive<RelayState>(to_archive(given.state));
         REQUIRE(state);
         for (SessionState& session : state->sessions) {
             session.server = number_in(session.server, servers);

@@ -49,9 +49,9 @@ class Script {
 
     /// Releases all datagrams that leave until `end`, each at exactly its due time.
     void run_until(std::chrono::nanoseconds end) {
-        for (auto next = impairer_.next_due(); next && *next <= start_ + end;
-             next = impairer_.next_due()) {
-            impairer_.release_due(
+        for (auto next = impairer_.next_due_time(); next && *next <= start_ + end;
+             next = impairer_.next_due_time()) {
+            impairer_.release_due_datagrams(
                 *next, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
                     CHECK(owner == this);
                     CHECK(direction == direction_);
@@ -64,7 +64,7 @@ class Script {
 
     const std::vector<Arrival>& finish() {
         run_until(24h);
-        CHECK(impairer_.waiting() == 0);
+        CHECK(impairer_.num_waiting() == 0);
         CHECK(lines_.waiting == 0);
         return arrivals_;
     }
@@ -281,7 +281,7 @@ TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and co
         for (std::size_t i = 0; i < row.fits + kMore; ++i) {
             script.send(0s, row.size);
         }
-        CHECK(script.impairer().waiting() == row.fits);
+        CHECK(script.impairer().num_waiting() == row.fits);
         CHECK(script.fates().queue_full.value() == kMore);
         CHECK(script.finish().size() == row.fits);
     }
@@ -305,12 +305,12 @@ TEST_CASE("sessions share the queue but not their lines") {
     const auto note = [&](void* owner, Direction, std::span<const std::byte>) {
         owners.push_back(owner);
     };
-    impairer.release_due(start + 10ms, note);
+    impairer.release_due_datagrams(start + 10ms, note);
     CHECK((owners == std::vector<void*>{&second}));
-    CHECK(impairer.next_due() == start + 10ms + Impairer::kMaxHold);
-    impairer.release_due(Time::max(), note);
+    CHECK(impairer.next_due_time() == start + 10ms + Impairer::kMaxHold);
+    impairer.release_due_datagrams(Time::max(), note);
     CHECK((owners == std::vector<void*>{&second, &first}));
-    CHECK_FALSE(impairer.next_due());
+    CHECK_FALSE(impairer.next_due_time());
     CHECK(fates[kS2c].reordered.value() == 1);
 }
 

@@ -11,12 +11,12 @@ namespace {
 using namespace tw::relay;
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kPercent = LineImpairment::kCertain / 100;
+constexpr std::uint32_t kPercent = DirectionImpairment::kCertain / 100;
 
-LineImpairment line(std::chrono::microseconds delay, std::chrono::microseconds jitter = {},
-                    std::uint32_t loss = 0, std::uint32_t duplicate = 0,
-                    std::uint32_t reorder = 0) {
-    LineImpairment made;
+DirectionImpairment line(std::chrono::microseconds delay, std::chrono::microseconds jitter = {},
+                         std::uint32_t loss = 0, std::uint32_t duplicate = 0,
+                         std::uint32_t reorder = 0) {
+    DirectionImpairment made;
     made.delay = delay;
     made.jitter = jitter;
     made.loss = loss;
@@ -28,16 +28,16 @@ LineImpairment line(std::chrono::microseconds delay, std::chrono::microseconds j
 TEST_CASE("what impairs a line is read from text, and written as text that reads the same") {
     struct Row {
         std::string_view text;
-        LineImpairment c2s;
-        LineImpairment s2c;
+        DirectionImpairment c2s;
+        DirectionImpairment s2c;
         std::string_view written;
     };
 
-    LineImpairment bursts = line({}, {}, 5 * kPercent);
+    DirectionImpairment bursts = line({}, {}, 5 * kPercent);
     bursts.burst = 2500;
-    LineImpairment slow;
+    DirectionImpairment slow;
     slow.rate = 1'500'000;
-    LineImpairment slower;
+    DirectionImpairment slower;
     slower.rate = 64'500;
     const std::vector<Row> rows{
         {"none", {}, {}, "none"},
@@ -51,7 +51,7 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
          {},
          line(40ms, 10ms, 2 * kPercent, kPercent, kPercent / 2),
          "s2c:delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=0.5%"},
-        {"c2s:loss=100%", line({}, {}, LineImpairment::kCertain), {}, "c2s:loss=100%"},
+        {"c2s:loss=100%", line({}, {}, DirectionImpairment::kCertain), {}, "c2s:loss=100%"},
         {"loss=0.0001%", line({}, {}, 1), line({}, {}, 1), "loss=0.0001%"},
         {"c2s:delay=1ms;s2c:delay=2ms", line(1ms), line(2ms), "c2s:delay=1ms;s2c:delay=2ms"},
         {" c2s : delay = 1 ms , loss = 1 % ; ",
@@ -177,12 +177,12 @@ TEST_CASE("any impairment reads as it was written") {
     const auto up_to = [&](std::uint64_t max) { return random() % (max + 1); };
     for (int i = 0; i < 2000; ++i) {
         Impairment wanted;
-        for (LineImpairment& each : wanted.directions) {
+        for (DirectionImpairment& each : wanted.directions) {
             each.delay = std::chrono::microseconds{up_to(10'000'000)};
             each.jitter = std::chrono::microseconds{up_to(10'000'000)} % (each.delay + 1us);
             each.loss = static_cast<std::uint32_t>(up_to(500'000));
-            each.duplicate = static_cast<std::uint32_t>(up_to(LineImpairment::kCertain));
-            each.reorder = static_cast<std::uint32_t>(up_to(LineImpairment::kCertain));
+            each.duplicate = static_cast<std::uint32_t>(up_to(DirectionImpairment::kCertain));
+            each.reorder = static_cast<std::uint32_t>(up_to(DirectionImpairment::kCertain));
             if (each.loss != 0 && up_to(1) == 1) {
                 each.burst = static_cast<std::uint32_t>(1000 + up_to(999'000));
             }

@@ -110,9 +110,9 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
         CHECK_FALSE(plays(blind, payload(100, round)));
         CHECK_FALSE(plays(other, payload(100, round)));
     }
-    relay.resync(1);
-    relay.resync(1);
-    relay.resync(99);
+    relay.request_full_snapshot(1);
+    relay.request_full_snapshot(1);
+    relay.request_full_snapshot(99);
     std::optional<std::byte> told;
     for (const auto end = Clock::now() + std::chrono::seconds{5}; !told && Clock::now() < end;) {
         told = plays(blind, payload(100, ++round));
@@ -148,7 +148,7 @@ TEST_CASE("a relay that was handed nothing to ask with touches nothing") {
     relay.start();
     Peer client;
     for (std::uint32_t i = 0; i < 50; ++i) {
-        relay.resync(1);
+        relay.request_full_snapshot(1);
         client.send(payload(100, i), relay.listen_endpoints()[0]);
         CHECK(client.receive() == payload(100, i));
     }

@@ -145,13 +145,13 @@ TEST_CASE("a full ring refuses and counts, and takes again what fits once there 
         ++fitted;
     }
     CHECK(fitted >= Ring::kMinBytes / 1100);
-    CHECK(ring.dropped() == 1);
+    CHECK(ring.num_dropped() == 1);
     CHECK_FALSE(ring.has_room(bytes.size()));
     CHECK_FALSE(ring.try_push(datagram(1, bytes)));
-    CHECK(ring.dropped() == 2);
+    CHECK(ring.num_dropped() == 2);
     ring.commit();
     CHECK(take_all(ring).size() == fitted);
-    CHECK(ring.used() == 0);
+    CHECK(ring.bytes_used() == 0);
     CHECK(ring.has_room(65'507));
     CHECK(ring.try_push(datagram(1, bytes)));
 }
@@ -210,7 +210,7 @@ TEST_CASE("between two threads nothing is lost, torn or out of order") {
     }
     producer.join();
     CHECK(wrong == 0);
-    CHECK(ring.used() == 0);
+    CHECK(ring.bytes_used() == 0);
 }
 
 } // namespace

@@ -42,7 +42,7 @@ TEST_CASE("each server has its own clients, and the observer hears whose a sessi
         Options options = options_for(first.endpoint());
         options.threads = threads;
         Relay relay{options, std::span{rings}.first(threads)};
-        CHECK(relay.next_server() == 1);
+        CHECK(relay.next_server_index() == 1);
         REQUIRE(relay.add_server(another(second.endpoint())) == 1);
         relay.start();
         Peer client; // the same client at both servers
@@ -70,7 +70,7 @@ TEST_CASE("each server has its own clients, and the observer hears whose a sessi
 TEST_CASE("servers come and go while others are played on") {
     EchoServer server;
     EchoServer other;
-    auto observation = std::make_unique<Observation>();
+    auto observation = std::make_unique<ObserverSharedMemory>();
     observation->observer = 1;
     Ring ring{kRingBytes};
     Ring* const rings[] = {&ring};

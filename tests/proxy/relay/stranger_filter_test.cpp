@@ -29,21 +29,21 @@ std::vector<std::byte> saying(std::uint8_t what) {
 constexpr std::uint32_t kStart = 10'000; ///< in ms
 
 /// Whether a datagram that says `what` may begin a session.
-bool enters(StrangerFilter& gate, const Endpoint& who, Standing standing, std::uint8_t what,
+bool enters(NewClientFilter& gate, const Endpoint& who, Standing standing, std::uint8_t what,
             std::uint32_t now, bool is_first = true) {
     return gate.decide_admission(who, standing, is_first, saying(what), now).refusal ==
            Refusal::none;
 }
 
 /// Admits new clients until there are too many.
-void fill(StrangerFilter& gate, std::uint32_t who, std::uint32_t now) {
+void fill(NewClientFilter& gate, std::uint32_t who, std::uint32_t now) {
     for (std::uint32_t i = 0; i < 100'000; ++i) {
         static_cast<void>(
             enters(gate, client(0x0a000000 + who * 4096 + i), Standing::unproven, 1, now));
     }
 }
 
-void fill(StrangerFilter& gate, std::uint32_t now) {
+void fill(NewClientFilter& gate, std::uint32_t now) {
     fill(gate, now, now);
 }
 
@@ -58,7 +58,7 @@ std::uint16_t port_of(std::uint32_t i) {
 
 TEST_CASE("one address begins so many sessions a second, and takes nothing from others") {
     const AdmissionLimits limits;
-    StrangerFilter gate{limits, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{limits, AdmissionPools{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 100'000; ++i) { // from changing ports, for a second
         passed +=
@@ -82,7 +82,7 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
     for (const Row& row : {Row{"hosts of one /64", 15, 1}, Row{"/64s of one /56", 7, 4},
                            Row{"/56s of one /48", 6, 16}}) {
         CAPTURE(row.name);
-        StrangerFilter gate{limits, AdmissionPools{1 << 16, 1}, kHash};
+        NewClientFilter gate{limits, AdmissionPools{1 << 16, 1}, kHash};
         Endpoint v6;
         v6.v6 = true;
         v6.address[0] = std::byte{0x20};
@@ -99,7 +99,7 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
 }
 
 TEST_CASE("requests in a player's name do not keep that player out") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 20'000; ++i) { // for a second
         static_cast<void>(
             gate.decide_request(client(1, port_of(i)), Request::common, false, kStart + i / 20));
@@ -108,7 +108,7 @@ TEST_CASE("requests in a player's name do not keep that player out") {
 }
 
 TEST_CASE("handshakes in a player's name delay that player by less than two seconds") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     std::uint32_t sent = 0;
     const auto flood_until = [&](std::uint32_t ms) {
         for (; sent < ms * 20; ++sent) { // 20,000 a second
@@ -140,7 +140,7 @@ TEST_CASE("while many ask, those who ask for little are answered") {
                      {"3,000 a second from 200 addresses", 200, false, 110}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
         const std::uint32_t rate = row.sources == 1 ? 1000 : 3000;
         std::uint32_t answered = 0;
         for (std::uint32_t i = 0; i < 5 * rate; ++i) {
@@ -159,7 +159,7 @@ TEST_CASE("while many ask, those who ask for little are answered") {
 }
 
 TEST_CASE("who is asked by many for what is common still hears what is reserved") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
         const std::uint32_t now = kStart + i / 3;
@@ -177,7 +177,7 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
 
 TEST_CASE("few requests are passed on, though there is an answer to be repeated") {
     const AdmissionLimits limits;
-    StrangerFilter gate{limits, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{limits, AdmissionPools{1024, 1}, kHash};
     std::uint32_t passed_on = 0;
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
@@ -194,7 +194,7 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
 }
 
 TEST_CASE("this host's own clients share no limit") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
         CHECK(gate.decide_request(client(0x7f000001), Request::common, false, kStart) ==
               RequestDecision::server);
@@ -202,7 +202,7 @@ TEST_CASE("this host's own clients share no limit") {
 }
 
 TEST_CASE("without a crowd everyone gets in at once") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 100; ++i) {
         CHECK(enters(gate, client(i), Standing::unproven, 1, kStart));
         CHECK(enters(gate, client(i, 2), Standing::stray, 2, kStart + 1000));
@@ -227,7 +227,7 @@ TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in")
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
         fill(gate, kStart);
         CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
         fill(gate, kStart + row.after);
@@ -236,7 +236,7 @@ TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in")
 }
 
 TEST_CASE("where many repeat themselves, who has done so longest stands out") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     std::uint32_t now = kStart;
     bool entered = false;
     fill(gate, now);
@@ -251,7 +251,7 @@ TEST_CASE("where many repeat themselves, who has done so longest stands out") {
 }
 
 TEST_CASE("a repetition that is lost costs a waiting client one interval, no more") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     fill(gate, kStart);
     CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
     const AdmissionDecision second =
@@ -266,7 +266,7 @@ TEST_CASE("a repetition that is lost costs a waiting client one interval, no mor
 }
 
 TEST_CASE("many ports of few addresses keep no other address out, even in the same rhythm") {
-    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     std::uint32_t now = kStart;
     bool entered = false;
     int tries = 0;
@@ -284,7 +284,7 @@ TEST_CASE("many ports of few addresses keep no other address out, even in the sa
 TEST_CASE("who was let in and proved nothing is not let into a crowd again, who did is") {
     for (const bool proves : {false, true}) {
         CAPTURE(proves);
-        StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
         REQUIRE(enters(gate, client(1), Standing::unproven, 7, kStart));
         if (proves) {
             gate.note_verified(client(1));
@@ -299,7 +299,7 @@ TEST_CASE("who was let in and proved nothing is not let into a crowd again, who 
 TEST_CASE("strangers get in at a rate that leaves each the time of a round trip") {
     const AdmissionLimits limits;
     const AdmissionPools pools{1024, 1};
-    StrangerFilter gate{limits, pools, kHash};
+    NewClientFilter gate{limits, pools, kHash};
     std::size_t entered = 0;
     for (std::uint32_t ms = 0; ms < 10'000; ++ms) {
         for (std::uint32_t i = 0; i < 100; ++i) {

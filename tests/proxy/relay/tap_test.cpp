@@ -48,15 +48,15 @@ TEST_CASE(
     fill(ring);
     TapSession one = session(1);
     const Bytes bytes = payload(50, 1);
-    tap.open(one, 100);
-    tap.datagram(one, 101, Direction::c2s, bytes);
-    tap.datagram(one, 102, Direction::s2c, bytes);
-    tap.datagram(one, 103, Direction::s2c, bytes);
+    tap.open_session(one, 100);
+    tap.copy_datagram(one, 101, Direction::c2s, bytes);
+    tap.copy_datagram(one, 102, Direction::s2c, bytes);
+    tap.copy_datagram(one, 103, Direction::s2c, bytes);
     tap.commit();
-    CHECK(tap.lost() == 3);
+    CHECK(tap.num_lost() == 3);
     take_all(ring);
     REQUIRE(tap.retry_pending(103));
-    tap.datagram(one, 104, Direction::c2s, bytes);
+    tap.copy_datagram(one, 104, Direction::c2s, bytes);
     tap.commit();
     const auto events = take_all(ring);
     REQUIRE(events.size() == 4);
@@ -77,14 +77,14 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     Ring ring{Ring::kMinBytes};
     Tap tap{&ring, 4, kObserver};
     TapSession one = session(1);
-    tap.open(one, 1);
+    tap.open_session(one, 1);
     fill(ring);
-    tap.datagram(one, 2, Direction::s2c, {});
-    tap.close(one, 3, CloseReason::idle);
+    tap.copy_datagram(one, 2, Direction::s2c, {});
+    tap.close_session(one, 3, CloseReason::idle);
     CHECK_FALSE(tap.retry_pending(4));
     take_all(ring);
     TapSession two = session(2);
-    tap.open(two, 5);
+    tap.open_session(two, 5);
     tap.commit();
     const auto events = take_all(ring);
     REQUIRE(events.size() == 3);
@@ -106,9 +106,9 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
     fill(ring);
     for (std::uint32_t id = 1; id <= 100; ++id) {
         TapSession gone = session(id);
-        tap.open(gone, 1);
-        tap.datagram(gone, 2, Direction::c2s, {});
-        tap.close(gone, 3, CloseReason::idle);
+        tap.open_session(gone, 1);
+        tap.copy_datagram(gone, 2, Direction::c2s, {});
+        tap.close_session(gone, 3, CloseReason::idle);
     }
     take_all(ring);
     CHECK(tap.retry_pending(4));
@@ -122,11 +122,11 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
 TEST_CASE("without a ring nothing happens") {
     Tap tap{nullptr, 4, kObserver};
     TapSession one = session(1);
-    tap.open(one, 1);
-    tap.datagram(one, 2, Direction::c2s, {});
-    tap.close(one, 3, CloseReason::idle);
+    tap.open_session(one, 1);
+    tap.copy_datagram(one, 2, Direction::c2s, {});
+    tap.close_session(one, 3, CloseReason::idle);
     CHECK(tap.retry_pending(4));
-    CHECK(tap.lost() == 0);
+    CHECK(tap.num_lost() == 0);
 }
 
 TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
@@ -136,21 +136,21 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     const Bytes bytes = payload(50, 1);
     TapSession one = session(1);
     TapSession two = session(2);
-    tap.open(one, 1);
-    tap.datagram(one, 2, Direction::c2s, bytes);
+    tap.open_session(one, 1);
+    tap.copy_datagram(one, 2, Direction::c2s, bytes);
     tap.commit();
 
     observer = 0; // the observer ended before it read anything
-    tap.datagram(one, 3, Direction::c2s, bytes);
-    tap.datagram(one, 4, Direction::s2c, bytes);
-    tap.open(two, 5);
+    tap.copy_datagram(one, 3, Direction::c2s, bytes);
+    tap.copy_datagram(one, 4, Direction::s2c, bytes);
+    tap.open_session(two, 5);
     TapSession gone = session(3);
-    tap.open(gone, 5);
-    tap.close(gone, 6, CloseReason::idle);
+    tap.open_session(gone, 5);
+    tap.close_session(gone, 6, CloseReason::idle);
     observer = 2;
-    tap.datagram(one, 7, Direction::s2c, bytes);
-    tap.datagram(two, 8, Direction::c2s, bytes);
-    tap.close(two, 9, CloseReason::idle);
+    tap.copy_datagram(one, 7, Direction::s2c, bytes);
+    tap.copy_datagram(two, 8, Direction::c2s, bytes);
+    tap.close_session(two, 9, CloseReason::idle);
     tap.commit();
 
     std::vector<Event> events;
@@ -175,7 +175,7 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     CHECK(events[5].kind == EventKind::datagram);
     CHECK(events[6].kind == EventKind::close);
     CHECK(events[6].session == 2);
-    CHECK(tap.lost() == 2);
+    CHECK(tap.num_lost() == 2);
 }
 
 TEST_CASE(
@@ -184,13 +184,13 @@ TEST_CASE(
     std::atomic<std::uint32_t> observer{1};
     Tap tap{&ring, 4, observer};
     TapSession one = session(1);
-    tap.open(one, 1);
+    tap.open_session(one, 1);
     fill(ring);
     observer = 2;
-    tap.datagram(one, 2, Direction::c2s, {});
+    tap.copy_datagram(one, 2, Direction::c2s, {});
     tap.commit();
     ring.consume([](const Event& event) { CHECK(event.session != 2); });
-    tap.datagram(one, 3, Direction::c2s, {});
+    tap.copy_datagram(one, 3, Direction::c2s, {});
     tap.commit();
     std::vector<EventKind> kinds;
     std::uint64_t lost = 0;
@@ -247,10 +247,10 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
             const auto at = live.empty() ? 0 : random() % live.size();
             if (dice < 50 && live.size() < kSessions) {
                 live.push_back(session(++next_id));
-                tap.open(live.back(), step);
+                tap.open_session(live.back(), step);
             } else if (dice < 80 && !live.empty()) {
                 const auto gone = std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
-                tap.close(*gone, step, CloseReason::idle);
+                tap.close_session(*gone, step, CloseReason::idle);
                 live.erase(gone);
             } else if (dice < 85) {
                 static_cast<void>(tap.retry_pending(step));
@@ -258,12 +258,12 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
             } else if (!live.empty()) {
                 ++offered;
                 TapSession& speaks = *std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
-                tap.datagram(speaks, step, Direction{static_cast<std::uint8_t>(dice & 1U)},
-                             std::span{bytes}.first(random() % bytes.size()));
+                tap.copy_datagram(speaks, step, Direction{static_cast<std::uint8_t>(dice & 1U)},
+                                  std::span{bytes}.first(random() % bytes.size()));
             }
         }
         for (auto& left : live) {
-            tap.close(left, 0, CloseReason::shutdown);
+            tap.close_session(left, 0, CloseReason::shutdown);
         }
         for (int tries = 0; tries < 2; ++tries) {
             ring.consume([&](const Event& event) { account.take(event); });
@@ -273,7 +273,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         CHECK(tap.retry_pending(0));
         CHECK(account.violations == 0);
         CHECK(account.datagrams + account.lost == offered);
-        CHECK(account.lost == tap.lost());
+        CHECK(account.lost == tap.num_lost());
         CHECK(account.lost > 0);
         for (const auto& [id, is_open] : account.open) {
             CHECK_FALSE(is_open);
@@ -294,7 +294,7 @@ class Overload {
   public:
     explicit Overload(std::uint32_t sessions) : tap_{&ring_, sessions, kObserver} {
         for (std::uint32_t id = 1; id <= sessions; ++id) {
-            tap_.open(sessions_.emplace_back(session(id)), 0);
+            tap_.open_session(sessions_.emplace_back(session(id)), 0);
         }
     }
 
@@ -303,7 +303,7 @@ class Overload {
     void round(std::size_t takes) {
         ++round_;
         for (TapSession& each : sessions_) {
-            tap_.datagram(each, round_, Direction::s2c, bytes_);
+            tap_.copy_datagram(each, round_, Direction::s2c, bytes_);
         }
         tap_.commit();
         take(takes);
@@ -326,7 +326,7 @@ class Overload {
 
     void close_all() {
         for (TapSession& each : sessions_) {
-            tap_.close(each, round_, CloseReason::idle);
+            tap_.close_session(each, round_, CloseReason::idle);
         }
         while (!tap_.retry_pending(round_)) {
             take(10'000);
@@ -379,7 +379,7 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
                          ? 1
                          : 0; // only if all older sessions are complete, too
         }
-        CHECK(lost == overload.tap().lost());
+        CHECK(lost == overload.tap().num_lost());
         // Events about the other sessions take a part of what the observer reads.
         CHECK(whole + 2 + sees / 10 >= sees);
     }
@@ -447,10 +447,10 @@ TEST_CASE("who comes while others are set aside is set aside") {
     }
     REQUIRE(overload.aside() != 0);
     TapSession late = session(99);
-    overload.tap().open(late, 200);
-    overload.tap().datagram(late, 201, Direction::c2s, {});
+    overload.tap().open_session(late, 200);
+    overload.tap().copy_datagram(late, 201, Direction::c2s, {});
     CHECK(late.is_aside);
-    overload.tap().close(late, 202, CloseReason::idle);
+    overload.tap().close_session(late, 202, CloseReason::idle);
     overload.close_all();
     CHECK(overload.seen(99).lost == 1);
 }
@@ -462,20 +462,20 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
     std::list<TapSession> sessions;
     const Bytes bytes = payload(1000, 1);
     for (std::uint32_t id = 1; id <= 4; ++id) {
-        tap.open(sessions.emplace_back(session(id)), 1);
+        tap.open_session(sessions.emplace_back(session(id)), 1);
     }
     for (int i = 0; i < 1000; ++i) {
-        tap.datagram(sessions.front(), 2, Direction::s2c, bytes);
-        tap.datagram(sessions.back(), 2, Direction::s2c, bytes);
+        tap.copy_datagram(sessions.front(), 2, Direction::s2c, bytes);
+        tap.copy_datagram(sessions.back(), 2, Direction::s2c, bytes);
     }
     REQUIRE(sessions.back().is_aside);
     observer = 2;
-    tap.datagram(sessions.back(), 3, Direction::s2c,
-                 bytes); // the ring is full of events for an earlier observer
+    tap.copy_datagram(sessions.back(), 3, Direction::s2c,
+                      bytes); // the ring is full of events for an earlier observer
     tap.commit();
     take_all(ring);
     for (TapSession& each : sessions) {
-        tap.datagram(each, 4, Direction::s2c, bytes);
+        tap.copy_datagram(each, 4, Direction::s2c, bytes);
         CHECK_FALSE(each.is_aside);
     }
     tap.commit();

@@ -8,7 +8,7 @@
 namespace {
 
 struct Entry {
-    tw::relay::WheelHook timer;
+    tw::relay::TimerHook timer;
     std::uint64_t due = 0;
 };
 

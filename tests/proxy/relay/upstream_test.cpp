@@ -74,7 +74,7 @@ TEST_CASE("an upstream socket is connected to the server, from the address its m
     for (const auto mode : {ClientAddress::shared, ClientAddress::loopback}) {
         UpstreamFactory factory{server.endpoint(), mode, 65'536, SipKey{}};
         std::error_code error;
-        Upstream upstream = factory.open(client_at(1), error);
+        UpstreamSocket upstream = factory.open(client_at(1), error);
         REQUIRE_FALSE(error);
         CHECK(upstream.loopback_of.has_value() == (mode == ClientAddress::loopback));
         CHECK(::send(upstream.socket.get(), "x", 1, 0) == 1);

@@ -64,9 +64,9 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
     outbox.set_token(kToken);
     record::Timestamp now = 5 * kSecond;
     for (int i = 0; i < 3; ++i) {
-        CHECK(outbox.add_vital(kMessage, now));
+        CHECK(outbox.add_vital_message(kMessage, now));
     }
-    outbox.add_nonvital(kMessage);
+    outbox.add_nonvital_message(kMessage);
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{1, true, false, 10},
                                                    {2, true, false, 10},
@@ -81,7 +81,7 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
     outbox.on_resend_request(now); // a second request at the same time is ignored
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}, {3, true, true, 10}});
-    CHECK(outbox.resent() == 3);
+    CHECK(outbox.resent_count() == 3);
     CHECK(outbox.waiting_since() == 5 * kSecond);
     outbox.on_ack(900); // acknowledges a chunk that was not sent
     CHECK(outbox.waiting_since());
@@ -93,7 +93,7 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
     replay::PacketSender outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     int taken = 0;
-    while (taken < 2000 && outbox.add_vital(kMessage, kSecond)) {
+    while (taken < 2000 && outbox.add_vital_message(kMessage, kSecond)) {
         ++taken;
     }
     CHECK(taken == 511);
@@ -104,7 +104,7 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
         outbox.on_ack(static_cast<std::uint16_t>((511 * (round + 1)) % wire::kSequenceModulus));
         CHECK_FALSE(outbox.waiting_since());
         for (int i = 0; i < 511; ++i) {
-            CHECK(outbox.add_vital(kMessage, kSecond));
+            CHECK(outbox.add_vital_message(kMessage, kSecond));
         }
         outbox.flush(kSecond);
         CHECK(read(outbox).chunks.back().sequence == (511 * (round + 2)) % wire::kSequenceModulus);
@@ -116,12 +116,12 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
     outbox.set_token(kToken);
     const std::vector<std::byte> large(1000, std::byte{1});
     for (int i = 0; i < 5; ++i) {
-        outbox.add_nonvital(large);
+        outbox.add_nonvital_message(large);
     }
     for (int i = 0; i < 300; ++i) {
-        outbox.add_nonvital({});
+        outbox.add_nonvital_message({});
     }
-    outbox.acknowledge(77);
+    outbox.set_acknowledged_sequence(77);
     outbox.request_resend();
     outbox.flush(kSecond);
     const Read first = read(outbox);
@@ -129,7 +129,7 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
     CHECK(first.packets >= 6);
     CHECK(first.ack == 77);
     CHECK(first.asks);
-    outbox.add_nonvital(kMessage);
+    outbox.add_nonvital_message(kMessage);
     outbox.flush(kSecond);
     CHECK_FALSE(read(outbox).asks);
     outbox.request_resend(); // with nothing else to send
@@ -141,7 +141,7 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
 
 TEST_CASE("after a second without packets, a keepalive is sent") {
     replay::PacketSender outbox{wire::Dialect::six};
-    outbox.add_nonvital(kMessage);
+    outbox.add_nonvital_message(kMessage);
     outbox.flush(kSecond);
     CHECK(outbox.take_packets().size() == 1);
     outbox.on_time(kSecond + kSecond / 2);

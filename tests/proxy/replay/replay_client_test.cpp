@@ -67,7 +67,7 @@ class Table {
             }
             wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
             while (const auto chunk = chunks.next()) {
-                const auto head = wire::decode_message_head(chunk->payload, wire::Dialect::six);
+                const auto head = wire::decode_message_header(chunk->payload, wire::Dialect::six);
                 REQUIRE(head);
                 REQUIRE(head->spec != nullptr);
                 names.emplace_back(head->spec->name);
@@ -104,7 +104,7 @@ class Table {
     void tell(const MessageBuilder& told, bool vital = true) { tell(told.bytes(), vital); }
 
     void tell(const test::Bytes& told, bool vital = true) {
-        const auto head = wire::decode_message_head(told, wire::Dialect::six);
+        const auto head = wire::decode_message_header(told, wire::Dialect::six);
         REQUIRE(head);
         client.on_chunk({.vital = vital,
                          .sequence = static_cast<std::uint16_t>((vital ? ++sequence : 0) %

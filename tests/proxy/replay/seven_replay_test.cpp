@@ -59,7 +59,7 @@ class Table {
         Strings names;
         for (const auto& datagram : client.take_datagrams()) {
             wire::PacketScratch scratch;
-            const auto packet = wire::decode_seven(datagram, scratch);
+            const auto packet = wire::decode_seven_packet(datagram, scratch);
             REQUIRE(packet);
             token = packet->header_token;
             if (packet->kind == wire::PacketKind::control) {
@@ -70,7 +70,7 @@ class Table {
             }
             wire::ChunkReader chunks{packet->payload, packet->num_chunks, Dialect::seven};
             while (const auto chunk = chunks.next()) {
-                const auto head = wire::decode_message_head(chunk->payload, Dialect::seven);
+                const auto head = wire::decode_message_header(chunk->payload, Dialect::seven);
                 REQUIRE(head);
                 REQUIRE(head->spec != nullptr);
                 wire::DecodedFields fields;
@@ -96,7 +96,7 @@ class Table {
 
     void tell(const MessageBuilder& told) {
         const auto bytes = told.bytes();
-        const auto head = wire::decode_message_head(bytes, Dialect::seven);
+        const auto head = wire::decode_message_header(bytes, Dialect::seven);
         REQUIRE(head);
         client.on_chunk({.vital = true, .sequence = ++sequence, .payload = bytes},
                         wire::VitalClass::next, &*head);
@@ -163,7 +163,7 @@ TEST_CASE("the messages that a client makes itself are complete in both dialects
         for (const auto& bytes :
              {replay::info_message(script, "sesame"), replay::start_info_message(script),
               replay::ping_message(dialect), replay::ping_reply_message(dialect)}) {
-            const auto head = wire::decode_message_head(bytes, dialect);
+            const auto head = wire::decode_message_header(bytes, dialect);
             REQUIRE(head);
             REQUIRE(head->spec != nullptr);
             CAPTURE(head->spec->name);

@@ -31,7 +31,7 @@ struct Read {
 };
 
 std::string checked_frame(std::string_view text) {
-    FrameWriter writer;
+    ZstdFrameWriter writer;
     std::string frame;
     writer.add(text, frame);
     writer.end(frame);
@@ -43,13 +43,13 @@ Read read(const std::string& bytes) {
     write_text(folder.file("a"), bytes);
     LineReader reader{folder.file("a")};
     Read result;
-    for (std::string_view line; reader.next(line);) {
+    for (std::string_view line; reader.next_line(line);) {
         result.lines.emplace_back(line);
     }
-    result.rest = reader.rest();
-    result.end = reader.source().end();
-    result.left_out = reader.source().left_out();
-    result.doubtful = reader.source().doubtful();
+    result.rest = reader.unfinished_line();
+    result.end = reader.source().file_end();
+    result.left_out = reader.source().skipped_bytes();
+    result.doubtful = reader.source().has_returned_damaged_text();
     return result;
 }
 
@@ -144,12 +144,12 @@ TEST_CASE("a line that is too long is left out, and the next one is read") {
     write_text(folder.file("a"), "one\n" + too_long + "\ntwo\n");
     LineReader reader{folder.file("a")};
     std::string_view line;
-    REQUIRE(reader.next(line));
+    REQUIRE(reader.next_line(line));
     CHECK(line == "one");
-    REQUIRE(reader.next(line));
+    REQUIRE(reader.next_line(line));
     CHECK(line == "two");
-    CHECK(reader.skipped() == too_long.size() + 1);
-    CHECK_FALSE(reader.next(line));
+    CHECK(reader.skipped_bytes() == too_long.size() + 1);
+    CHECK_FALSE(reader.next_line(line));
 }
 
 TEST_CASE("a file that grows is read on, line by line and frame by frame") {
@@ -161,17 +161,17 @@ TEST_CASE("a file that grows is read on, line by line and frame by frame") {
         write_text(path, form("one\n"));
         LineReader reader{path};
         std::string_view line;
-        REQUIRE(reader.next(line));
+        REQUIRE(reader.next_line(line));
         CHECK(line == "one");
-        CHECK_FALSE(reader.next(line));
+        CHECK_FALSE(reader.next_line(line));
         const std::string next = form("two\n");
         append(path, next.substr(0, next.size() - 1));
-        CHECK_FALSE(reader.next(line));
+        CHECK_FALSE(reader.next_line(line));
         append(path, next.substr(next.size() - 1));
-        REQUIRE(reader.next(line));
+        REQUIRE(reader.next_line(line));
         CHECK(line == "two");
-        CHECK_FALSE(reader.next(line));
-        CHECK(reader.source().end() == FileEnd::whole);
+        CHECK_FALSE(reader.next_line(line));
+        CHECK(reader.source().file_end() == FileEnd::whole);
     }
 }
 
@@ -230,12 +230,12 @@ TEST_CASE("of a frame too large to be held back it is said that what was read ma
     write_text(folder.file("a"), frame + checked_frame("next\n"));
     LineReader reader{folder.file("a")};
     std::string last;
-    for (std::string_view line; reader.next(line);) {
+    for (std::string_view line; reader.next_line(line);) {
         last = line;
     }
     CHECK(last == "next");
-    CHECK(reader.source().doubtful());
-    CHECK(reader.source().left_out() == frame.size());
+    CHECK(reader.source().has_returned_damaged_text());
+    CHECK(reader.source().skipped_bytes() == frame.size());
 }
 
 TEST_CASE("behind damage a file that grows is read on") {
@@ -245,13 +245,13 @@ TEST_CASE("behind damage a file that grows is read on") {
     write_text(path, checked_frame("one\n") + "no frame" + frame.substr(0, 2));
     LineReader reader{path};
     std::string_view line;
-    REQUIRE(reader.next(line));
-    CHECK_FALSE(reader.next(line));
-    CHECK(reader.source().end() == FileEnd::damaged);
+    REQUIRE(reader.next_line(line));
+    CHECK_FALSE(reader.next_line(line));
+    CHECK(reader.source().file_end() == FileEnd::damaged);
     append(path, frame.substr(2));
-    REQUIRE(reader.next(line));
+    REQUIRE(reader.next_line(line));
     CHECK(line == "two");
-    CHECK(reader.source().left_out() == 8);
+    CHECK(reader.source().skipped_bytes() == 8);
 }
 
 TEST_CASE("a frame that needs too much memory is told apart from a damaged one") {
@@ -274,8 +274,8 @@ TEST_CASE("what cannot be opened or read says so") {
     CHECK_THROWS_AS(LineReader{folder.file("nothing")}, std::system_error);
     LineReader reader{folder.path()};
     std::string_view line;
-    CHECK_FALSE(reader.next(line));
-    CHECK(reader.source().end() == FileEnd::unreadable);
+    CHECK_FALSE(reader.next_line(line));
+    CHECK(reader.source().file_end() == FileEnd::unreadable);
 }
 
 using namespace tw;
@@ -285,11 +285,11 @@ TEST_CASE("the begin of a file is unpacked, and of a pipe nothing is taken") {
     const TemporaryFolder folder;
     const std::string file = folder.file("file");
     write_text(file, "some text\n");
-    CHECK(sink::FileBegin{file, 4}.bytes() == "some");
-    CHECK(sink::FileBegin{file, 40}.bytes() == "some text\n");
-    CHECK(sink::FileBegin{folder.file("missing"), 4}.bytes().empty());
-    CHECK(sink::FileBegin{folder.path(), 4}.bytes().empty());
-    CHECK(sink::FileBegin{"/dev/null", 4}.bytes().empty());
+    CHECK(sink::FileStartReader{file, 4}.bytes() == "some");
+    CHECK(sink::FileStartReader{file, 40}.bytes() == "some text\n");
+    CHECK(sink::FileStartReader{folder.file("missing"), 4}.bytes().empty());
+    CHECK(sink::FileStartReader{folder.path(), 4}.bytes().empty());
+    CHECK(sink::FileStartReader{"/dev/null", 4}.bytes().empty());
 
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
@@ -297,11 +297,11 @@ TEST_CASE("the begin of a file is unpacked, and of a pipe nothing is taken") {
     REQUIRE(::write(pipe[1], kLines.data(), kLines.size()) == 13);
     ::close(pipe[1]);
     const std::string name = fmt::format("/dev/fd/{}", pipe[0]);
-    CHECK(sink::FileBegin{name, 7}.bytes() == "first\ns");
-    CHECK(sink::FileBegin{name, 40}.bytes() == kLines);
+    CHECK(sink::FileStartReader{name, 7}.bytes() == "first\ns");
+    CHECK(sink::FileStartReader{name, 40}.bytes() == kLines);
     sink::LineReader lines{name};
     std::string_view line;
-    REQUIRE(lines.next(line));
+    REQUIRE(lines.next_line(line));
     CHECK(line == "first");
     ::close(pipe[0]);
 }

@@ -67,7 +67,7 @@ class Segments final : public sink::Output {
         texts[segment - 1] += block;
     }
 
-    void arrive(std::uint32_t segment) override { arrived = segment; }
+    void reach_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
 /// The same; the next one begins after so many datagrams.
@@ -101,14 +101,14 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
     Both sinks{json, capture};
     inspect::Observers observers;
-    std::optional<pipeline::CaptureObserver> observer;
+    std::optional<pipeline::DatagramForwarder> observer;
     if (capture != nullptr) {
         observers.add(observer.emplace(*capture));
     }
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};
     if (capture != nullptr) {
-        capture->repeat_states([&inspector] { return inspector.encode_current_checkpoint(); });
+        capture->set_state_source([&inspector] { return inspector.encode_current_checkpoint(); });
     }
     capture::CaptureRun run{paths, {}};
     run.read(inspector);
@@ -159,7 +159,7 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
         const auto path = folder.path() / "a.pcapng";
         std::string first;
         {
-            Recording target{capture_in(path), Recording::Begin::empty};
+            Recording target{capture_in(path), Recording::StartMode::empty};
             CaptureSink capture{target};
             first = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
             CHECK(capture.lost() == 0);
@@ -177,12 +177,12 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
 TEST_CASE("a capture goes on behind its last whole block, in a section of its own") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
-    const auto write = [&path](Recording::Begin begin) {
+    const auto write = [&path](Recording::StartMode begin) {
         Recording target{capture_in(path), begin};
         CaptureSink capture{target};
         return decode({test::test_data("golden/token-map-download.pcap")}, &capture);
     };
-    write(Recording::Begin::empty);
+    write(Recording::StartMode::empty);
     const auto once = content(path).size();
     for (const std::size_t cut : {1U, 11U, 40U}) {
         CAPTURE(cut);
@@ -190,11 +190,11 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
         const std::uint64_t whole = whole_bytes(path);
         CHECK(whole < once - cut + 1);
         CHECK(whole > once / 2);
-        write(Recording::Begin::behind);
+        write(Recording::StartMode::behind);
         CHECK(content(path).size() == whole + once);
         CHECK(whole_bytes(path) == whole + once);
     }
-    write(Recording::Begin::empty);
+    write(Recording::StartMode::empty);
     CHECK(content(path).size() == once);
 }
 
@@ -205,13 +205,14 @@ TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks")
     const std::string_view text = "this is no capture at all";
     std::ofstream{file} << text;
     CHECK(whole_bytes(file) == 0);
-    CHECK_THROWS_AS((Recording{capture_in(file), Recording::Begin::behind}), std::runtime_error);
+    CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::behind}),
+                    std::runtime_error);
     CHECK(content(file).size() == text.size()); // and it is as it was
 }
 
 TEST_CASE(
     "a capture that is not gone on in stays as it was; a head that was cut short is made anew") {
-    const std::string own = sink::capture_units().head();
+    const std::string own = sink::capture_units().file_header();
     // The other order of bytes, as tools on such machines write it; its first word reads the same.
     std::string big{"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d\0\1\0\0", 16};
     big += std::string(8, '\xff') + std::string{"\0\0\0\x1c", 4};
@@ -238,11 +239,11 @@ TEST_CASE(
         const auto path = folder.path() / "a.pcapng";
         std::ofstream{path, std::ios::binary} << row.bytes;
         if (row.refused) {
-            CHECK_THROWS_AS((Recording{capture_in(path), Recording::Begin::behind}),
+            CHECK_THROWS_AS((Recording{capture_in(path), Recording::StartMode::behind}),
                             std::runtime_error);
             CHECK((content(path) == row.bytes));
         } else {
-            { const Recording recording{capture_in(path), Recording::Begin::behind}; }
+            { const Recording recording{capture_in(path), Recording::StartMode::behind}; }
             CHECK((content(path) == own));
         }
     }
@@ -252,7 +253,7 @@ TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
     {
-        Recording target{capture_in(path), Recording::Begin::empty};
+        Recording target{capture_in(path), Recording::StartMode::empty};
         CaptureSink capture{target};
         const test::Bytes datagram(1000, std::byte{7});
         for (int i = 0; i < 1000; ++i) {
@@ -272,7 +273,7 @@ TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as
 TEST_CASE("a capture that somebody empties begins anew") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
-    Recording target{capture_in(path), Recording::Begin::empty};
+    Recording target{capture_in(path), Recording::StartMode::empty};
     CaptureSink capture{target};
     const test::Bytes datagram = test::bytes_of({1, 2, 3}); // kept until its end
     const auto write = [&] {
@@ -297,7 +298,8 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
     for (const std::string& text : segments.texts) {
         CAPTURE(paths.size());
         paths.push_back(folder.path() / fmt::format("{}.pcapng", paths.size()));
-        std::ofstream{paths.back(), std::ios::binary} << sink::capture_units().head() << text;
+        std::ofstream{paths.back(), std::ios::binary} << sink::capture_units().file_header()
+                                                      << text;
         CHECK(whole_bytes(paths.back()) == content(paths.back()).size());
         CHECK(text.find("twscope: session 1: ") != std::string::npos);
         CHECK(!decode({paths.back()}, nullptr).empty());
@@ -309,7 +311,7 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
 
 TEST_CASE("a chosen datagram has what was found in it, and what became of its session before") {
     Segments segments;
-    CaptureSink capture{segments, CaptureSink::Choice::selected};
+    CaptureSink capture{segments, CaptureSink::DatagramChoice::selected};
     const test::Bytes bytes = test::bytes_of({1, 2, 3});
     const auto finding = [&capture](std::uint32_t session, record::FindingId id) {
         const record::FindingRecord found{.head = {.time = 5, .session = session}, .id = id};
@@ -384,11 +386,11 @@ TEST_CASE("of more sessions than are known the closed ones are forgotten first")
         }
     }
     event(60, record::SessionEvent::close); // it is not known any more
-    CHECK(!blocks.describe(1).empty());
-    CHECK(!blocks.describe(50).empty());
-    CHECK(blocks.describe(60).empty());
-    CHECK(!blocks.describe(200).empty());
-    CHECK(!blocks.describe(kMany).empty());
+    CHECK(!blocks.describe_session(1).empty());
+    CHECK(!blocks.describe_session(50).empty());
+    CHECK(blocks.describe_session(60).empty());
+    CHECK(!blocks.describe_session(200).empty());
+    CHECK(!blocks.describe_session(kMany).empty());
 }
 
 TEST_CASE("each segment of a capture gives its snapshots and their items alone") {
@@ -407,14 +409,14 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
             CAPTURE(alone.size());
             const std::string path = folder.path() / fmt::format("{}.pcapng", paths.size());
             paths.push_back(path);
-            std::ofstream{path, std::ios::binary} << sink::capture_units().head() << text;
+            std::ofstream{path, std::ios::binary} << sink::capture_units().file_header() << text;
             const std::string records = decode({path}, nullptr);
             alone += snapshots_in(records);
             CHECK(records.find("session.joined_midway") == std::string::npos);
             // Written once more, it can be read as well.
             const auto copy = folder.path() / "copy.pcapng";
             {
-                Recording target{capture_in(copy), Recording::Begin::empty};
+                Recording target{capture_in(copy), Recording::StartMode::empty};
                 CaptureSink again{target};
                 decode({path}, &again);
             }
@@ -438,7 +440,7 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
     const test::Bytes state(43'000);
     const test::Bytes datagram(1000, std::byte{1});
     std::size_t states = 0;
-    blocks.repeat_states([&] {
+    blocks.set_state_source([&] {
         ++states;
         return test::Bytes{state};
     });
@@ -455,11 +457,11 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
         REQUIRE(blocks.end_datagram(written));
         if (written.size() >= kSegment) {
             written.clear();
-            blocks.introduce_again();
+            blocks.on_new_file();
             first = first == 0 ? states : first;
         }
     }
-    constexpr auto kAtOnce = static_cast<std::size_t>(sink::StateAllowance::kAtOnce);
+    constexpr auto kAtOnce = static_cast<std::size_t>(sink::StateBudget::kAtOnce);
     CHECK(first * state.size() > kSegment / 2);
     CHECK(states * state.size() <= traffic / 4 + kAtOnce + state.size());
     CHECK(states * state.size() >= traffic / 5);
@@ -469,9 +471,9 @@ TEST_CASE("a session without an address is written with one for tests") {
     const test::FilledFolder folder;
     const auto path = folder.path() / "a.pcapng";
     {
-        Recording target{capture_in(path), Recording::Begin::empty};
+        Recording target{capture_in(path), Recording::StartMode::empty};
         CaptureSink capture{target};
-        const record::RecordHead head{.time = 5, .session = 258};
+        const record::RecordHeader head{.time = 5, .session = 258};
         const record::SessionRecord open{.head = head, .client = "client-abc:1", .server = "x"};
         capture.on_record(&open);
         const test::Bytes datagram = test::bytes_of({1, 2, 3});
@@ -482,7 +484,7 @@ TEST_CASE("a session without an address is written with one for tests") {
     }
     capture::CaptureFile read{path};
     capture::CapturedDatagram datagram;
-    REQUIRE(read.next(datagram));
+    REQUIRE(read.read_datagram(datagram));
     CHECK(to_string(datagram.source) == "198.18.1.2:49152");
     CHECK(to_string(datagram.destination) == "198.18.0.0:49152");
     CHECK(datagram.time == 6);

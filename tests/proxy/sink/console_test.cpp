@@ -40,12 +40,12 @@ TEST_CASE("a notice is shown once, before the findings, and is none of them") {
     ConsoleSink sink{console};
     sink.on_record(record::Record{&finding});
     console.add_notice("the server does not answer", record::Severity::warning);
-    const auto lines = console.lines(0);
+    const auto lines = console.take_lines(0);
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] == "the server does not answer");
     CHECK(lines[1].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
-    CHECK(console.status(0, 1, "").find("1 finding |") != std::string::npos);
-    CHECK(console.lines(0).empty());
+    CHECK(console.take_status(0, 1, "").find("1 finding |") != std::string::npos);
+    CHECK(console.take_lines(0).empty());
 }
 
 TEST_CASE("the status says who plays, what was verified, and what is recorded where") {
@@ -68,8 +68,8 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
         Console console{false};
         console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
         console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
-        console.count(row.snapshots, row.verified);
-        CHECK(console.status(0, 2, "recording to a").find(row.says) != std::string::npos);
+        console.count_snapshots(row.snapshots, row.verified);
+        CHECK(console.take_status(0, 2, "recording to a").find(row.says) != std::string::npos);
     }
 }
 

@@ -29,7 +29,7 @@ std::string hex(const Bytes& bytes) {
 }
 
 bool put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& out) {
-    return encoder.snapshot(tick, test::to_snapshot(items).view(), out);
+    return encoder.append_snapshot(tick, test::to_snapshot(items).view(), out);
 }
 
 /// What a snapshot takes, as hex.
@@ -50,7 +50,7 @@ TEST_CASE("chunks are those of the reference") {
     CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
     CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
     Bytes out;
-    CHECK(encoder.message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
+    CHECK(encoder.append_message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
     CHECK(hex(out) == "485200d0e8588e8a1b");
 }
 
@@ -80,8 +80,8 @@ TEST_CASE("ticks that do not follow are refused, and leave no trace") {
     CHECK(put(encoder, 10, kFirst) != "refused");
     CHECK(put(encoder, 10, kSecond) == "refused");
     CHECK(put(encoder, 9, kSecond) == "refused");
-    CHECK(encoder.last() == 10);
-    CHECK(encoder.ticks() == 1);
+    CHECK(encoder.last_tick() == 10);
+    CHECK(encoder.num_ticks() == 1);
 }
 
 TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a delta") {
@@ -101,7 +101,7 @@ TEST_CASE("a last tick that a message follows is shown, and takes no delta") {
     CHECK(put(encoder, 10, kFirst) != "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes out;
-    CHECK(encoder.message(bytes_of({6}), out));
+    CHECK(encoder.append_message(bytes_of({6}), out));
     Bytes end;
     encoder.finish(end);
     CHECK(end.empty());
@@ -147,19 +147,19 @@ TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
     CHECK(put(encoder, 12, many) == "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes out;
-    CHECK_FALSE(encoder.message(Bytes(65'536, std::byte{0x7f}), out));
+    CHECK_FALSE(encoder.append_message(Bytes(65'536, std::byte{0x7f}), out));
     CHECK(out.empty());
 }
 
 TEST_CASE("markers stand a second apart, and there are 64 of them") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-    encoder.mark(); // there is no tick yet
+    encoder.add_marker(); // there is no tick yet
     snapshot::Tick tick = 100;
     for (int i = 0; i < 80; ++i) {
         CHECK(put(encoder, tick, kFirst) != "refused");
-        encoder.mark();
+        encoder.add_marker();
         CHECK(put(encoder, tick + 49, kFirst) != "refused");
-        encoder.mark();
+        encoder.add_marker();
         tick += 50;
     }
     const auto patches = encoder.patches();
@@ -174,7 +174,7 @@ TEST_CASE("markers stand a second apart, and there are 64 of them") {
 TEST_CASE("header texts end with a NUL, whatever is asked for") {
     sink::demo::Header header = test::demo_header();
     header.map_name = std::string(100, 'm');
-    const Bytes bytes = DemoEncoder::head(header, {});
+    const Bytes bytes = DemoEncoder::encode_start(header, {});
     CHECK(bytes.size() == 484);
     CHECK(bytes[72 + 62] == std::byte{'m'});
     CHECK(bytes[72 + 63] == std::byte{0});

@@ -130,7 +130,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
         const FilledFolder folder;
         Snapshots decoded;
         {
-            sink::FileQueue files{sink::FileQueue::Full::wait, 1 << 20};
+            sink::FileQueue files{sink::FileQueue::WhenFull::wait, 1 << 20};
             sink::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             Both both{{&decoded, &demos}};
             TrafficInspector inspector{{}, both};
@@ -163,7 +163,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
         const FilledFolder first;
         const FilledFolder second;
         const auto film = [&](const FilledFolder& folder, const auto& play) {
-            sink::FileQueue files{sink::FileQueue::Full::wait, 1 << 20};
+            sink::FileQueue files{sink::FileQueue::WhenFull::wait, 1 << 20};
             sink::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
             play(demos);
             demos.finish();
@@ -195,11 +195,11 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
     const FilledFolder folder;
     Snapshots worlds;
     {
-        sink::FileQueue files{sink::FileQueue::Full::wait, 1 << 20};
+        sink::FileQueue files{sink::FileQueue::WhenFull::wait, 1 << 20};
         sink::WorldDemo demos{{.folder = folder.path()}, files};
         Both both{{&worlds, &demos}};
         world::WorldMerger merger{snapshot::ObjectSet::standard(), both};
-        world::WorldFeed feed{merger};
+        world::WorldInputConverter feed{merger};
         TrafficInspector inspector{{.messages = false}, feed};
         for (const auto& datagram : read_traffic("teeworlds-0.7.5.pcap.gz")) {
             inspector.on_datagram(datagram);
@@ -208,7 +208,7 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
         merger.finish();
         demos.finish();
         files.finish();
-        CHECK(sentences_of(demos.losses()).empty());
+        CHECK(loss_sentences(demos.losses()).empty());
     }
     Snapshots read;
     for (const auto& path : folder.files()) {

@@ -46,7 +46,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& demo) {
 class Stage {
   public:
     explicit Stage(sink::DemoOptions options = {}, std::size_t queue = 1 << 20)
-        : files_{FileQueue::Full::refuse, queue} {
+        : files_{FileQueue::WhenFull::refuse, queue} {
         options.folder = folder_.path();
         demos_.emplace(options, files_);
         script_.emplace(inspect::Options{}, *demos_);
@@ -332,8 +332,8 @@ TEST_CASE("texts become names of files that stay in their folder") {
 using namespace tw::sink;
 
 TEST_CASE("each kind of loss has its sentence, and no loss has none") {
-    CHECK(sentences_of(DemoLosses{}).empty());
-    CHECK(sentences_of(WorldDemoLosses{.demos = {.late = 1}}).empty());
+    CHECK(loss_sentences(DemoLosses{}).empty());
+    CHECK(loss_sentences(WorldDemoLosses{.demos = {.late = 1}}).empty());
     DemoLosses losses{.snapshots = 9,
                       .large_snapshots = 1,
                       .late = 2,
@@ -342,7 +342,7 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                       .mapless = 4};
     losses.merge({.snapshots = 1, .large_snapshots = 1, .late = 5, .single = 6});
     CHECK(
-        sentences_of(losses) ==
+        loss_sentences(losses) ==
         std::vector<std::string>{"left out 7 snapshots that arrived after a newer one",
                                  "left out 2 snapshots: too large for a demo",
                                  "left out 8 snapshots: the disk was full or too slow",
@@ -350,13 +350,13 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                                  "left out 2 messages: too many before the first snapshot",
                                  "4 sessions have no demo: their map is unknown",
                                  "6 sessions have no demo: they have only one snapshot of a map"});
-    CHECK(sentences_of(WorldDemoLosses{.items_over_limit = 1,
-                                       .ticks_over_limit = 1,
-                                       .items_without_id = 3,
-                                       .ticks_without_id = 4,
-                                       .worlds = 5,
-                                       .messages_without_id = 6,
-                                       .messages_over_limit = 7}) ==
+    CHECK(loss_sentences(WorldDemoLosses{.items_over_limit = 1,
+                                         .ticks_over_limit = 1,
+                                         .items_without_id = 3,
+                                         .ticks_without_id = 4,
+                                         .worlds = 5,
+                                         .messages_without_id = 6,
+                                         .messages_over_limit = 7}) ==
           std::vector<std::string>{"left out 1 item in 1 tick: more than a snapshot holds",
                                    "left out 3 items in 4 ticks: no id left for their players",
                                    "left out 5 worlds: too many servers at once",

@@ -23,7 +23,7 @@ class FaultyDisk final : public sink::Disk {
     std::uint64_t free = UINT64_MAX;   ///< bytes that others may write
     std::int64_t time = 1'795'277'730; ///< 2026-11-21T16:15:30Z
 
-    [[nodiscard]] int open(const std::string& path, How how, sink::Readers readers) override {
+    [[nodiscard]] int open(const std::string& path, OpenMode how, sink::Readers readers) override {
         if (open_error != 0) {
             errno = open_error;
             return -1;

@@ -100,7 +100,7 @@ TEST_CASE(
         file.write("text\n");
         std::array<char, 4096> text{};
         const ssize_t read = ::read(reader, text.data(), text.size());
-        const std::string wanted = capture_units().head() + "text\n";
+        const std::string wanted = capture_units().file_header() + "text\n";
         CHECK((std::string{text.data(), static_cast<std::size_t>(read)} == wanted));
     }
     ::close(reader);
@@ -197,8 +197,8 @@ TEST_CASE("a file that is changed for another ends with a whole line, and so doe
         }
         const bool whole = row.after.front().empty();
         write_text(folder.file("second"), whole ? "what was there\n" : "");
-        file.switch_to(FileOutput::open_again(folder.file("gone before it is used")));
-        file.switch_to(FileOutput::open_again(folder.file("second")));
+        file.switch_to_file(FileOutput::open_again(folder.file("gone before it is used")));
+        file.switch_to_file(FileOutput::open_again(folder.file("second")));
         for (const std::string& block : row.after) {
             file.write(block);
         }
@@ -216,7 +216,7 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
     file.write("ee\n");
     file.write("four\nfi");
     CHECK(file.lost() == 4);
-    file.switch_to(FileOutput::open_again(folder.file("second")));
+    file.switch_to_file(FileOutput::open_again(folder.file("second")));
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
     CHECK(file.lost() == 5);
@@ -235,7 +235,7 @@ TEST_CASE("who empties the file while it is open finds what comes at its beginni
 
 TEST_CASE("a capture that goes on in another pipe has its head there, and whole blocks in both") {
     const TemporaryFolder folder;
-    const std::string head = capture_units().head();
+    const std::string head = capture_units().file_header();
     // A section's head is a block, and of many bytes that look like a line's end.
     const std::string block{"\x06\0\0\0\x14\0\0\0a\nb\n\n\n\nc\x14\0\0\0", 20};
     std::array<int, 2> readers{};
@@ -247,7 +247,7 @@ TEST_CASE("a capture that goes on in another pipe has its head there, and whole 
     {
         FileOutput file{folder.file("pipe0"), capture_units()};
         file.write(block);
-        file.switch_to(FileOutput::open_again(folder.file("pipe1")));
+        file.switch_to_file(FileOutput::open_again(folder.file("pipe1")));
         file.write(block + block);
     }
     const auto read_all = [](int reader) {

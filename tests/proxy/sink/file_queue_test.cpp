@@ -70,8 +70,8 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
     std::ignore = files.append(*nowhere, text("y"));
     files.finish();
     CHECK(files.lost() == 2);
-    CHECK(files.take_complaint().value_or("").ends_with("where: No such file or directory"));
-    CHECK_FALSE(files.take_complaint().has_value());
+    CHECK(files.take_error_text().value_or("").ends_with("where: No such file or directory"));
+    CHECK_FALSE(files.take_error_text().has_value());
     CHECK(files.created() == 0);
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
 
 TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     const test::FilledFolder folder;
-    FileQueue waiting{FileQueue::Full::wait, 100};
+    FileQueue waiting{FileQueue::WhenFull::wait, 100};
     const auto file = waiting.create(folder.path() / "all", text("x"));
     REQUIRE(file.has_value());
     for (int i = 0; i < 1000; ++i) {
@@ -112,7 +112,7 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     CHECK(content(folder.path() / "all").size() == 60'001);
 
     // A block is refused while a large one is written, unless this thread was held up until that ended.
-    FileQueue refusing{FileQueue::Full::refuse, 100};
+    FileQueue refusing{FileQueue::WhenFull::refuse, 100};
     const auto large = refusing.create(folder.path() / "large", text("x"));
     REQUIRE(large.has_value());
     bool refused = false;

@@ -57,19 +57,19 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
         findings.add(wrong_item(session, 3 * kOneSecond), "ann");
     }
     findings.add(wrong_item(1, 3 * kOneSecond, "y"), "ann");
-    const auto lines = texts(findings.take(4 * kOneSecond));
+    const auto lines = texts(findings.take_due(4 * kOneSecond));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].starts_with("00:00:03  error snapshot.crc_mismatch: session 1 (ann), tick 150, "
                                "character 2 x"));
     CHECK(lines[0].ends_with(" (+7 like this)"));
     CHECK(holds(lines[1], "character 2 y"));
     CHECK_FALSE(holds(lines[1], "like this"));
-    CHECK(findings.total() == 9);
+    CHECK(findings.num_findings() == 9);
     record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
     other.name = "ambiguous"; // another cause is another kind
     findings.add(other, "ann");
-    CHECK(findings.take(4 * kOneSecond).size() == 1);
-    CHECK(findings.take(5 * kOneSecond).empty());
+    CHECK(findings.take_due(4 * kOneSecond).size() == 1);
+    CHECK(findings.take_due(5 * kOneSecond).empty());
 }
 
 TEST_CASE("what goes on is counted for a while, and shown again after a pause") {
@@ -77,7 +77,7 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
         findings.add(wrong_item(1, second * kOneSecond), "");
-        for (std::string& line : texts(findings.take(second * kOneSecond))) {
+        for (std::string& line : texts(findings.take_due(second * kOneSecond))) {
             lines.push_back(std::move(line));
         }
     }
@@ -89,11 +89,11 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "+4 like this"));
     findings.add(wrong_item(1, 90 * kOneSecond), "");
-    lines = texts(findings.take(90 * kOneSecond));
+    lines = texts(findings.take_due(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "session 1, tick 4500"));
     findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set
-    CHECK(findings.take(-9000 * kOneSecond).size() == 1);
+    CHECK(findings.take_due(-9000 * kOneSecond).size() == 1);
 }
 
 TEST_CASE("an explanation replaces its finding's line, follows it, or is left out with it") {
@@ -104,20 +104,20 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is left ou
         findings.add(finding, "");
         findings.add(wrong_item(4, kOneSecond), "");
         if (was_taken) {
-            CHECK(findings.take(kOneSecond).size() == 1);
+            CHECK(findings.take_due(kOneSecond).size() == 1);
         }
         finding.id = FindingId::snapshot_explained;
         finding.value = 5;
         finding.expected = 4;
         for (const std::uint32_t session : {4U, 3U, 3U}) {
             finding.head.session = session;
-            findings.explain(finding, "bob");
+            findings.add_explanation(finding, "bob");
         }
-        const auto lines = texts(findings.take(2 * kOneSecond));
+        const auto lines = texts(findings.take_due(2 * kOneSecond));
         REQUIRE(lines.size() == 1);
         CHECK(lines[0].starts_with("00:00:01  error snapshot.crc_mismatch: session 3 (bob), tick "
                                    "50, character 2 x 5 instead of 4"));
-        CHECK(findings.take(3 * kOneSecond).empty());
+        CHECK(findings.take_due(3 * kOneSecond).empty());
     }
 }
 
@@ -130,8 +130,8 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
         finding.item->type_id = static_cast<std::uint16_t>(i);
         findings.add(finding, "");
     }
-    CHECK(findings.take(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
-    CHECK(findings.total() == kManySessions);
+    CHECK(findings.take_due(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
+    CHECK(findings.num_findings() == kManySessions);
     const auto table = findings.table(nullptr);
     REQUIRE(table.size() == 2);
     CHECK(holds(table[1], "5000  00:00:01  00:00:01     1024+"));
@@ -156,7 +156,7 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
         "packet.too_short                      1  00:00:05  00:00:05         1"};
     CHECK(findings.table(explain) == expected);
     CHECK(findings.table(nullptr).size() == 3);
-    CHECK(findings.total() == 3); // without the informational one
+    CHECK(findings.num_findings() == 3); // without the informational one
 }
 
 TEST_CASE("of an object of another size, the effects are one line, and the cause is first") {
@@ -175,7 +175,7 @@ TEST_CASE("of an object of another size, the effects are one line, and the cause
     }
     add(FindingId::snapshot_size_differs, 9, "character");
     add(FindingId::snapshot_type_out_of_range, 0, "");
-    const auto lines = texts(findings.take(4 * kOneSecond));
+    const auto lines = texts(findings.take_due(4 * kOneSecond));
     REQUIRE(lines.size() == 4);
     CHECK(holds(lines[0], "snapshot.unknown_base")); // by time
     CHECK(holds(lines[1], "misread as type 1005"));
@@ -206,7 +206,7 @@ TEST_CASE("the table says that its times are local, where they differ from those
         InUtc::set(row.zone);
         FindingLines findings;
         findings.add(wrong_item(2, 3 * kOneSecond), "");
-        CHECK(texts(findings.take(kOneSecond)).at(0).starts_with(row.time));
+        CHECK(texts(findings.take_due(kOneSecond)).at(0).starts_with(row.time));
         const auto table = findings.table(nullptr);
         REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));
         CHECK(holds(table[1], row.time));

@@ -55,7 +55,8 @@ struct Flight {
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
         if (states) {
-            recorder.repeat_states([&inspector] { return inspector.encode_current_checkpoint(); });
+            recorder.set_state_source(
+                [&inspector] { return inspector.encode_current_checkpoint(); });
         }
         capture::CaptureRun run{{test::test_data(name)}, {}};
         run.read(inspector);
@@ -69,7 +70,7 @@ struct Flight {
     }
 
     FlightRecorder recorder;
-    pipeline::CaptureObserver observer{recorder};
+    pipeline::DatagramForwarder observer{recorder};
     inspect::Observers observers;
     record::Timestamp last = 0;
     record::SessionStats seen;
@@ -103,7 +104,7 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
     Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
     flight.write();
     CHECK(files_in(folder.path()).empty());
-    flight.recorder.request(0);
+    flight.recorder.request_file(0);
     flight.write();
     files.finish();
     const auto written = files_in(folder.path());
@@ -142,7 +143,7 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
         flight.last += kSecond / 100;
     }
     CHECK(flight.recorder.tally().files == 1);
-    CHECK(flight.recorder.busy());
+    CHECK(flight.recorder.is_busy());
     flight.last += 60 * kSecond;
     flight.write();
     CHECK(flight.recorder.tally().files == 2);
@@ -212,7 +213,7 @@ TEST_CASE("what is too old, or beyond the size, is not there any more") {
     FileQueue files;
     Flight flight{{.folder = folder.path(), .time = 2 * kSecond}, files};
     std::ignore = flight.recorder.on_time(flight.last);
-    flight.recorder.request(0);
+    flight.recorder.request_file(0);
     flight.write();
     files.finish();
     const auto again = decode(files_in(folder.path()).front());
@@ -233,7 +234,7 @@ TEST_CASE("what begins in mid-game is verified from the first state on") {
                       "captures/bench-4.pcap.gz",
                       states};
         std::ignore = flight.recorder.on_time(flight.last);
-        flight.recorder.request(0);
+        flight.recorder.request_file(0);
         flight.write();
         files.finish();
         return decode(files_in(folder.path()).front());
@@ -251,10 +252,10 @@ TEST_CASE("one session is written where one is asked for") {
     const test::FilledFolder folder;
     FileQueue files;
     Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
-    flight.recorder.request(7); // another recorder's, or nobody's
+    flight.recorder.request_file(7); // another recorder's, or nobody's
     flight.write();
     CHECK(flight.recorder.tally().files == 0);
-    flight.recorder.request(1);
+    flight.recorder.request_file(1);
     flight.write();
     files.finish();
     const auto written = files_in(folder.path());
@@ -269,9 +270,9 @@ TEST_CASE("who asks for one session while another is wanted gets a file with bot
     const test::FilledFolder folder;
     FileQueue files;
     Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
-    flight.recorder.request(1);
-    flight.recorder.request(7);
-    flight.recorder.request(1);
+    flight.recorder.request_file(1);
+    flight.recorder.request_file(7);
+    flight.recorder.request_file(1);
     flight.write();
     files.finish();
     const auto written = files_in(folder.path());
@@ -290,7 +291,7 @@ TEST_CASE("at the end all that is kept is written, however much that is") {
         flight.recorder.on_datagram({.time = flight.last, .session = 1}, noise);
         flight.recorder.on_datagram_end();
     }
-    flight.recorder.request(0);
+    flight.recorder.request_file(0);
     flight.recorder.finish(flight.last);
     files.finish();
     CHECK(flight.recorder.tally().lost == 0);
@@ -303,12 +304,12 @@ TEST_CASE("a folder that cannot be written to is complained of, and costs nothin
     const test::FilledFolder folder;
     FileQueue files;
     Flight flight{{.folder = folder.path() / "not there", .time = 60 * kSecond}, files};
-    flight.recorder.request(0);
+    flight.recorder.request_file(0);
     flight.write();
     files.finish();
-    CHECK(files.take_complaint());
+    CHECK(files.take_error_text());
     CHECK(files.created() == 0);
-    CHECK_FALSE(flight.recorder.busy());
+    CHECK_FALSE(flight.recorder.is_busy());
 }
 
 TEST_CASE("what was asked for at the end is written before it ends") {
@@ -321,7 +322,7 @@ TEST_CASE("what was asked for at the end is written before it ends") {
         flight.recorder.on_record(&found);
         flight.write();
     }
-    flight.recorder.request(0);
+    flight.recorder.request_file(0);
     flight.recorder.finish(flight.last);
     files.finish();
     CHECK(files_in(folder.path()).size() == 3);
@@ -344,7 +345,7 @@ struct Kept {
 
 std::deque<Kept> content(const FlightRing& ring) {
     std::deque<Kept> all;
-    for (auto block = ring.at(ring.begin()); block; block = ring.at(block->next)) {
+    for (auto block = ring.block_at(ring.begin()); block; block = ring.block_at(block->next)) {
         all.push_back({block->session, block->time, {block->bytes.begin(), block->bytes.end()}});
     }
     return all;
@@ -372,16 +373,16 @@ TEST_CASE("a flight ring holds the latest blocks, whole and in order, whatever t
             }
             const auto held = content(ring);
             REQUIRE(held.size() == ring.size());
-            REQUIRE(held.size() + ring.dropped() == pushed.size());
+            REQUIRE(held.size() + ring.num_dropped() == pushed.size());
             REQUIRE(std::equal(held.rbegin(), held.rend(), pushed.rbegin()));
         }
         CHECK(refused > 0);
-        ring.forget_before(2990);
+        ring.drop_before(2990);
         for (const Kept& kept : content(ring)) {
             CHECK(kept.time >= 2990);
         }
-        ring.forget_before(5000);
+        ring.drop_before(5000);
         CHECK(ring.size() == 0);
-        CHECK_FALSE(ring.at(0));
+        CHECK_FALSE(ring.block_at(0));
     }
 }

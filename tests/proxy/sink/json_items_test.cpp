@@ -144,7 +144,7 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
         const std::uint64_t all = (std::uint64_t{1} << sessions.size()) - 1;
         const std::vector<std::uint64_t> seen{random() & all, random() & all};
         const std::vector<std::uint32_t> untold(seen.size());
-        const record::SeenBy sightings{
+        const record::Sightings sightings{
             .sessions = sessions, .bits = seen, .words = 1, .untold = untold};
         record.sightings = &sightings;
         const auto line = boost::json::parse(lines.write(&record));
@@ -165,7 +165,7 @@ TEST_CASE("a world that no session was shown says so") {
     SnapshotRow snapshots;
     auto record = snapshots.next({{{13, 1}, {0, 0}}});
     const std::vector<std::uint32_t> untold{0};
-    const record::SeenBy sightings{.untold = untold};
+    const record::Sightings sightings{.untold = untold};
     record.sightings = &sightings;
     CHECK(only(&record).at("items").at(0).at("seen_by") == boost::json::array{});
 }
@@ -177,24 +177,24 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
         bool counts_against_limit;
     };
 
-    using record::SeenBy;
+    using record::Sightings;
     const Row rows[] = {{"all told", 0, true},
-                        {"another field untold", SeenBy::bit(2), true},
-                        {"x untold", SeenBy::bit(0), false},
-                        {"y untold", SeenBy::bit(1), false}};
-    map::Physics::Planes planes;
+                        {"another field untold", Sightings::bit(2), true},
+                        {"x untold", Sightings::bit(0), false},
+                        {"y untold", Sightings::bit(1), false}};
+    map::PhysicsLayers::Planes planes;
     planes.width = 1;
     planes.height = 1;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
     game = map::Block{4};
     std::ranges::fill(game.writable(), std::byte{0});
-    const record::TileMap world{std::make_shared<const map::Physics>(std::move(planes))};
+    const record::TileMap world{std::make_shared<const map::PhysicsLayers>(std::move(planes))};
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SnapshotRow snapshots;
         auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // a pickup
         const std::vector<std::uint32_t> untold{row.untold};
-        const SeenBy sightings{.untold = untold};
+        const Sightings sightings{.untold = untold};
         record.sightings = &sightings;
         record.tile_map = &world;
         const auto line = only(&record);
@@ -212,7 +212,7 @@ TEST_CASE("a world says whose number an id is, and who knows a player by another
         {{9, 0}, std::vector<std::int32_t>(22)},  {{9, 1}, std::vector<std::int32_t>(22)},
         {{9, 2}, std::vector<std::int32_t>(22)},  {{9, 3}, std::vector<std::int32_t>(22)},
         {{11, 2}, std::vector<std::int32_t>(17)}, {{17, 9}, {0, 0, 2}}}; // a death of client 2
-    record::SeenBy sightings{.untold = untold, .id_kinds = kinds, .renumbered = renumbered};
+    record::Sightings sightings{.untold = untold, .id_kinds = kinds, .renumbered = renumbered};
     SnapshotRow snapshots;
     const auto next = [&](bool anew) {
         auto record = snapshots.next(items);

@@ -33,12 +33,12 @@ class KeptTarget : public sink::OutputFile {
         return ready_;
     }
 
-    [[nodiscard]] bool cut_due(Clock::time_point /*now*/) override {
+    [[nodiscard]] bool is_segment_due(Clock::time_point /*now*/) override {
         const std::scoped_lock lock{mutex_};
         return cut_wanted_;
     }
 
-    bool cut() override {
+    bool start_segment() override {
         write("---\n");
         const std::scoped_lock lock{mutex_};
         cut_wanted_ = false;

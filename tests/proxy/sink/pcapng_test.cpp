@@ -59,7 +59,7 @@ TEST_CASE("a long comment is cut between characters") {
         CAPTURE(before);
         const std::string text = std::string(before, 'a') + "\xf0\x9f\x98\x80" + "b";
         std::vector<std::byte> out;
-        PcapngEncoder{}.section("", out, text);
+        PcapngEncoder{}.append_section("", out, text);
         const std::size_t kept = before == 1020 ? 1024 : before;
         const std::string_view bytes{reinterpret_cast<const char*>(out.data()), out.size()};
         CHECK(bytes.find(text.substr(0, kept)) != std::string_view::npos);
@@ -97,27 +97,27 @@ TEST_CASE("frames are read back as the datagrams that they hold, their checksums
 
             Bytes file;
             const PcapngEncoder encoder;
-            encoder.section("test", file);
-            encoder.interface({.name = "one", .description = "first"}, file);
-            encoder.interface({.name = "two"}, file);
+            encoder.append_section("test", file);
+            encoder.append_interface({.name = "one", .description = "first"}, file);
+            encoder.append_interface({.name = "two"}, file);
             const std::vector<std::string> comments{"hello", "", std::string(5000, 'x')};
-            encoder.packet({.interface = 1,
-                            .time = 1'700'000'000'123'456'789,
-                            .frame = frame,
-                            .direction = sink::PcapngPacket::Direction::outbound,
-                            .comments = comments},
-                           file);
-            encoder.statistics(0, 1, comments, file);
+            encoder.append_packet({.interface = 1,
+                                   .time = 1'700'000'000'123'456'789,
+                                   .frame = frame,
+                                   .direction = sink::PcapngPacket::Direction::outbound,
+                                   .comments = comments},
+                                  file);
+            encoder.append_statistics(0, 1, comments, file);
             CHECK(file.size() % 4 == 0);
             const test::TemporaryFile on_disk{file};
             capture::CaptureFile capture{on_disk.path()};
             capture::CapturedDatagram datagram;
-            REQUIRE(capture.next(datagram));
+            REQUIRE(capture.read_datagram(datagram));
             CHECK(datagram.time == 1'700'000'000'123'456'789);
             CHECK(to_string(datagram.source) == row.shown_from);
             CHECK(to_string(datagram.destination) == row.shown_to);
             CHECK(Bytes{datagram.payload.begin(), datagram.payload.end()} == payload);
-            CHECK_FALSE(capture.next(datagram));
+            CHECK_FALSE(capture.read_datagram(datagram));
             CHECK_FALSE(capture.counts().ended_early);
         }
     }

@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+using tw::sink::BoundedWaitStream;
 using tw::sink::Colors;
-using tw::sink::PromptStream;
 
 namespace {
 
@@ -38,7 +38,7 @@ struct Pipe {
 
 TEST_CASE("a reader gets each line as it is printed") {
     const Pipe pipe;
-    const PromptStream stream{pipe.ends[1]};
+    const BoundedWaitStream stream{pipe.ends[1]};
     CHECK_FALSE(stream.is_terminal());
     std::fprintf(stream.file(), "one %d\n", 1);
     CHECK(pipe.read() == "one 1\n");
@@ -50,7 +50,7 @@ TEST_CASE("a reader gets each line as it is printed") {
 
 TEST_CASE("a reader that stalls is not waited for: what it does not take is counted") {
     const Pipe pipe;
-    const PromptStream stream{pipe.ends[1]};
+    const BoundedWaitStream stream{pipe.ends[1]};
     const std::string line(999, 'x');
     std::size_t printed = 0;
     for (int i = 0; i < 1000; ++i) {
@@ -64,7 +64,7 @@ TEST_CASE("a reader that stalls is not waited for: what it does not take is coun
 }
 
 TEST_CASE("a closed descriptor costs lines and nothing else") {
-    PromptStream stream{-1};
+    BoundedWaitStream stream{-1};
     std::fputs("lost\n", stream.file());
     CHECK(stream.dropped_bytes() == 5);
 }
@@ -76,7 +76,7 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
         Colors colors;
         bool colored_terminal;
         bool colored_pipe;
-        bool redraws;
+        bool can_redraw;
     };
 
     const Row rows[] = {
@@ -100,15 +100,15 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
         CAPTURE(row.no_color);
         ::setenv("TERM", row.term, 1);
         row.no_color == nullptr ? ::unsetenv("NO_COLOR") : ::setenv("NO_COLOR", row.no_color, 1);
-        PromptStream stream{terminal};
-        PromptStream piped{pipe.ends[1]};
+        BoundedWaitStream stream{terminal};
+        BoundedWaitStream piped{pipe.ends[1]};
         stream.set_colors(row.colors);
         piped.set_colors(row.colors);
         CHECK(stream.is_terminal());
         CHECK(stream.is_colored() == row.colored_terminal);
-        CHECK(stream.redraws() == row.redraws);
+        CHECK(stream.can_redraw() == row.can_redraw);
         CHECK(piped.is_colored() == row.colored_pipe);
-        CHECK_FALSE(piped.redraws());
+        CHECK_FALSE(piped.can_redraw());
     }
     ::unsetenv("NO_COLOR");
     ::close(terminal);
@@ -124,7 +124,7 @@ TEST_CASE("the width is what COLUMNS says, else what the terminal says, else 80"
     for (const Row& row : {Row{"120", 120}, {"", 80}, {"0", 80}, {"-3", 80}, {"wide", 80}}) {
         CAPTURE(row.columns);
         ::setenv("COLUMNS", row.columns, 1);
-        CHECK(tw::sink::columns_of(-1) == row.width);
+        CHECK(tw::sink::terminal_columns(-1) == row.width);
     }
     ::unsetenv("COLUMNS");
 }

@@ -220,13 +220,13 @@ TEST_CASE("the next segment begins when all who make records have arrived there"
         target.want_cut();
         target.await_turns(3);
         CHECK(queue.segment() == 2);
-        queue.arrive(2);
+        queue.reach_segment(2);
         queue.write_in(2, "4\n");
         queue.write_in(1, "2\n"); // of one that has not arrived yet
         target.await_text("1\n2\n");
         target.await_turns(3);
         CHECK(target.text() == "1\n2\n");
-        queue.arrive(2);
+        queue.reach_segment(2);
         target.await_text("1\n2\n---\n4\n");
         queue.write("5\n");
     }
@@ -239,7 +239,7 @@ TEST_CASE("at the end a segment that was announced is begun all the same") {
         QueuedOutput queue{target, 2};
         target.want_cut();
         target.await_turns(3);
-        queue.arrive(2);
+        queue.reach_segment(2);
         queue.write_in(2, "2\n");
         queue.write_in(1, "1\n");
     }

@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Begin = Recording::Begin;
+using StartMode = Recording::StartMode;
 
 constexpr std::string_view kLine = "{\"v\":1}\n";
 
@@ -48,7 +48,7 @@ RecordingOptions segments(const TemporaryFolder& folder, const std::string& name
 }
 
 /// Returns why the recording was refused; empty if it was opened.
-std::string refusal_of(const RecordingOptions& options, Begin begin = Begin::behind) {
+std::string refusal_of(const RecordingOptions& options, StartMode begin = StartMode::behind) {
     try {
         const Recording opened{options, begin};
         return {};
@@ -67,7 +67,7 @@ class OtherProcess {
         REQUIRE(::pipe(pipe.data()) == 0);
         child_ = ::fork();
         if (child_ == 0) {
-            Recording recording{options, Begin::behind};
+            Recording recording{options, StartMode::behind};
             recording.write(kLine);
             const bool told = ::write(pipe[1], "x", 1) == 1;
             while (told) {
@@ -104,7 +104,7 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
     struct Row {
         std::string_view name;
         RecordingOptions (*options)(const TemporaryFolder& folder);
-        Begin begin;
+        StartMode begin;
         bool refused;
     };
 
@@ -112,14 +112,14 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
     const auto file = [](const TemporaryFolder& folder) { return single_file(folder); };
     const auto packed = [](const TemporaryFolder& folder) { return single_file(folder, true); };
     const Row rows[] = {
-        {"a folder of segments", folder_form, Begin::behind, true},
-        {"a folder of segments, to begin anew", folder_form, Begin::empty, true},
-        {"a folder of segments, taken over", folder_form, Begin::shared, false},
-        {"a file", file, Begin::behind, true},
-        {"a file, to be emptied", file, Begin::empty, true},
-        {"a file, taken over", file, Begin::shared, false},
-        {"a compressed file", packed, Begin::behind, true},
-        {"a compressed file, taken over", packed, Begin::shared, false},
+        {"a folder of segments", folder_form, StartMode::behind, true},
+        {"a folder of segments, to begin anew", folder_form, StartMode::empty, true},
+        {"a folder of segments, taken over", folder_form, StartMode::shared, false},
+        {"a file", file, StartMode::behind, true},
+        {"a file, to be emptied", file, StartMode::empty, true},
+        {"a file, taken over", file, StartMode::shared, false},
+        {"a compressed file", packed, StartMode::behind, true},
+        {"a compressed file, taken over", packed, StartMode::shared, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -145,14 +145,14 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
 TEST_CASE("recordings of other names share a folder, and one process may end and begin again") {
     const TemporaryFolder folder;
     const RecordingOptions options = segments(folder);
-    auto first = std::make_unique<Recording>(options, Begin::behind);
+    auto first = std::make_unique<Recording>(options, StartMode::behind);
     CHECK(refusal_of(options) != "");
     CHECK(refusal_of(segments(folder, "other")) == "");
     CHECK(refusal_of(segments(folder, "capture", ".pcapng")) == "");
     // Each next segment is locked as well.
     for (int cuts = 0; cuts < 3; ++cuts) {
         first->write(kLine);
-        CHECK(first->cut());
+        CHECK(first->start_segment());
         CHECK(refusal_of(options) != "");
     }
     first.reset();
@@ -165,7 +165,7 @@ TEST_CASE("a process that takes a recording over has its lock once the other one
         const TemporaryFolder folder;
         const RecordingOptions options = in_segments ? segments(folder) : single_file(folder);
         std::optional<OtherProcess> other{std::in_place, options};
-        Recording successor{options, Begin::shared};
+        Recording successor{options, StartMode::shared};
         auto now = OutputFile::Clock::now() + 10s;
         successor.on_time(now);
         other.reset();
@@ -184,7 +184,7 @@ TEST_CASE("a process that takes a recording over has its lock once the other one
 TEST_CASE("a start waits for a process that is about to end") {
     const TemporaryFolder folder;
     RecordingOptions options = segments(folder);
-    auto first = std::make_unique<Recording>(options, Begin::behind);
+    auto first = std::make_unique<Recording>(options, StartMode::behind);
     options.patience = 60s;
     std::string refusal = "none";
     std::thread second{[&] { refusal = refusal_of(options); }};
@@ -209,7 +209,7 @@ TEST_CASE("of recordings that start at the same time one is opened") {
                     std::this_thread::yield();
                 }
                 try {
-                    own = std::make_unique<Recording>(options, Begin::behind);
+                    own = std::make_unique<Recording>(options, StartMode::behind);
                 } catch (const std::runtime_error&) { // refused: `own` stays empty
                 }
             });

@@ -56,7 +56,7 @@ std::string packets(std::size_t count) {
 }
 
 std::string frame_of(std::string_view text) {
-    FrameWriter writer;
+    ZstdFrameWriter writer;
     std::string frame;
     writer.add(text, frame);
     writer.end(frame);
@@ -64,18 +64,18 @@ std::string frame_of(std::string_view text) {
 }
 
 std::string whole_frame_of(std::string_view text) {
-    FrameWriter writer;
+    ZstdFrameWriter writer;
     std::string frame;
-    writer.add_whole(text, frame);
+    writer.append_complete_frame(text, frame);
     return frame;
 }
 
 /// Goes on behind what is there, and writes nothing.
-CutEnd reopen(const std::string& path, const Framing& units, Disk& disk = system_disk()) {
+RemovedEnd reopen(const std::string& path, const Framing& units, Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
-                        Recording::Begin::behind,
+                        Recording::StartMode::behind,
                         disk};
-    return recording.take_cut();
+    return recording.take_removed_end();
 }
 
 } // namespace
@@ -89,7 +89,7 @@ TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") 
         std::string (*pack)(std::string_view) = &frame_of;
     };
 
-    const std::string head = capture_units().head();
+    const std::string head = capture_units().file_header();
     const Row rows[] = {
         {"only one frame", &record_lines(), "", records(9)},
         {"records after others", &record_lines(), records(10), records(9)},
@@ -112,7 +112,7 @@ TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") 
             CHECK(found.starts_with(kept));
             // Only a head may follow, or an empty frame in an empty file.
             const std::string rest = unpacked(std::string_view{found}.substr(kept.size()));
-            CHECK(rest == row.units->head());
+            CHECK(rest == row.units->file_header());
             CHECK(reopen(path, *row.units).bytes == 0);
         }
     }
@@ -127,7 +127,7 @@ TEST_CASE("the whole units that are removed are counted as far as they can be re
         std::uint64_t cut;
     };
 
-    const std::string head = capture_units().head();
+    const std::string head = capture_units().file_header();
     const Row rows[] = {
         {"records without their checksum", &record_lines(), records(3'000), 4, 3'000},
         {"records without their end", &record_lines(), records(30) + R"({"v":1)", 4, 30},
@@ -186,7 +186,7 @@ TEST_CASE("what nobody recorded live is not cut off, and said what to do about")
 }
 
 TEST_CASE("compressed files that hold something else stay as they are") {
-    const std::string capture = capture_units().head() + packets(3);
+    const std::string capture = capture_units().file_header() + packets(3);
     const TemporaryFolder folder;
     const std::string path = folder.file("a.zst");
 
@@ -242,7 +242,7 @@ TEST_CASE("a last record that lacks only the end of its line gets it") {
         const std::string path = folder.file("a.jsonl");
         write_text(path, before + row.last);
         {
-            Recording recording{{.path = path}, Recording::Begin::behind};
+            Recording recording{{.path = path}, Recording::StartMode::behind};
             recording.write("next\n");
             recording.finish();
         }

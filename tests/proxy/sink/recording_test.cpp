@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 namespace {
 
-using Begin = Recording::Begin;
+using StartMode = Recording::StartMode;
 
 /// Passes by itself only in what it is told.
 class Clockwork {
@@ -111,9 +111,9 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         const bool zst = path.ends_with(".zst");
         write_text(path, row.before);
         {
-            Recording recording{{.path = path, .compressed = zst}, Begin::behind};
+            Recording recording{{.path = path, .compressed = zst}, StartMode::behind};
             const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
-            CHECK(recording.take_cut().bytes == row.before.size() - whole);
+            CHECK(recording.take_removed_end().bytes == row.before.size() - whole);
             recording.write("next\n");
             recording.finish();
             CHECK_FALSE(recording.failed());
@@ -128,7 +128,7 @@ TEST_CASE("something else is never spoilt, and what cannot be opened says why") 
     for (const std::string& text :
          {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
         write_text(path, text);
-        CHECK_THROWS_AS(Recording(compressed(path), Begin::behind), std::runtime_error);
+        CHECK_THROWS_AS(Recording(compressed(path), StartMode::behind), std::runtime_error);
         CHECK(read_text(path) == text);
     }
     const std::string plain = folder.file("notes.txt");
@@ -136,24 +136,24 @@ TEST_CASE("something else is never spoilt, and what cannot be opened says why") 
          {std::string{"dear diary"}, std::string{"dear diary\n{\"v\":1}\n"}, packed("one\n"),
           std::string{"{\"t\":1}\n"}, std::string(5'000, '\0') + "dear diary\n"}) {
         write_text(plain, text);
-        CHECK_THROWS_AS(Recording({.path = plain}, Begin::behind), std::runtime_error);
+        CHECK_THROWS_AS(Recording({.path = plain}, StartMode::behind), std::runtime_error);
         CHECK(read_text(plain) == text);
     }
-    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), Begin::behind),
+    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), StartMode::behind),
                     std::system_error);
     RecordingOptions options = in_segments(folder);
     options.segments->folder = folder.file("no");
-    CHECK_THROWS_AS(Recording(options, Begin::behind), std::system_error);
+    CHECK_THROWS_AS(Recording(options, StartMode::behind), std::system_error);
 }
 
 TEST_CASE("lines are there at once, and a frame of them within a second") {
     const TemporaryFolder folder;
-    Recording plain{{.path = folder.file("a.jsonl")}, Begin::behind};
+    Recording plain{{.path = folder.file("a.jsonl")}, StartMode::behind};
     plain.write("one\n");
     CHECK(read_text(folder.file("a.jsonl")) == "one\n");
 
     const std::string path = folder.file("a.jsonl.zst");
-    Recording recording{compressed(path), Begin::behind};
+    Recording recording{compressed(path), StartMode::behind};
     Clockwork clock{recording};
     std::string expected;
     for (int frame = 0; frame < 3; ++frame) {
@@ -173,12 +173,12 @@ TEST_CASE("lines are there at once, and a frame of them within a second") {
 TEST_CASE("where lines repeat those before them, as many as make a frame are there at once") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
-    Recording recording{compressed(path), Begin::behind};
+    Recording recording{compressed(path), StartMode::behind};
     Clockwork clock{recording};
     std::string repetitive;
     std::string various;
     std::uint32_t state = 1;
-    while (repetitive.size() < recording.portion()) {
+    while (repetitive.size() < recording.preferred_write_bytes()) {
         state = state * 1664525U + 1013904223U;
         repetitive += "one line as good as any other\n";
         various += "a line with " + std::to_string(state) + '\n';
@@ -211,10 +211,10 @@ TEST_CASE("many lines at once, behind a frame that is open, wait for room on the
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
     FaultyDisk disk;
-    Recording recording{compressed(path), Begin::behind, disk};
+    Recording recording{compressed(path), StartMode::behind, disk};
     Clockwork clock{recording};
     std::string many;
-    while (many.size() < recording.portion()) {
+    while (many.size() < recording.preferred_write_bytes()) {
         many += "one line as good as any other\n";
     }
     recording.write(many);
@@ -263,7 +263,7 @@ TEST_CASE(
             const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
             FaultyDisk disk;
             disk.at_once = at_once;
-            Recording recording{{.path = path, .compressed = row.zst}, Begin::behind, disk};
+            Recording recording{{.path = path, .compressed = row.zst}, StartMode::behind, disk};
             Clockwork clock{recording};
             recording.write("first\n");
             clock.pass(seconds{2});
@@ -301,7 +301,7 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
         const std::string path = folder.file(zst ? "a.jsonl.zst" : "a.jsonl");
         FaultyDisk disk;
         {
-            Recording recording{{.path = path, .compressed = zst}, Begin::behind, disk};
+            Recording recording{{.path = path, .compressed = zst}, StartMode::behind, disk};
             recording.write("first\n");
             recording.on_time(OutputFile::Clock::now() + seconds{2});
             disk.room = 7;
@@ -321,7 +321,7 @@ TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
     FaultyDisk disk;
     RecordingOptions options = compressed(path);
     options.frame_text = 50'000;
-    Recording recording{options, Begin::empty, disk};
+    Recording recording{options, StartMode::empty, disk};
     disk.room = 60'000;
     std::string all;
     std::uint64_t number = 1;
@@ -345,26 +345,27 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         CAPTURE(name);
         const TemporaryFolder folder;
         const std::string path = folder.file(name);
-        Recording recording{{.path = path, .compressed = name.ends_with(".zst")}, Begin::behind};
+        Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
+                            StartMode::behind};
         Clockwork clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
-        CHECK_FALSE(recording.moved());
+        CHECK_FALSE(recording.is_file_moved());
         std::filesystem::rename(path, path + ".1");
         recording.write("two\n");
         clock.pass(seconds{2});
-        CHECK(recording.moved());
+        CHECK(recording.is_file_moved());
         recording.write("three\n");
-        recording.switch_to(system_disk().open(path, Disk::How::append));
+        recording.switch_to_file(system_disk().open(path, Disk::OpenMode::append));
         clock.pass(milliseconds{10});
-        CHECK_FALSE(recording.moved());
+        CHECK_FALSE(recording.is_file_moved());
         recording.write("four\n");
-        recording.switch_to(system_disk().open(path, Disk::How::append)); // the same one
+        recording.switch_to_file(system_disk().open(path, Disk::OpenMode::append)); // the same one
         clock.pass(seconds{2});
         std::filesystem::remove(path);
         clock.pass(seconds{2});
-        CHECK(recording.moved());
-        recording.switch_to(system_disk().open(path, Disk::How::append));
+        CHECK(recording.is_file_moved());
+        recording.switch_to_file(system_disk().open(path, Disk::OpenMode::append));
         clock.pass(milliseconds{10});
         recording.write("five\n");
         recording.finish();
@@ -379,7 +380,8 @@ TEST_CASE("a file that is copied and emptied begins anew, whatever was being wri
     for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
         const TemporaryFolder folder;
         const std::string path = folder.file(name);
-        Recording recording{{.path = path, .compressed = name.ends_with(".zst")}, Begin::behind};
+        Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
+                            StartMode::behind};
         Clockwork clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
@@ -387,14 +389,14 @@ TEST_CASE("a file that is copied and emptied begins anew, whatever was being wri
         recording.write("two\n");
         clock.pass(seconds{2});
         CHECK(text_of(path) == "two\n");
-        CHECK_FALSE(recording.moved());
+        CHECK_FALSE(recording.is_file_moved());
     }
 }
 
 TEST_CASE("what the file before did not take comes to the next one, whole") {
     const TemporaryFolder folder;
     FaultyDisk disk;
-    Recording recording{{.path = folder.file("a.jsonl")}, Begin::behind, disk};
+    Recording recording{{.path = folder.file("a.jsonl")}, StartMode::behind, disk};
     Clockwork clock{recording};
     disk.room = 6;
     disk.truncates = false;
@@ -402,7 +404,7 @@ TEST_CASE("what the file before did not take comes to the next one, whole") {
     CHECK(recording.error() == ENOSPC);
     disk.room = UINT64_MAX;
     disk.truncates = true;
-    recording.switch_to(system_disk().open(folder.file("b.jsonl"), Disk::How::append));
+    recording.switch_to_file(system_disk().open(folder.file("b.jsonl"), Disk::OpenMode::append));
     clock.pass(milliseconds{10});
     CHECK(recording.ready());
     CHECK(read_text(folder.file("a.jsonl")) == "one\ntw");
@@ -414,9 +416,9 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl");
     {
-        Recording first{{.path = path}, Begin::behind};
+        Recording first{{.path = path}, StartMode::behind};
         first.write("{\"v\":1}\n");
-        Recording second{{.path = path}, Begin::shared};
+        Recording second{{.path = path}, StartMode::shared};
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
         second.remove_unfinished_unit();
@@ -445,7 +447,7 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
          }},
         {"a word",
          {},
-         [](Recording& recording, Clockwork&, const std::string&) { recording.request_cut(); }},
+         [](Recording& recording, Clockwork&, const std::string&) { recording.request_segment(); }},
         {"it was removed",
          {},
          [](Recording&, Clockwork& clock, const std::string& current) {
@@ -465,16 +467,16 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
         FaultyDisk disk;
         RecordingOptions options = in_segments(folder, false);
         options.rotate = row.limits;
-        Recording recording{options, Begin::behind, disk};
+        Recording recording{options, StartMode::behind, disk};
         Clockwork clock{recording};
-        CHECK_FALSE(recording.cut_due(clock.now()));
+        CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("one\n");
         clock.pass(seconds{2});
-        CHECK_FALSE(recording.cut_due(clock.now()));
+        CHECK_FALSE(recording.is_segment_due(clock.now()));
         row.cause(recording, clock, folder.file(segments_in(folder.path()).front().file));
-        CHECK(recording.cut_due(clock.now()));
-        CHECK(recording.cut());
-        CHECK_FALSE(recording.cut_due(clock.now()));
+        CHECK(recording.is_segment_due(clock.now()));
+        CHECK(recording.start_segment());
+        CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("two\n");
         recording.finish();
         CHECK(texts_in(folder).back() == "two\n");
@@ -486,11 +488,11 @@ TEST_CASE("a segment is never written over, and one that cannot be made is tried
     const TemporaryFolder folder;
     FaultyDisk disk;
     write_text(folder.file("game-20261121T161530Z-0003.jsonl.zst"), packed("of another run\n"));
-    Recording recording{in_segments(folder), Begin::behind, disk};
+    Recording recording{in_segments(folder), StartMode::behind, disk};
     Clockwork clock{recording};
     recording.write("one\n");
     disk.open_error = ENOSPC;
-    CHECK(recording.cut());
+    CHECK(recording.start_segment());
     CHECK_FALSE(recording.ready());
     CHECK(recording.error() == ENOSPC);
     clock.pass(seconds{2});
@@ -509,8 +511,8 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     const TemporaryFolder folder;
     FaultyDisk disk;
     for (const bool packed : {false, true}) {
-        Recording recording{in_segments(folder, packed), Begin::behind, disk};
-        CHECK(recording.cut());
+        Recording recording{in_segments(folder, packed), StartMode::behind, disk};
+        CHECK(recording.start_segment());
         recording.finish();
         const auto segments = segments_in(folder.path());
         const std::string first = read_text(folder.file(segments.front().file));
@@ -527,7 +529,7 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     }
     const std::string path = folder.file("none.jsonl.zst");
     {
-        Recording recording{compressed(path), Begin::behind};
+        Recording recording{compressed(path), StartMode::behind};
         CHECK(read_text(path).empty()); // no empty frame, where readers might stop
         recording.finish();
     }
@@ -542,7 +544,7 @@ TEST_CASE(
         const TemporaryFolder folder;
         FaultyDisk disk;
         disk.room = 0;
-        Recording recording{in_segments(folder, packed), Begin::behind, disk};
+        Recording recording{in_segments(folder, packed), StartMode::behind, disk};
         CHECK_FALSE(recording.ready());
         recording.write("one\n"); // lost at once, as the disk is known to be full
         recording.finish();
@@ -552,7 +554,7 @@ TEST_CASE(
 
 TEST_CASE("a recording that waits for another process makes no segment until that has ended") {
     const TemporaryFolder folder;
-    Recording recording{in_segments(folder), Begin::shared};
+    Recording recording{in_segments(folder), StartMode::shared};
     CHECK(segments_in(folder.path()).empty());
     recording.remove_unfinished_unit();
     recording.on_time(OutputFile::Clock::now());
@@ -576,7 +578,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
         FaultyDisk disk;
         RecordingOptions options = in_segments(folder, false);
         options.sync = row.policy;
-        Recording recording{options, Begin::behind, disk};
+        Recording recording{options, StartMode::behind, disk};
         Clockwork clock{recording};
         for (int i = 0; i < 3; ++i) {
             recording.write("one\n");
@@ -585,7 +587,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
         clock.pass(seconds{1}); // nothing new
         CHECK(disk.syncs == row.after_frames);
         recording.write("one\n");
-        CHECK(recording.cut());
+        CHECK(recording.start_segment());
         recording.write("two\n");
         recording.finish();
         CHECK(disk.syncs == row.at_end);
@@ -593,7 +595,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     const TemporaryFolder folder;
     FaultyDisk disk;
     Recording recording{
-        {.path = folder.file("a"), .sync = SyncPolicy::every_second}, Begin::behind, disk};
+        {.path = folder.file("a"), .sync = SyncPolicy::every_second}, StartMode::behind, disk};
     Clockwork clock{recording};
     disk.sync_error = EIO;
     recording.write("one\n");
@@ -608,7 +610,7 @@ TEST_CASE("recording stops before the disk is full, and goes on when there is ro
     const TemporaryFolder folder;
     FaultyDisk disk;
     disk.free = 1000;
-    Recording recording{{.path = folder.file("a"), .least_free = 500}, Begin::behind, disk};
+    Recording recording{{.path = folder.file("a"), .least_free = 500}, StartMode::behind, disk};
     Clockwork clock{recording};
     recording.write("one\n");
     disk.free = 499;
@@ -631,7 +633,7 @@ TEST_CASE("a clock that is set is told once, and deletes nothing that this run h
     FaultyDisk disk;
     RecordingOptions options = in_segments(folder, false);
     options.keep.age = std::chrono::hours{30 * 24};
-    Recording recording{options, Begin::behind, disk};
+    Recording recording{options, StartMode::behind, disk};
     Clockwork clock{recording};
     for (int i = 0; i < 3; ++i) {
         recording.write("one\n");
@@ -641,7 +643,7 @@ TEST_CASE("a clock that is set is told once, and deletes nothing that this run h
         CHECK(told > kJump - 60);
         CHECK(told <= kJump);
         CHECK(recording.take_clock_jump() == 0);
-        CHECK(recording.cut());
+        CHECK(recording.start_segment());
     }
     CHECK(segments_in(folder.path()).size() == 4);
     disk.time -= 2 * kJump;

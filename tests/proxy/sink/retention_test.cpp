@@ -74,19 +74,20 @@ TEST_CASE("segments of earlier runs are as old as their order and their times sa
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SegmentAges ages;
-        ages.begin(row.segments.back().number, kRetentionStart);
-        CHECK(ages.of(row.segments, kRetentionStart) == row.ages);
+        ages.on_segment_start(row.segments.back().number, kRetentionStart);
+        CHECK(ages.ages_of(row.segments, kRetentionStart) == row.ages);
         // And all of them get older together, whatever the clock on the wall does.
         Seconds later = row.ages;
         for (std::size_t i = 0; i + 1 < later.size(); ++i) {
             later[i] += kDaySeconds;
         }
-        CHECK(ages.of(row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
+        CHECK(ages.ages_of(row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
     }
     SegmentAges patient{std::chrono::hours{100 * 24}}; // so long a pause may be one
-    patient.begin(2, kRetentionStart);
-    CHECK(patient.of(std::vector<DatedSegment>{{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
-                     kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
+    patient.on_segment_start(2, kRetentionStart);
+    CHECK(patient.ages_of(
+              std::vector<DatedSegment>{{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
+              kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
 }
 
 TEST_CASE("segments of this run are as old as the time that passed, not as the clock says") {
@@ -95,10 +96,10 @@ TEST_CASE("segments of this run are as old as the time that passed, not as the c
     std::int64_t utc = 1'795'277'730;
     for (std::uint64_t number = 7; number < 11; ++number) {
         segments.push_back({number, utc, utc + 60});
-        ages.begin(number, kRetentionStart + seconds{60 * (number - 7)});
+        ages.on_segment_start(number, kRetentionStart + seconds{60 * (number - 7)});
         utc += number == 8 ? 20 * kDaySeconds : number == 9 ? -40 * kDaySeconds : 60;
     }
-    CHECK(ages.of(segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
+    CHECK(ages.ages_of(segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
 }
 
 TEST_CASE("the oldest segments are deleted, never one of the last hour nor the one being written") {
@@ -137,7 +138,7 @@ TEST_CASE("the oldest segments are deleted, never one of the last hour nor the o
         write_text(folder.file("other-20000101T000000Z-0001.jsonl"), "");
         write_text(folder.file("game-20000101T000000Z-0099.pcapng"), "");
         SegmentAges ages;
-        ages.begin(number, kRetentionStart);
+        ages.on_segment_start(number, kRetentionStart);
         const std::size_t deleted = delete_old_segments(disk, names, row.limits, 0, ages,
                                                         kRetentionStart, folder.file(files.back()));
         CHECK(deleted == files.size() - row.left.size());
@@ -160,7 +161,7 @@ TEST_CASE("a clock that jumps deletes nothing of the last hour") {
     std::string current;
     for (std::uint64_t number = 1; number <= 4; ++number) {
         current = make_segment(names, disk.time, number, 100);
-        ages.begin(number, kRetentionStart + seconds{number});
+        ages.on_segment_start(number, kRetentionStart + seconds{number});
         disk.time += 40 * kDaySeconds;
     }
     CHECK(delete_old_segments(disk, names, month, 0, ages, kRetentionStart + seconds{5},
@@ -199,7 +200,7 @@ TEST_CASE("old segments make room on the disk, where any may be deleted") {
                 names, disk.time + static_cast<std::int64_t>(number) * kDaySeconds, number, 100);
         }
         SegmentAges ages;
-        ages.begin(5, kRetentionStart);
+        ages.on_segment_start(5, kRetentionStart);
         CHECK(delete_old_segments(disk, names, row.limits, row.least_free, ages, kRetentionStart,
                                   folder.file(current)) == row.deleted);
     }

@@ -22,13 +22,13 @@ inline std::span<const std::byte> as_bytes(std::string_view text) {
 
 /// A map of 4 x 4 tiles; on (1, 1) every layer has something: finish, freeze in front, a teleporter
 /// (7), a speedup, a switch (3) and tune zone 5.
-inline std::shared_ptr<const map::Physics> sample_map() {
+inline std::shared_ptr<const map::PhysicsLayers> sample_map() {
     constexpr std::array<std::size_t, map::kPhysicsLayers> kRecordBytes{4, 4, 2, 6, 4, 2};
     constexpr std::size_t kTiles = 16;
     constexpr std::size_t kTile = 5;
     const std::array<std::vector<int>, map::kPhysicsLayers> records{
         {{34, 0, 0, 0}, {9, 0, 0, 0}, {7, 26}, {20, 0, 28, 0, 90, 0}, {3, 22, 0, 4}, {5, 68}}};
-    map::Physics::Planes planes;
+    map::PhysicsLayers::Planes planes;
     planes.width = 4;
     planes.height = 4;
     for (std::size_t layer = 0; layer < records.size(); ++layer) {
@@ -40,7 +40,7 @@ inline std::shared_ptr<const map::Physics> sample_map() {
         }
         planes.records[layer] = std::move(block);
     }
-    return std::make_shared<const map::Physics>(std::move(planes));
+    return std::make_shared<const map::PhysicsLayers>(std::move(planes));
 }
 
 /// Int strings the way servers pack them.
@@ -80,8 +80,8 @@ class SampleRecords {
             spread->add(5);
         }
         summary.stats = &stats_;
-        place_ =
-            world_.place(*snapshot::find_object(9, snapshot::Dialect::six), items_.view()[0].data);
+        place_ = world_.tiles_at(*snapshot::find_object(9, snapshot::Dialect::six),
+                                 items_.view()[0].data);
         finding.place = place_;
         finding.left_out = 24;
         finding.other_session = 5;
@@ -103,7 +103,7 @@ class SampleRecords {
                 &summary, &impairment, &loss,  &world,    &segment};
     }
 
-    record::RecordHead head{.time = kTime, .session = 3, .direction = wire::Direction::s2c};
+    record::RecordHeader head{.time = kTime, .session = 3, .direction = wire::Direction::s2c};
     record::SessionRecord session{.head = head,
                                   .event = record::SessionEvent::close,
                                   .client = "127.0.0.1:5000",
@@ -176,13 +176,13 @@ class SampleRecords {
     record::TileMap world_{sample_map()};
     record::TypeNames types_;
     record::SessionStats stats_;
-    std::optional<record::WorldPlace> place_;
+    std::optional<record::MapPosition> place_;
     std::vector<std::uint32_t> seers_{2, 3};
     std::vector<std::uint64_t> seen_{3, 1, 2, 3, 3, 1};
     std::vector<record::IdKind> id_kinds_{record::IdKind::server, record::IdKind::views};
     std::vector<record::Renumbered> renumbered_{{2, 0, 1}};
     std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
-    record::SeenBy sightings_;
+    record::Sightings sightings_;
 
   public:
     record::MessageRecord message{.head = head,

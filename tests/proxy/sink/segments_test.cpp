@@ -31,7 +31,7 @@ class Segments final : public sink::Output {
         texts[segment] += block;
     }
 
-    void arrive(std::uint32_t segment) override { arrived = segment; }
+    void reach_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
 /// "snapshot", "session open again", ... of each line.

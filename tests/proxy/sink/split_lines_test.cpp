@@ -34,7 +34,7 @@ std::vector<std::string> join(const std::vector<std::string>& lines) {
     const LineJoiner::Use use = [&](std::string_view line) { records.emplace_back(line); };
     LineJoiner joiner;
     for (const std::string& line : lines) {
-        joiner.take(line, use);
+        joiner.add_line(line, use);
     }
     joiner.finish(use);
     return records;

@@ -76,7 +76,7 @@ TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are w
     for (std::string_view rest{limited}; !rest.empty(); ++lines) {
         const std::size_t size = rest.find('\n') + 1;
         longest = std::max(longest, size);
-        joiner.take(rest.substr(0, size - 1), use);
+        joiner.add_line(rest.substr(0, size - 1), use);
         rest.remove_prefix(size);
     }
     joiner.finish(use);

@@ -50,7 +50,7 @@ TEST_CASE("a text is cut between its units only") {
         {"lines", &record_lines(), "one\ntwo\n", 4, 2},
         {"one line", &record_lines(), "one\n", 4, 1},
         {"packets", &capture_units(), two, one.size(), 2},
-        {"a head, then packets", &capture_units(), capture_units().head() + two, 0, 2},
+        {"a head, then packets", &capture_units(), capture_units().file_header() + two, 0, 2},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -96,7 +96,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
                              .compressed = packed,
                              .units = &capture_units(),
                              .readers = Readers::owner},
-                            Recording::Begin::behind,
+                            Recording::StartMode::behind,
                             disk};
         auto now = OutputFile::Clock::now();
         const auto pass = [&] { recording.on_time(now += std::chrono::seconds{2}); };
@@ -108,7 +108,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         CHECK(recording.failed());
         if (!packed) {
             CHECK(test::read_text(folder.file(name)) ==
-                  capture_units().head() + first + packets({300}));
+                  capture_units().file_header() + first + packets({300}));
         }
         recording.write(first); // and is lost
         CHECK(recording.lost() == 2);
@@ -119,7 +119,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         CHECK(recording.lost() == 2);
         if (!packed) {
             CHECK(test::read_text(folder.file(name)) ==
-                  fmt::format("{}{}{}", capture_units().head(), first, second));
+                  fmt::format("{}{}{}", capture_units().file_header(), first, second));
         }
     }
 }

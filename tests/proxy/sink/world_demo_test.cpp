@@ -76,7 +76,7 @@ class Stage {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
         record::TypeNames types;
-        types.begin(snapshot::Dialect::seven);
+        types.start_connection(snapshot::Dialect::seven);
         record::WorldRecord world{.tick = tick, .server = "a:1", .run = 1, .map = &map};
         world.complete = true;
         world.shown = {.tick = tick,
@@ -88,7 +88,7 @@ class Stage {
     }
 
     /// Worlds of 0.6 have what 0.7 alone knows from now on.
-    void mix() { types_.mix(); }
+    void mix() { types_.allow_both_dialects(); }
 
     /// Something that the server told everybody, in the world shown last.
     void say(std::string_view name, const std::vector<wire::FieldValue>& values,
@@ -136,7 +136,7 @@ class Stage {
   private:
     test::FilledFolder folder_;
     record::TypeNames types_;
-    sink::FileQueue files_{sink::FileQueue::Full::wait};
+    sink::FileQueue files_{sink::FileQueue::WhenFull::wait};
     int version_;
     sink::WorldDemo demos_{{.folder = folder_.path(), .version = version_}, files_};
 };
@@ -157,7 +157,7 @@ TEST_CASE("each run of a server becomes a demo of all its worlds") {
     REQUIRE(!demos.empty());
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(demos.front().size() == 5);
-    CHECK(sentences_of(stage.losses()).empty());
+    CHECK(loss_sentences(stage.losses()).empty());
 }
 
 TEST_CASE("a demo begins when somebody is told of the map") {
@@ -256,7 +256,7 @@ TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1");
-    CHECK(sentences_of(stage.losses()).empty());
+    CHECK(loss_sentences(stage.losses()).empty());
 }
 
 TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
@@ -438,7 +438,7 @@ TEST_CASE("players of made-up ids have some in a demo that clients draw, and kee
     sink::DemoPlayers players{false};
     const auto shown = [&](const Ids& clients) {
         const Crowd crowd{clients};
-        const auto placed = players.place(crowd.world);
+        const auto placed = players.assign_ids(crowd.world);
         CHECK(placed.left_out == 0);
         CHECK(placed.items.size() == 3 * clients.size() + 1);
         CHECK(placed.items.find({4, 200}));
@@ -464,10 +464,10 @@ TEST_CASE("who left gives an id away when there is no other, and who has none is
     sink::DemoPlayers players{false};
     for (const std::uint16_t first : Ids{128, 192, 256}) {
         const Crowd crowd{from_to(first, static_cast<std::uint16_t>(first + 63))};
-        CHECK(players.place(crowd.world).left_out == 0);
+        CHECK(players.assign_ids(crowd.world).left_out == 0);
     }
     const Crowd crowd{from_to(128, 192)};
-    const auto placed = players.place(crowd.world);
+    const auto placed = players.assign_ids(crowd.world);
     CHECK(placed.left_out == 3);
     CHECK(placed.items.size() == 3 * 64 + 1);
 }
@@ -475,10 +475,10 @@ TEST_CASE("who left gives an id away when there is no other, and who has none is
 TEST_CASE("in demos that vanilla plays, players beyond the sixteenth have the ids that are free") {
     sink::DemoPlayers players{true};
     const Crowd crowd{{2, 20, 128}};
-    CHECK(tees(players.place(crowd.world).items) ==
+    CHECK(tees(players.assign_ids(crowd.world).items) ==
           std::vector<std::string>{"2:2 hooks -1", "128:14 hooks 15", "20:15 hooks 2"});
     const Crowd full{from_to(0, 16)};
-    CHECK(players.place(full.world).left_out == 3);
+    CHECK(players.assign_ids(full.world).left_out == 3);
 }
 
 TEST_CASE("who carries a flag and who shot has the id of the player in the demo") {
@@ -513,7 +513,7 @@ TEST_CASE("who carries a flag and who shot has the id of the player in the demo"
         sink::DemoPlayers players{true};
         Crowd crowd{{3, 128}};
         crowd.add(row.key, row.world);
-        const auto placed = players.place(crowd.world);
+        const auto placed = players.assign_ids(crowd.world);
         const auto at = placed.items.find(row.key);
         REQUIRE(at);
         const auto data = placed.items[*at].data;
@@ -526,13 +526,13 @@ TEST_CASE("of a world of 0.7, names have the ids of their players") {
     snapshot::Snapshot items;
     items.append({snapshot::kSevenCharacterType, 70}, std::vector<std::int32_t>(22));
     record::TypeNames types;
-    types.begin(snapshot::Dialect::seven);
+    types.start_connection(snapshot::Dialect::seven);
     record::Roster roster;
     roster.set_player(5, {.team = 1});
     roster.set_player(70, {.team = 2});
     const record::SnapshotRecord world{
         .rebuilt = true, .items = items.view(), .types = &types, .roster = &roster};
-    const auto placed = players.place(world);
+    const auto placed = players.assign_ids(world);
     CHECK(placed.items.find({snapshot::kSevenCharacterType, 63}));
     REQUIRE(placed.roster->find(63) != nullptr);
     CHECK(placed.roster->find(63)->team == 2);

@@ -37,7 +37,7 @@ std::string lines(std::size_t count) {
 } // namespace
 
 TEST_CASE("frames that were written are read by the library as one text") {
-    FrameWriter writer;
+    ZstdFrameWriter writer;
     std::string out;
     std::string expected;
     for (int frame = 0; frame < 3; ++frame) {
@@ -56,7 +56,7 @@ TEST_CASE("frames that were written are read by the library as one text") {
 }
 
 TEST_CASE("text that is a frame at once stands between those that were added to") {
-    FrameWriter writer;
+    ZstdFrameWriter writer;
     std::string out;
     std::string expected;
     std::size_t expected_frames = 0;
@@ -65,7 +65,7 @@ TEST_CASE("text that is a frame at once stands between those that were added to"
         writer.add(added, out);
         writer.end(out);
         const std::string whole = lines(2 * count);
-        writer.add_whole(whole, out);
+        writer.append_complete_frame(whole, out);
         expected += added + whole;
         expected_frames += 2;
         CHECK(unpacked(out) == expected);
@@ -97,14 +97,14 @@ TEST_CASE("how little a frame takes says whether text is repetitive") {
         for (std::size_t i = 0; i < row.copies; ++i) {
             text += block;
         }
-        FrameWriter writer;
-        CHECK_FALSE(writer.repetitive());
+        ZstdFrameWriter writer;
+        CHECK_FALSE(writer.is_repetitive());
         std::string out;
         writer.add(text, out);
         writer.end(out);
-        CHECK(writer.repetitive() == row.added);
-        writer.add_whole(text, out);
-        CHECK(writer.repetitive() == row.whole);
+        CHECK(writer.is_repetitive() == row.added);
+        writer.append_complete_frame(text, out);
+        CHECK(writer.is_repetitive() == row.whole);
     }
 }
 

@@ -24,7 +24,7 @@ TEST_CASE("merging the workers' views adds the totals and sorts the sessions by 
     second.items = {{"character", 5}, {"pickup", 1}};
     REQUIRE(board.try_publish(0, first));
     REQUIRE(board.try_publish(1, second));
-    const StatusView all = board.read();
+    const StatusView all = board.read_merged_view();
     CHECK(all.totals.snapshots == 7);
     CHECK(all.sessions_open == 3);
     REQUIRE(all.sessions.size() == 3);
@@ -48,7 +48,7 @@ TEST_CASE("a table that is too long keeps the connected sessions, and the maps o
     }
     REQUIRE(board.try_publish(0, first));
     REQUIRE(board.try_publish(1, second));
-    const StatusView all = board.read();
+    const StatusView all = board.read_merged_view();
     REQUIRE(all.sessions.size() == kMost);
     CHECK(all.sessions[0].number == 1);
     CHECK(all.sessions.back().number == 2 * kMost);
@@ -68,7 +68,7 @@ TEST_CASE("a worker's new view replaces its previous one") {
     view.totals.snapshots = 2;
     REQUIRE(board.try_publish(0, view));
     CHECK(view.totals.snapshots == 1);
-    CHECK(board.read().totals.snapshots == 2);
+    CHECK(board.read_merged_view().totals.snapshots == 2);
 }
 
 TEST_CASE("tables never exceed their limits") {
@@ -106,7 +106,7 @@ TEST_CASE("each server has a limited table of sessions, and all servers together
     second.servers["race"] = {.sessions = kMost};
     REQUIRE(board.try_publish(0, first));
     REQUIRE(board.try_publish(1, second));
-    StatusView all = board.read();
+    StatusView all = board.read_merged_view();
     CHECK(all.servers.at("ctf").sessions == 2 * kMost);
     REQUIRE(all.sessions.size() == 2 * kMost);
     CHECK(all.sessions.front().number == kMost + 1);

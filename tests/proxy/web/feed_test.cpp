@@ -19,51 +19,51 @@ const test::Items kWorld{{{4, 1}, {1, 2, 3, 4}}, {{9, 0}, {5, 6}}};
 
 void add(ViewerBatch& batch, std::uint32_t session = 1) {
     const snapshot::Snapshot items = test::to_snapshot(kWorld);
-    batch.add({.session = session, .tick = 7, .rebuilt = true}, items.view());
+    batch.add_snapshot({.session = session, .tick = 7, .rebuilt = true}, items.view());
 }
 
 } // namespace
 
 TEST_CASE("only the sessions that viewers watch are wanted") {
     web::ViewerInterest interest;
-    CHECK_FALSE(interest.wants_any());
+    CHECK_FALSE(interest.wants_anything());
     CHECK_FALSE(interest.wants_session(1));
     const std::array<std::uint32_t, 2> sessions{3, 5};
-    interest.set(sessions, false, false);
-    CHECK(interest.wants_any());
+    interest.set_watched(sessions, false, false);
+    CHECK(interest.wants_anything());
     CHECK(interest.wants_session(3));
     CHECK(interest.wants_session(5));
     CHECK_FALSE(interest.wants_session(4));
     CHECK_FALSE(interest.wants_log());
-    interest.set({}, true, true);
-    CHECK(interest.wants_any());
+    interest.set_watched({}, true, true);
+    CHECK(interest.wants_anything());
     CHECK(interest.wants_log());
-    CHECK(interest.wants_bytes());
+    CHECK(interest.wants_traffic_totals());
     CHECK_FALSE(interest.wants_session(3));
-    interest.set({}, false, false);
-    CHECK_FALSE(interest.wants_any());
+    interest.set_watched({}, false, false);
+    CHECK_FALSE(interest.wants_anything());
 }
 
 TEST_CASE(
     "merged snapshots can be watched alone, and a viewer's interest wakes the waiting thread") {
     web::ViewerInterest interest;
     const std::array<std::uint32_t, 2> sessions{0, 5};
-    interest.set(sessions, false, false, true);
-    CHECK(interest.wants_any());
+    interest.set_watched(sessions, false, false, true);
+    CHECK(interest.wants_anything());
     CHECK(interest.wants_world());
     CHECK(interest.wants_world_line());
     CHECK(interest.wants_session(5));
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once
     const std::array<std::uint32_t, 1> another{6};
-    interest.set(another, false, false);
+    interest.set_watched(another, false, false);
     CHECK_FALSE(interest.wants_world());
     CHECK_FALSE(interest.wants_world_line());
     CHECK_FALSE(interest.wants_session(5));
-    std::thread looker{[&] { interest.set(sessions, false, false); }};
+    std::thread looker{[&] { interest.set_watched(sessions, false, false); }};
     interest.wait_for_world_viewer(std::chrono::hours{1});
     looker.join();
     CHECK(interest.wants_world());
-    interest.set({}, false, false);
+    interest.set_watched({}, false, false);
     interest.stop_waiting();
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once after stop_waiting()
 }
@@ -74,7 +74,7 @@ TEST_CASE("sessions beyond the limit are ignored") {
     for (std::uint32_t number = 1; number <= 2 * web::ViewerInterest::kMaxSessions; ++number) {
         sessions.push_back(number);
     }
-    interest.set(sessions, false, false);
+    interest.set_watched(sessions, false, false);
     CHECK(interest.wants_session(web::ViewerInterest::kMaxSessions));
     CHECK_FALSE(interest.wants_session(web::ViewerInterest::kMaxSessions + 1));
 }
@@ -107,7 +107,7 @@ TEST_CASE("batches put into a mailbox are fetched in order") {
     web::Mailbox box;
     ViewerBatch mine;
     ViewerBatch theirs;
-    CHECK_FALSE(box.take(theirs));
+    CHECK_FALSE(box.take_batch(theirs));
     add(mine);
     mine.lines = "1\n";
     mine.world_line = "old";
@@ -120,7 +120,7 @@ TEST_CASE("batches put into a mailbox are fetched in order") {
     mine.ledger.emplace_back();
     mine.lost_snapshots = 2;
     CHECK(box.try_put(mine));
-    REQUIRE(box.take(theirs));
+    REQUIRE(box.take_batch(theirs));
     REQUIRE(theirs.snapshots.size() == 2);
     CHECK(theirs.snapshots[0].session == 1);
     CHECK(theirs.snapshots[1].session == 2);
@@ -133,7 +133,7 @@ TEST_CASE("batches put into a mailbox are fetched in order") {
     CHECK(theirs.lost_snapshots == 2);
     CHECK(theirs.lost_lines == 1);
     theirs.clear();
-    CHECK_FALSE(box.take(theirs));
+    CHECK_FALSE(box.take_batch(theirs));
 }
 
 TEST_CASE("a full mailbox takes no batch, and the batch stays complete") {
@@ -150,7 +150,7 @@ TEST_CASE("a full mailbox takes no batch, and the batch stays complete") {
     CHECK_FALSE(box.try_put(more));
     CHECK(more.snapshots.size() == 1);
     ViewerBatch theirs;
-    REQUIRE(box.take(theirs));
+    REQUIRE(box.take_batch(theirs));
     CHECK(theirs.snapshots.size() == snapshots);
     CHECK(box.try_put(more));
 }

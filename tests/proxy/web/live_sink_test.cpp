@@ -31,7 +31,7 @@ struct InspectedCapture {
         return view;
     }
 
-    web::LiveSink tap{snapshot::ObjectSet::standard()};
+    web::StatusCollector tap{snapshot::ObjectSet::standard()};
     test::TrafficInspector run{{.messages = false}, tap};
 };
 
@@ -137,7 +137,7 @@ TEST_CASE("a session is shown even before anything is known about it") {
 }
 
 TEST_CASE("an explanation replaces the finding's line") {
-    web::LiveSink sink{snapshot::ObjectSet::standard()};
+    web::StatusCollector sink{snapshot::ObjectSet::standard()};
     const auto find = [&](record::FindingId id, snapshot::Tick tick, std::uint32_t session) {
         const record::FindingRecord finding{.head = {.session = session}, .id = id, .tick = tick};
         sink.on_record(record::Record{&finding});

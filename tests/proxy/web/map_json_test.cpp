@@ -22,8 +22,8 @@ namespace json = boost::json;
 
 namespace {
 
-map::Physics small_map() {
-    map::Physics::Planes planes;
+map::PhysicsLayers small_map() {
+    map::PhysicsLayers::Planes planes;
     planes.width = 2;
     planes.height = 2;
     const auto fill = [](map::Block& block, std::initializer_list<unsigned> bytes) {
@@ -34,7 +34,7 @@ map::Physics small_map() {
     // A game tile has four bytes, a tele tile two: number and index.
     fill(planes.records[0], {1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 192, 0, 0, 0});
     fill(planes.records[2], {0, 0, 7, 26, 0, 0, 0, 0});
-    return map::Physics{std::move(planes)};
+    return map::PhysicsLayers{std::move(planes)};
 }
 
 } // namespace
@@ -90,27 +90,27 @@ TEST_CASE("gunzipped() reverses gzipped()") {
 }
 
 TEST_CASE("a map in use is packed once, and few packed maps are kept") {
-    web::PackedMaps packed;
-    std::vector<std::shared_ptr<const map::Physics>> maps;
+    web::CompressedMapCache packed;
+    std::vector<std::shared_ptr<const map::PhysicsLayers>> maps;
     maps.reserve(9);
     for (int i = 0; i < 9; ++i) {
-        maps.push_back(std::make_shared<const map::Physics>(small_map()));
+        maps.push_back(std::make_shared<const map::PhysicsLayers>(small_map()));
     }
-    const auto first = packed.packed_json(maps[0]);
+    const auto first = packed.compressed_json(maps[0]);
     CHECK(*first == web::gzipped(web::map_json(*maps[0])));
     for (int i = 1; i < 8; ++i) {
-        CHECK(packed.packed_json(maps[static_cast<std::size_t>(i)]) != first);
-        CHECK(packed.packed_json(maps[0]) == first);
+        CHECK(packed.compressed_json(maps[static_cast<std::size_t>(i)]) != first);
+        CHECK(packed.compressed_json(maps[0]) == first);
     }
-    const std::weak_ptr second = packed.packed_json(maps[1]);
-    const std::weak_ptr third = packed.packed_json(maps[2]);
-    CHECK(packed.packed_json(maps[0]) == first);
-    CHECK(packed.packed_json(maps[1]) == second.lock());
-    CHECK(packed.packed_json(maps[8]) !=
+    const std::weak_ptr second = packed.compressed_json(maps[1]);
+    const std::weak_ptr third = packed.compressed_json(maps[2]);
+    CHECK(packed.compressed_json(maps[0]) == first);
+    CHECK(packed.compressed_json(maps[1]) == second.lock());
+    CHECK(packed.compressed_json(maps[8]) !=
           nullptr); // replaces the map that was requested longest ago
-    CHECK(packed.packed_json(maps[0]) == first);
+    CHECK(packed.compressed_json(maps[0]) == first);
     maps[1].reset();
-    CHECK(packed.packed_json(maps[2]) == third.lock());
+    CHECK(packed.compressed_json(maps[2]) == third.lock());
     CHECK(second.expired());
 }
 

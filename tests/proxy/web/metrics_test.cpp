@@ -102,7 +102,7 @@ TEST_CASE("each of the bus's counters is a metric, and a run without a bus has n
     for (const auto& row : tw::record::bus_rows()) {
         CAPTURE(row.metric);
         std::string name = "twscope_" + std::string{row.metric};
-        const bool counts = row.kind == tw::record::BusNumber::counter;
+        const bool counts = row.kind == tw::record::MetricKind::counter;
         CHECK(text.types.at(name) == (counts ? "counter" : "gauge"));
         if (!row.result.empty()) {
             name += "{result=\"" + std::string{row.result} + "\"}";

@@ -127,7 +127,7 @@ TEST_CASE(
         .open =
             [](std::string_view name) { return name == "a.demo" ? file_of("abc", 3) : nullptr; }};
     using web::send_recording;
-    using web::show_recordings;
+    using web::send_recording_list;
     using web::switch_recordings;
     CHECK(answer(switch_recordings, sources, "demos=on") == "200 demos on\n");
     CHECK(answer(switch_recordings, sources, "demos=off") == "200 demos off\n");
@@ -141,13 +141,13 @@ TEST_CASE(
     CHECK(answer(switch_recordings, sources, "demos=on&capture=maybe")
               .starts_with("400 expected one of"));
     CHECK(orders.size() == 2);
-    CHECK(answer(show_recordings, sources, "") ==
+    CHECK(answer(send_recording_list, sources, "") ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
     CHECK(answer(send_recording, sources, "name=a.demo") == "200 ");
     CHECK(answer(send_recording, sources, "name=b.demo").starts_with("404 no such"));
     CHECK(answer(send_recording, sources, "name=%").starts_with("404"));
     CHECK(answer(send_recording, sources, "").starts_with("404"));
     CHECK(answer(switch_recordings, {}, "demos=on").starts_with("409 there is no folder"));
-    CHECK(answer(show_recordings, {}, "").starts_with("409 there is no folder"));
+    CHECK(answer(send_recording_list, {}, "").starts_with("409 there is no folder"));
     CHECK(answer(send_recording, {}, "name=a.demo").starts_with("404"));
 }

@@ -72,7 +72,7 @@ struct Session {
                            });
     }
 
-    web::Scene scene{3, snapshot::ObjectSet::standard()};
+    web::FrameMaker scene{3, snapshot::ObjectSet::standard()};
     std::map<int, std::vector<std::string>> frames;
     std::map<int, std::vector<std::string>> fulls;
 };
@@ -156,7 +156,7 @@ TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
         page.apply_frame(frame);
     }
     CHECK(page.bars >= 97);
-    CHECK_FALSE(session.scene.latest());
+    CHECK_FALSE(session.scene.latest_snapshot());
 }
 
 TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {

@@ -70,11 +70,11 @@ struct ViewersFixture {
         const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
         web::ViewerBatch batch;
         if (feed.interest.wants_session(session)) {
-            batch.add({.session = session,
-                       .time = std::int64_t{tick} * 20'000'000,
-                       .tick = tick,
-                       .rebuilt = true},
-                      items.view());
+            batch.add_snapshot({.session = session,
+                                .time = std::int64_t{tick} * 20'000'000,
+                                .tick = tick,
+                                .rebuilt = true},
+                               items.view());
         }
         if (feed.interest.wants_log()) {
             batch.lines +=
@@ -89,8 +89,8 @@ struct ViewersFixture {
     /// Adds a snapshot that is not fetched.
     void add_unfetched_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
         web::ViewerBatch batch;
-        batch.add({.session = session, .tick = at, .rebuilt = true},
-                  test::to_snapshot({{{4, 1}, {1, 0, 0, 0}}}).view());
+        batch.add_snapshot({.session = session, .tick = at, .rebuilt = true},
+                           test::to_snapshot({{{4, 1}, {1, 0, 0, 0}}}).view());
         CHECK(feed.mailboxes[0].try_put(batch));
     }
 
@@ -99,7 +99,7 @@ struct ViewersFixture {
         ++tick;
         const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
         web::ViewerBatch batch;
-        batch.add(
+        batch.add_snapshot(
             {.time = std::int64_t{tick} * 20'000'000, .tick = tick, .parts = 3, .rebuilt = true},
             items.view());
         batch.world_line = std::move(line);
@@ -110,7 +110,7 @@ struct ViewersFixture {
 
     bool update() {
         now += std::chrono::milliseconds{200};
-        return viewers.update(now);
+        return viewers.fetch_and_send(now);
     }
 
     web::Viewers::Clock::time_point now = web::Viewers::Clock::now();
@@ -182,16 +182,16 @@ TEST_CASE("nothing is wanted without viewers") {
     CHECK_FALSE(fixture.update());
     auto socket = fixture.connect_viewer();
     CHECK(fixture.update());
-    CHECK_FALSE(fixture.feed.interest.wants_any());
+    CHECK_FALSE(fixture.feed.interest.wants_anything());
     socket->on_text(R"({"watch":1})");
     CHECK(fixture.feed.interest.wants_session(1));
     socket->on_text(R"({"watch":null})");
-    CHECK_FALSE(fixture.feed.interest.wants_any());
+    CHECK_FALSE(fixture.feed.interest.wants_anything());
     socket->on_text(R"({"watch":1,"log":"","bytes":true})");
     CHECK(fixture.feed.interest.wants_log());
     socket.reset();
     CHECK_FALSE(fixture.update());
-    CHECK_FALSE(fixture.feed.interest.wants_any());
+    CHECK_FALSE(fixture.feed.interest.wants_anything());
 }
 
 TEST_CASE("a viewer gets a full frame, then changes, and the state") {
@@ -230,7 +230,7 @@ TEST_CASE(
     CHECK(frames[1].at("full") == true);
     CHECK(frames[2].at("full") == false);
     CHECK(fast->messages_of_kind("frame").size() == 8);
-    CHECK(fixture.viewers.lost() >= 5);
+    CHECK(fixture.viewers.lost_count() >= 5);
     fixture.update();
     fixture.update();
     fixture.update();
@@ -283,7 +283,7 @@ TEST_CASE("a request for a snapshot waits for the next one until a timeout") {
     fixture.add_snapshot(7);
     REQUIRE(answers.size() == 1);
     CHECK(answers[0] == "200 1");
-    CHECK_FALSE(fixture.feed.interest.wants_any());
+    CHECK_FALSE(fixture.feed.interest.wants_anything());
     fixture.viewers.request_snapshot(8, {}, keep);
     for (int i = 0; i < 20 && fixture.update(); ++i) {
     }
@@ -368,7 +368,7 @@ TEST_CASE("a response that would be too long has the newest records") {
         }
         CHECK(fixture.feed.mailboxes[0].try_put(batch));
         if (part < 2) {
-            fixture.viewers.update(fixture.now); // the responses are not due yet
+            fixture.viewers.fetch_and_send(fixture.now); // the responses are not due yet
         } else {
             for (int i = 0; i < 100 && bodies.empty(); ++i) {
                 fixture.update();
@@ -474,9 +474,9 @@ TEST_CASE("viewers get the name of the server whose merged snapshots are shown")
 TEST_CASE("stale data is not sent to a new viewer") {
     ViewersFixture fixture;
     const std::vector<std::uint32_t> old{1};
-    fixture.feed.interest.set(old, false, false);
+    fixture.feed.interest.set_watched(old, false, false);
     fixture.add_unfetched_snapshot();
-    fixture.feed.interest.set({}, false, false);
+    fixture.feed.interest.set_watched({}, false, false);
     const auto socket = fixture.connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
     fixture.update();
@@ -509,7 +509,7 @@ TEST_CASE(
     CHECK(bodies.size() == 3);
     fixture.viewers.clear();
     CHECK(bodies.size() == 3);
-    CHECK_FALSE(fixture.feed.interest.wants_any());
+    CHECK_FALSE(fixture.feed.interest.wants_anything());
 }
 
 TEST_CASE("the log keeps the latest lines up to a number of bytes") {
@@ -517,7 +517,7 @@ TEST_CASE("the log keeps the latest lines up to a number of bytes") {
     const std::string line = std::string(1000, 'x') + '\n';
     const std::string lines = line + line;
     for (std::size_t i = 0; i < 10'000; ++i) {
-        log.add(lines);
+        log.add_lines(lines);
     }
     constexpr auto kNever = web::LogRing::Clock::time_point::max();
     std::uint64_t seen = 0;

@@ -63,11 +63,11 @@ struct Page {
                     items[{9, id}][0] = tick;
                 }
                 if (feed.interest.wants_session(1)) {
-                    batch.add({.session = 1,
-                               .time = std::int64_t{tick} * 20'000'000,
-                               .tick = tick,
-                               .rebuilt = true},
-                              test::to_snapshot(items).view());
+                    batch.add_snapshot({.session = 1,
+                                        .time = std::int64_t{tick} * 20'000'000,
+                                        .tick = tick,
+                                        .rebuilt = true},
+                                       test::to_snapshot(items).view());
                     if (feed.mailboxes[0].try_put(batch)) {
                         batch.clear();
                     }

@@ -187,14 +187,14 @@ TEST_CASE("a line of the server's own is chat to all of client -1") {
     const auto line_of = [](int team, int client) {
         const auto chat = test::MessageBuilder{}.number(team).number(client).string("hello");
         return std::string{
-            wire::find_server_line(chat.bytes(), wire::Dialect::six).value_or("none")};
+            wire::find_server_chat(chat.bytes(), wire::Dialect::six).value_or("none")};
     };
     CHECK(line_of(0, -1) == "hello");
     CHECK(line_of(1, -1) == "none");
     CHECK(line_of(0, 3) == "none");
     CHECK_FALSE(
-        wire::find_server_line(test::MessageBuilder{}.number(0).bytes(), wire::Dialect::six));
-    CHECK_FALSE(wire::find_server_line({}, wire::Dialect::six));
+        wire::find_server_chat(test::MessageBuilder{}.number(0).bytes(), wire::Dialect::six));
+    CHECK_FALSE(wire::find_server_chat({}, wire::Dialect::six));
 }
 
 TEST_CASE("a length beyond the body makes no typed body") {

@@ -105,8 +105,8 @@ TEST_CASE("an operator opens commands by name, or all") {
     const std::string_view shown_some[] = {"/pin 4711", "/Jail_Code 1", "/login *", "/*"};
     for (std::size_t i = 0; i < std::size(lines); ++i) {
         CAPTURE(lines[i]);
-        CHECK(shown_chat(lines[i], {.asked = &some}) == shown_some[i]);
-        CHECK(shown_chat(lines[i], {.asked = &all}) == lines[i]);
+        CHECK(shown_chat(lines[i], {.named_by_operator = &some}) == shown_some[i]);
+        CHECK(shown_chat(lines[i], {.named_by_operator = &all}) == lines[i]);
     }
 }
 

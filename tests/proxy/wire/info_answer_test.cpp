@@ -85,10 +85,11 @@ TEST_CASE("a part of an answer is told by its token") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(read_info_part(datagram(kPlainHeader, row.answer), row.request) == row.part);
+        CHECK(classify_info_part(datagram(kPlainHeader, row.answer), row.request) == row.part);
     }
-    CHECK_FALSE(read_info_part(datagram(kPlainHeader, "inf386" + std::string(1400, 'a')), plain));
-    CHECK_FALSE(read_info_part({}, plain));
+    CHECK_FALSE(
+        classify_info_part(datagram(kPlainHeader, "inf386" + std::string(1400, 'a')), plain));
+    CHECK_FALSE(classify_info_part({}, plain));
 }
 
 TEST_CASE("a part is written as the server would have written it for another token") {

@@ -134,7 +134,7 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
     CHECK(spec.number == integer_or(wanted, "id", 0));
     CHECK(spec.direction == directions.at(string_or(wanted, "direction", "")));
     CHECK(spec.vital == wanted.at("vital").as_bool());
-    CHECK((spec.until != 0) == wanted.contains("until"));
+    CHECK((spec.removed_in != 0) == wanted.contains("until"));
     CHECK(spec.uuid_name == string_or(wanted, "uuid_name", ""));
     if (wanted.contains("uuid")) {
         CHECK(uuid_text(spec.uuid) == string_or(wanted, "uuid", ""));
@@ -304,7 +304,7 @@ TEST_CASE("every message decodes what its table row says, up to its bounds") {
             for (const auto& field : spec.fields) {
                 append_sample(message, spec, field, high);
             }
-            const auto head = decode_message_head(message.bytes(), spec.dialect);
+            const auto head = decode_message_header(message.bytes(), spec.dialect);
             REQUIRE(head);
             CHECK(head->spec == &spec);
             decode_fields(spec, head->body, fields);

@@ -69,7 +69,7 @@ TEST_CASE("messages decode as the reference encoded them") {
         const auto wire = hex_at(row, "bytes");
         const std::string_view name{row.at("name").as_string()};
         CAPTURE(name);
-        const auto head = decode_message_head(wire, tw::snapshot::Dialect::six);
+        const auto head = decode_message_header(wire, tw::snapshot::Dialect::six);
         REQUIRE(head);
         REQUIRE(head->spec != nullptr);
         CHECK(head->spec->name == name);
@@ -99,14 +99,14 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
     for (const auto& row : vectors("messages")) {
         const auto wire = hex_at(row, "bytes");
         CAPTURE(row.at("name").as_string());
-        const auto full = decode_message_head(wire, tw::snapshot::Dialect::six);
+        const auto full = decode_message_header(wire, tw::snapshot::Dialect::six);
         REQUIRE(full);
         decode_fields(*full->spec, full->body, whole);
         for (std::size_t size = 0; size < wire.size(); ++size) {
             CAPTURE(size);
             const auto cut = prefix(wire, size);
-            const auto head = decode_message_head(cut, tw::snapshot::Dialect::six);
-            CHECK(head.has_value() == (size >= full->head_size));
+            const auto head = decode_message_header(cut, tw::snapshot::Dialect::six);
+            CHECK(head.has_value() == (size >= full->header_size));
             if (!head) {
                 CHECK(head.error().code == WireErrc::message_id_invalid);
                 continue;
@@ -134,7 +134,7 @@ TEST_CASE("heads name system, number or UUID, and where the fields begin") {
         std::string_view name, hex;
         bool valid, system;
         int number;
-        std::size_t head_size;
+        std::size_t header_size;
         std::string_view message;
     };
 
@@ -162,7 +162,7 @@ TEST_CASE("heads name system, number or UUID, and where the fields begin") {
     for (const auto& row : rows) {
         CAPTURE(row.name);
         const auto wire = from_hex(row.hex);
-        const auto head = decode_message_head(wire, tw::snapshot::Dialect::six);
+        const auto head = decode_message_header(wire, tw::snapshot::Dialect::six);
         REQUIRE(head.has_value() == row.valid);
         if (!head) {
             CHECK(head.error().code == WireErrc::message_id_invalid);
@@ -171,8 +171,8 @@ TEST_CASE("heads name system, number or UUID, and where the fields begin") {
         CHECK(head->system == row.system);
         CHECK(head->number == row.number);
         CHECK(head->uuid.has_value() == (row.number == 0));
-        CHECK(head->head_size == row.head_size);
-        CHECK(head->body.size() == wire.size() - row.head_size);
+        CHECK(head->header_size == row.header_size);
+        CHECK(head->body.size() == wire.size() - row.header_size);
         CHECK((head->spec == nullptr ? std::string_view{} : head->spec->name) == row.message);
     }
 }
@@ -378,9 +378,9 @@ TEST_CASE("of the remote console only the names of commands and numbers may be s
                                 std::end(kShownTexts);
             CAPTURE(path);
             if (spec.secrecy == Secrecy::secret) {
-                CHECK(field.shown == (!text || listed));
+                CHECK(field.always_shown == (!text || listed));
             } else {
-                CHECK_FALSE(field.shown);
+                CHECK_FALSE(field.always_shown);
             }
         }
     }
@@ -456,11 +456,11 @@ TEST_CASE("a mod's message is decoded as it was described") {
         REQUIRE(set.add(message));
     } // the set keeps what it was given
     const auto bytes = builder(tile()).number(7).number(1).number(1).string("so").bytes();
-    const auto unknown = decode_message_head(bytes, snapshot::Dialect::six);
+    const auto unknown = decode_message_header(bytes, snapshot::Dialect::six);
     REQUIRE(unknown.has_value());
     CHECK(unknown->spec == nullptr);
     for (const auto dialect : {snapshot::Dialect::six, snapshot::Dialect::seven}) {
-        const auto head = decode_message_head(bytes, dialect, set);
+        const auto head = decode_message_header(bytes, dialect, set);
         REQUIRE(head.has_value());
         REQUIRE(head->spec == set.custom().data());
         DecodedFields fields;
@@ -472,12 +472,12 @@ TEST_CASE("a mod's message is decoded as it was described") {
         CHECK(fields.values[2].names->find(1) == "angry");
         CHECK(fields.values[3].secrecy == Secrecy::secret);
         CHECK_FALSE(fields.error.has_value());
-        CHECK(is_expected(*head->spec, false, Direction::s2c, false));
-        CHECK_FALSE(is_expected(*head->spec, false, Direction::c2s, false));
+        CHECK(is_processed_by_receivers(*head->spec, false, Direction::s2c, false));
+        CHECK_FALSE(is_processed_by_receivers(*head->spec, false, Direction::c2s, false));
     }
     const auto odd = builder(tile()).number(7).number(2).number(1).bytes();
-    CHECK_FALSE(
-        is_flawless(set.custom()[0], decode_message_head(odd, snapshot::Dialect::six, set)->body));
+    CHECK_FALSE(is_flawless(set.custom()[0],
+                            decode_message_header(odd, snapshot::Dialect::six, set)->body));
 }
 
 TEST_CASE("a number that the game uses may be a mod's own, unless the program acts on it") {
@@ -503,7 +503,7 @@ TEST_CASE("a number that the game uses may be a mod's own, unless the program ac
         message.dialect = row.dialect;
         CHECK(set.add(message) == row.taken);
         CHECK_FALSE(set.add(message)); // not twice
-        const auto head = decode_message_head(builder(message).bytes(), row.dialect, set);
+        const auto head = decode_message_header(builder(message).bytes(), row.dialect, set);
         REQUIRE(head.has_value());
         CHECK((head->spec != nullptr && head->spec->name == "own") == row.taken);
     }
@@ -553,7 +553,7 @@ TEST_CASE("messages of numbers, texts and arrays of them are written as they are
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto head = wire::decode_message_head(row.bytes, row.dialect);
+        const auto head = wire::decode_message_header(row.bytes, row.dialect);
         REQUIRE(head);
         REQUIRE(head->spec != nullptr);
         wire::DecodedFields fields;

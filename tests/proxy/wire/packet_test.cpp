@@ -213,15 +213,15 @@ TEST_CASE("the header's token bit may mean nothing") {
     CHECK_FALSE(without->header_token);
     CHECK(without->payload.size() == 7);
     CHECK(without->num_chunks == 1);
-    CHECK(has_disputed_bits(datagram));
-    CHECK_FALSE(has_disputed_bits(bytes(0x10, 0, 0)));
-    CHECK_FALSE(has_disputed_bits(bytes(0xff, 0xff)));
+    CHECK(has_ambiguous_bits(datagram));
+    CHECK_FALSE(has_ambiguous_bits(bytes(0x10, 0, 0)));
+    CHECK_FALSE(has_ambiguous_bits(bytes(0xff, 0xff)));
 }
 
 TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
     // In 0.7, resend and compression have other bits. The acknowledgement is stored as in 0.6.
     const Bytes datagram = bytes(0x04 | 0x08 | 0x10 | 2, 7, 1, 9, 9, 9, 9, 0x04, 0x55);
-    const auto packet = decode_control_under_seven(datagram);
+    const auto packet = decode_control_with_seven_header(datagram);
     REQUIRE(packet);
     CHECK(packet->kind == PacketKind::control);
     CHECK(packet->seven_header);
@@ -237,7 +237,7 @@ TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
                           {}};
     for (const Bytes& each : none) {
         CAPTURE(each.size());
-        CHECK_FALSE(decode_control_under_seven(each));
+        CHECK_FALSE(decode_control_with_seven_header(each));
     }
 }
 

@@ -118,9 +118,9 @@ const Datagram kGranted{kS2c, control(ControlKind::connectaccept, kToken)};
 const Datagram kAccepted{kS2c, control(ControlKind::connectaccept)};
 
 Trust trust_after(const std::vector<Datagram>& said) {
-    ProofState state;
+    ClientProofState state;
     for (const Datagram& each : said) {
-        static_cast<void>(judge(state, each.direction, each.bytes));
+        static_cast<void>(judge_datagram(state, each.direction, each.bytes));
     }
     return state.trust;
 }
@@ -295,13 +295,13 @@ TEST_CASE("who is verified is a player as soon as the server plays with it") {
         {"chunks of 0.7", with(seven_begun, {{kS2c, seven(0x00, kClient, Bytes(3, std::byte{1}))}}),
          Trust::verified},
     });
-    ProofState state;
+    ClientProofState state;
     for (const Datagram& each : with(seven_begun, {seven_accept})) {
-        static_cast<void>(judge(state, each.direction, each.bytes));
+        static_cast<void>(judge_datagram(state, each.direction, each.bytes));
     }
     Bytes map = seven(0x00, kClient, Bytes(3, std::byte{1}));
     map[2] = std::byte{1}; // chunks
-    CHECK(judge(state, kS2c, map).trust == Trust::player);
+    CHECK(judge_datagram(state, kS2c, map).trust == Trust::player);
 }
 
 TEST_CASE("it is told from each datagram whether the server still plays with a client") {
@@ -322,10 +322,10 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
     };
     for (const Play& row : rows) {
         CAPTURE(row.name);
-        ProofState state{.trust = Trust::player, .token = kToken};
-        CHECK(judge(state, kS2c, row.bytes).is_play == row.is_play);
+        ClientProofState state{.trust = Trust::player, .token = kToken};
+        CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
         state.trust = Trust::weak;
-        CHECK(judge(state, kS2c, row.bytes).is_play == row.is_play);
+        CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
     }
 }
 
@@ -362,8 +362,8 @@ TEST_CASE("only what servers are known to answer counts as asked") {
     };
     for (const Asked& row : rows) {
         CAPTURE(row.name);
-        ProofState state{.trust = row.before};
-        CHECK(judge(state, kC2s, row.bytes).is_answered == row.is_answered);
+        ClientProofState state{.trust = row.before};
+        CHECK(judge_datagram(state, kC2s, row.bytes).is_answered == row.is_answered);
     }
 }
 

@@ -60,7 +60,7 @@ Bytes packet(const std::vector<Piece>& pieces, PacketSpec spec = {}) {
 
 Bytes asked(const Bytes& datagram, std::int32_t known = kNoSnapshot) {
     std::array<std::byte, kMaxDatagramSize> out{};
-    const std::size_t size = acknowledge(datagram, known, out);
+    const std::size_t size = rewrite_acknowledgement(datagram, known, out);
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("what is not a player's input, whole and as clients send it, stays as 
     }
     // The output is too small.
     std::array<std::byte, 20> little{};
-    CHECK(acknowledge(whole, kNoSnapshot, little) == 0);
+    CHECK(rewrite_acknowledgement(whole, kNoSnapshot, little) == 0);
 }
 
 TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") {
@@ -182,13 +182,13 @@ TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         for (const auto compression : {Compression::never, Compression::always}) {
-            CHECK(find_whole_snapshot(packet({{message(9, {1, 2})}, {row.payload}},
-                                             {.token = kToken, .compression = compression})) ==
+            CHECK(find_full_snapshot_tick(packet({{message(9, {1, 2})}, {row.payload}},
+                                                 {.token = kToken, .compression = compression})) ==
                   (row.whole ? std::optional{100} : std::nullopt));
         }
     }
-    CHECK_FALSE(find_whole_snapshot({}));
-    CHECK_FALSE(find_whole_snapshot(encode_control({.kind = ControlKind::keepalive})));
+    CHECK_FALSE(find_full_snapshot_tick({}));
+    CHECK_FALSE(find_full_snapshot_tick(encode_control({.kind = ControlKind::keepalive})));
 }
 
 } // namespace

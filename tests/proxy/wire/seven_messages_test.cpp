@@ -209,7 +209,7 @@ TEST_CASE("messages of 0.7 decode to the reference's values") {
         const Bytes wire = test::hex_at(row, "bytes");
         const std::string name{row.at("name").as_string()};
         CAPTURE(name);
-        const auto head = decode_message_head(wire, Dialect::seven);
+        const auto head = decode_message_header(wire, Dialect::seven);
         REQUIRE(head);
         REQUIRE(head->spec != nullptr);
         CHECK(head->spec->name == name);
@@ -253,13 +253,13 @@ TEST_CASE("a message of 0.7 cut at any byte is an error inside it, never more va
     for (const auto& row : test::seven_vectors("messages")) {
         const Bytes wire = test::hex_at(row, "bytes");
         CAPTURE(std::string{row.at("name").as_string()});
-        const auto full = decode_message_head(wire, Dialect::seven);
+        const auto full = decode_message_header(wire, Dialect::seven);
         REQUIRE(full);
         decode_fields(*full->spec, full->body, whole);
-        for (std::size_t size = full->head_size; size < wire.size(); ++size) {
+        for (std::size_t size = full->header_size; size < wire.size(); ++size) {
             CAPTURE(size);
             const Bytes cut = test::prefix(wire, size);
-            const auto head = decode_message_head(cut, Dialect::seven);
+            const auto head = decode_message_header(cut, Dialect::seven);
             REQUIRE(head);
             decode_fields(*head->spec, head->body, fields);
             CHECK(test::is_balanced(fields));
@@ -377,7 +377,7 @@ TEST_CASE("what the program acts on in 0.7 is read as its row says") {
     const auto body_of = [](const auto& row) {
         static Bytes wire;
         wire = test::hex_at(row, "bytes");
-        return decode_message_head(wire, Dialect::seven)->body;
+        return decode_message_header(wire, Dialect::seven)->body;
     };
     int seen = 0;
     for (const auto& row : test::seven_vectors("messages")) {
@@ -432,12 +432,12 @@ TEST_CASE("a line of a 0.7 server to everybody is found") {
     const auto line = [](int mode, int client, std::string_view text) {
         const Bytes body =
             MessageBuilder{}.number(mode).number(client).number(-1).string(text).bytes();
-        return std::string{find_server_line(body, Dialect::seven).value_or("none")};
+        return std::string{find_server_chat(body, Dialect::seven).value_or("none")};
     };
     CHECK(line(1, -1, "hello") == "hello");
     CHECK(line(1, 3, "hello") == "none");
     CHECK(line(3, -1, "hello") == "none");
-    CHECK_FALSE(find_server_line({}, Dialect::seven));
+    CHECK_FALSE(find_server_chat({}, Dialect::seven));
 }
 
 TEST_CASE("connless packets of 0.7 stand in the table as in the reference") {

@@ -46,7 +46,7 @@ void check_chunks(const Packet& packet, const boost::json::object& row) {
         CHECK(chunk->resend == wanted.at("resend").as_bool());
         CHECK(chunk->payload.size() == wanted.at("size").to_number<std::size_t>());
         CHECK(chunk->sequence == (chunk->vital ? wanted.at("seq").to_number<int>() : 0));
-        const auto head = decode_message_head(chunk->payload, Dialect::seven);
+        const auto head = decode_message_header(chunk->payload, Dialect::seven);
         REQUIRE(head);
         REQUIRE(head->spec != nullptr);
         CHECK(head->spec->name == std::string_view{wanted.at("name").as_string()});
@@ -138,7 +138,7 @@ TEST_CASE("odd packets of 0.7 are read or refused with a name") {
         CAPTURE(row.name);
         const Bytes datagram = test::from_hex(row.hex);
         PacketScratch scratch;
-        const auto packet = decode_seven(datagram, scratch);
+        const auto packet = decode_seven_packet(datagram, scratch);
         CHECK((packet ? WireErrc::none : packet.error().code) == row.error);
         if (packet) {
             CHECK(packet->kind == row.kind);
@@ -151,7 +151,7 @@ TEST_CASE("odd packets of 0.7 are read or refused with a name") {
         const Bytes whole = test::hex_at(row, "bytes");
         for (std::size_t size = 0; size <= whole.size(); ++size) {
             PacketScratch scratch;
-            const auto packet = decode_seven(test::prefix(whole, size), scratch);
+            const auto packet = decode_seven_packet(test::prefix(whole, size), scratch);
             CHECK((packet || packet.error().offset <= size));
         }
     }
@@ -243,7 +243,7 @@ TEST_CASE("what is written as 0.7 is read so") {
                               .dialect = Dialect::seven};
         const Bytes datagram = encode_packet(spec);
         PacketScratch scratch;
-        CHECK(may_be_seven(datagram, scratch));
+        CHECK(may_be_seven_chunks(datagram, scratch));
         const auto packet = decode_packet(datagram, Protocol::seven, scratch);
         REQUIRE(packet);
         CHECK(packet->ack == spec.ack);
@@ -268,7 +268,7 @@ TEST_CASE("what is written as 0.7 is read so") {
 TEST_CASE("chunks of 0.7 end where their packet ends") {
     PacketScratch scratch;
     const auto fits = [&](std::string_view hex) {
-        return may_be_seven(test::from_hex(hex), scratch);
+        return may_be_seven_chunks(test::from_hex(hex), scratch);
     };
     CHECK(fits("00000201020304"
                "0002aabb"

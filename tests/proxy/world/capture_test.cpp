@@ -91,7 +91,7 @@ struct Read {
 
 void read(const std::string& name, Read& into) {
     world::WorldMerger merger{snapshot::ObjectSet::standard(), into.sum};
-    world::WorldFeed feed{merger};
+    world::WorldInputConverter feed{merger};
     Both both{into.ticks, feed};
     TrafficInspector inspector{{.messages = false}, both};
     for (const auto& datagram : read_traffic(name)) {

@@ -33,15 +33,15 @@ struct Outcome {
 struct Merging {
     record::TypeNames types;
     world::DraggerBeams beams;
-    world::ViewMerge merge;
+    world::ViewMerger merge;
 
     Outcome operator()(const Views& views) {
         const auto list = views.list();
         for (const auto& view : list) {
-            types.learn(view.items);
+            types.learn_types(view.items);
         }
         Outcome outcome;
-        merge.merge(list, types, beams, &outcome.differences);
+        merge.merge_views(list, types, beams, &outcome.differences);
         for (std::size_t i = 0; i < merge.items().size(); ++i) {
             const auto item = merge.items()[i];
             outcome.items[item.key] = {item.data.begin(), item.data.end()};

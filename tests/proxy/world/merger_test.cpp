@@ -44,7 +44,7 @@ class WorldLog final : public record::RecordSink {
 struct Game {
     WorldLog log;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
-    world::WorldFeed feed{merger, true};
+    world::WorldInputConverter feed{merger, true};
 
     void open(std::uint32_t session, std::string_view server, std::string_view name = {},
               bool resumed = false) {
@@ -244,8 +244,8 @@ TEST_CASE("what all are told stands once behind its world, with the ids of the s
               "a:1 run 1 sv_kill_msg 20 33 4 0", "a:1 run 1 tick 104 views 2 items 3",
               "b:1 run 1 tick 100 views 1 items 3 first", "b:1 run 1 tick 102 views 1 items 3",
               "b:1 run 1 sv_kill_msg 20 33 4 0", "b:1 run 1 tick 104 views 1 items 3"});
-    CHECK(game.merger.lost_messages() == 0);
-    CHECK(game.merger.bytes() == 0);
+    CHECK(game.merger.lost_message_count() == 0);
+    CHECK(game.merger.memory_bytes() == 0);
 }
 
 TEST_CASE("worlds have the map of their run, however soon another one comes") {
@@ -317,7 +317,7 @@ struct Attack {
 
     void pass(const world::WorldInput& input) {
         merger.on_input(input);
-        most = std::max(most, merger.bytes());
+        most = std::max(most, merger.memory_bytes());
     }
 
     void open(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
@@ -357,7 +357,7 @@ TEST_CASE(
     for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
         attack.open(10 + i, fmt::format("invented:{}", i / kEach));
     }
-    CHECK(attack.merger.servers() == 256);
+    CHECK(attack.merger.server_count() == 256);
     const std::vector<snapshot::Snapshot> large{large_snapshot(0), large_snapshot(20000),
                                                 large_snapshot(40000)};
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
@@ -373,7 +373,7 @@ TEST_CASE(
     CHECK(attack.most > world::WorldMerger::kMaxBytes / 2);
     CHECK(attack.most <= world::WorldMerger::kMaxBytes + large[0].view().size_bytes() * 2);
     attack.merger.finish();
-    CHECK(attack.merger.bytes() == 0);
+    CHECK(attack.merger.memory_bytes() == 0);
     CHECK(attack.counts.honest == 10);
     CHECK(attack.counts.honest_views == 20);
     CHECK(attack.merger.totals().worlds.dropped == 0);
@@ -409,8 +409,9 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
 }
 
 TEST_CASE("worlds keep within their share of a run's memory, and say which closed for it") {
-    CHECK(world::WorldMerger::share_of(std::size_t{16} << 20U) == std::size_t{4} << 20U);
-    CHECK(world::WorldMerger::share_of(std::size_t{512} << 20U) == world::WorldMerger::kMaxBytes);
+    CHECK(world::WorldMerger::memory_share(std::size_t{16} << 20U) == std::size_t{4} << 20U);
+    CHECK(world::WorldMerger::memory_share(std::size_t{512} << 20U) ==
+          world::WorldMerger::kMaxBytes);
 
     constexpr std::size_t kBytes = std::size_t{1} << 20U;
     Attack attack{.max_bytes = kBytes};
@@ -445,13 +446,13 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         attack.show(1000, tick, small);
     }
-    CHECK(attack.merger.servers() == world::WorldMerger::kMaxServers);
+    CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
     // The forged servers have no more events, so one of them is evicted although its session is open.
     const auto idle = static_cast<snapshot::Tick>(world::WorldMerger::kIdle / kTick);
     for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
         attack.show(1000, tick, small);
     }
-    CHECK(attack.merger.servers() == world::WorldMerger::kMaxServers);
+    CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
     // A session of the evicted server gets the next free place.
     attack.pass(
         {.kind = world::WorldInput::Kind::close, .time = (120 + idle) * kTick, .session = 7});

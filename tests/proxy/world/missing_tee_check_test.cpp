@@ -31,8 +31,9 @@ std::size_t found_after(const std::function<void(Items&)>& change, Items items =
         Views views;
         views.add(1, 0, items);
         const auto list = views.list();
-        types.learn(list.front().items);
-        found += vanishing.find_missing(tick, {list.front().items, types, nullptr}, list).size();
+        types.learn_types(list.front().items);
+        found +=
+            vanishing.find_missing_tees(tick, {list.front().items, types, nullptr}, list).size();
     };
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         look(tick);
@@ -122,12 +123,12 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
             Views views;
             views.add(session, 0, items);
             const auto list = views.list();
-            types.learn(list.front().items);
+            types.learn_types(list.front().items);
             const world::WorldContext world{list.front().items, types, nullptr};
             if (proves) {
-                found += vanishing.find_missing(tick, world, list).size();
+                found += vanishing.find_missing_tees(tick, world, list).size();
             } else {
-                vanishing.skip_incomplete(world, list);
+                vanishing.skip_incomplete_world(world, list);
             }
         };
         look(100, true, 1);

@@ -18,7 +18,7 @@ std::string name(int number) {
 
 /// Returns the id of a name; 0 if it has none.
 int id_of(world::NameIds& ids, const std::string& of) {
-    const auto id = ids.id_of(of);
+    const auto id = ids.assign_id(of);
     return id ? id->id : 0;
 }
 
@@ -30,11 +30,11 @@ TEST_CASE("an id that a view tells is taken from the name that had it") {
     ids.learn_id("foo", 0);
     ids.begin_tick();
     ids.learn_id("baz", 0); // the player foo was renamed
-    CHECK(ids.was_learned("baz"));
-    CHECK(ids.was_learned(0));
-    CHECK_FALSE(ids.was_learned("foo"));
+    CHECK(ids.has_learned_id("baz"));
+    CHECK(ids.is_learned_id(0));
+    CHECK_FALSE(ids.has_learned_id("foo"));
     ids.begin_tick();
-    CHECK_FALSE(ids.was_learned("baz"));
+    CHECK_FALSE(ids.has_learned_id("baz"));
     CHECK(id_of(ids, "baz") == 0);
     CHECK(id_of(ids, "foo") == 128); // another player with this name
     CHECK(id_of(ids, "foo") == 128);
@@ -62,14 +62,14 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     ids.offer_id("baz", 4);
     ids.offer_id("qux", 4); // assigned in this tick already
     CHECK(id_of(ids, "foo") == 3);
-    CHECK(ids.id_of("foo")->kind == IdKind::server);
+    CHECK(ids.assign_id("foo")->kind == IdKind::server);
     CHECK(id_of(ids, "baz") == 4);
-    CHECK(ids.id_of("baz")->kind == IdKind::views);
+    CHECK(ids.assign_id("baz")->kind == IdKind::views);
     CHECK(id_of(ids, "bar") == 128);
-    CHECK(ids.id_of("bar")->kind == IdKind::twscope);
+    CHECK(ids.assign_id("bar")->kind == IdKind::twscope);
     CHECK(id_of(ids, "qux") == 129);
     ids.begin_tick();
-    ids.keep_learned("foo");
+    ids.keep_learned_id("foo");
     ids.offer_id("qux", 4); // baz left
     ids.offer_id("bar", 3);
     CHECK(id_of(ids, "qux") == 4);
@@ -77,7 +77,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned()
+    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned_id()
     CHECK(id_of(ids, "foo") == 9);
     CHECK(ids.last_learned_id("foo") == std::nullopt);
     ids.learn_id("baz", 9);

@@ -29,7 +29,7 @@ TEST_CASE("views are read as they were added, the one that says most first") {
     for (int tick = 100; tick < 102; ++tick) { // the second tick reuses the memory
         CAPTURE(tick);
         world.begin(tick, 0);
-        CHECK(world.views() == 0);
+        CHECK(world.view_count() == 0);
         for (const Row& row : rows) {
             const snapshot::Snapshot items = items_of(row);
             const world::WorldInput input{.kind = world::WorldInput::Kind::snapshot,
@@ -37,12 +37,12 @@ TEST_CASE("views are read as they were added, the one that says most first") {
                                           .tick = tick,
                                           .items = items.view(),
                                           .client_version = row.version};
-            CHECK_FALSE(world.has(row.session));
+            CHECK_FALSE(world.has_view_of(row.session));
             CHECK(world.add_view(input, nullptr));
             CHECK_FALSE(world.add_view(input, nullptr)); // the session has a view
         }
         std::vector<world::View> views;
-        world.read(views);
+        world.list_views(views);
         std::size_t at = 0;
         for (const Row* const row : {&rows[2], &rows[3], &rows[1], &rows[0]}) {
             CAPTURE(row->session);

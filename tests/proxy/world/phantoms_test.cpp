@@ -31,9 +31,9 @@ Items left_of(const Items& translated, const Items& knowing) {
     auto list = views.list();
     record::TypeNames types;
     for (const auto& view : list) {
-        types.learn(view.items);
+        types.learn_types(view.items);
     }
-    world::Translation translation;
+    world::IdRestorer translation;
     translation.restore_ids(list, types);
     Items items;
     for (std::size_t i = 0; i < list.back().items.size(); ++i) {

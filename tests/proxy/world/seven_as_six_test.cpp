@@ -50,12 +50,12 @@ record::Roster roster_of(std::initializer_list<std::string_view> names,
 /// A 0.7 view, translated into objects of 0.6.
 struct Told {
     snapshot::Snapshot items;
-    world::SevenAsSix seven{snapshot::ObjectSet::standard()};
+    world::SevenToSixTranslator seven{snapshot::ObjectSet::standard()};
     std::vector<world::View> views;
 
     explicit Told(const Items& from, const record::Roster* roster = nullptr)
         : items{to_snapshot(from)}, views{world::read_seven_view(1, 0, items.view(), roster)} {
-        seven.translate(views);
+        seven.translate_views(views);
     }
 
     [[nodiscard]] std::vector<std::int32_t> at(ItemKey key) const {

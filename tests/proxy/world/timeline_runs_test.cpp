@@ -19,7 +19,7 @@ TEST_CASE("ticks that begin anew are another run") {
     // The other session still receives the previous map.
     script.epoch -= 6000 * kScriptTick;
     script.at(2, 5002);
-    CHECK(script.timeline.lateness().stray == 1);
+    CHECK(script.timeline.view_counts().stray == 1);
     script.timeline.add_session(2);
     script.epoch += 6000 * kScriptTick;
     script.at(2, 12);
@@ -52,14 +52,14 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
         if (strays != 0) {
             script.at(1, 32); // was still in transit
         }
-        CHECK(script.timeline.lateness().stray == strays);
+        CHECK(script.timeline.view_counts().stray == strays);
         script.epoch += 40 * kScriptTick;
         script.at(1, row.first);
         CHECK(script.closed.back() == "30:2");
         // The other session still receives the previous map.
         script.epoch = before;
         script.at(2, 32);
-        CHECK(script.timeline.lateness().stray == strays + 1);
+        CHECK(script.timeline.view_counts().stray == strays + 1);
         script.epoch += 40 * kScriptTick;
         script.timeline.add_session(2, {std::string{row.map}, 7});
         script.at(2, row.first + 2);
@@ -84,7 +84,7 @@ TEST_CASE(
     script.at(3, 106);
     script.finish();
     CHECK(script.runs == 1);
-    CHECK(script.timeline.lateness().stray == 0);
+    CHECK(script.timeline.view_counts().stray == 0);
 }
 
 TEST_CASE("ticks at the ends of their range overflow nothing") {
@@ -104,12 +104,12 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
         TimelineScript script;
         snapshot::Tick tick = 1000;
         const auto play = [&](int count) {
-            const std::uint64_t before = script.timeline.lateness().stray;
+            const std::uint64_t before = script.timeline.view_counts().stray;
             for (int i = 0; i < count; ++i, tick += 2) {
                 script.at(1, tick);
                 script.at(2, tick);
             }
-            return script.timeline.lateness().stray - before;
+            return script.timeline.view_counts().stray - before;
         };
         CHECK(play(100) == 0);
         script.epoch += step;
@@ -119,7 +119,8 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
         CHECK(play(100) == 0);
         // A silence is detected with the current clock.
         const std::size_t closed = script.closed.size();
-        script.timeline.advance_time(script.epoch + tick * kScriptTick + world::Timeline::kSilence);
+        script.timeline.advance_time(script.epoch + tick * kScriptTick +
+                                     world::ViewCollector::kSilence);
         CHECK(script.closed.size() > closed);
     }
 }
@@ -136,7 +137,7 @@ TEST_CASE("a session that is still shown the run before does not bring it back")
         script.epoch -= 6000 * kScriptTick;
         script.at(2, 5000 + tick);
     }
-    CHECK(script.timeline.lateness().stray == 100);
+    CHECK(script.timeline.view_counts().stray == 100);
     CHECK(script.finish().back() == "208:1");
 }
 
@@ -183,8 +184,8 @@ TEST_CASE("what one session alone is shown ends the run of no other") {
             script.finish();
             CHECK(script.with(others) == (kEnd - kBegin) / 2 + 1);
             CHECK(script.runs == 1);
-            CHECK(script.timeline.lateness().late == 0);
-            CHECK(script.timeline.lateness().stray == strays);
+            CHECK(script.timeline.view_counts().late == 0);
+            CHECK(script.timeline.view_counts().stray == strays);
         }
     }
 }
@@ -198,8 +199,8 @@ TEST_CASE("whoever runs away from the others is a stray once a second ahead of t
         script.ahead(9, tick, (tick - 1000) / 2);
     }
     script.finish();
-    CHECK(script.timeline.lateness().late == 0);
-    CHECK(script.timeline.lateness().stray > 200);
+    CHECK(script.timeline.view_counts().late == 0);
+    CHECK(script.timeline.view_counts().stray > 200);
     CHECK(script.runs == 1);
 }
 
@@ -223,7 +224,7 @@ TEST_CASE("the run goes on with the majority, whoever began it") {
             script.finish();
             CHECK(script.with(3) > 240);
             CHECK(script.runs == 2);
-            CHECK(script.timeline.lateness().stray < 300);
+            CHECK(script.timeline.view_counts().stray < 300);
         }
     }
 }
@@ -292,7 +293,7 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
         }
         script.finish();
         CHECK(script.runs == 2);
-        CHECK(script.timeline.lateness().stray == 0);
+        CHECK(script.timeline.view_counts().stray == 0);
         CHECK(script.with(3) >= 51 + 30);
     }
 }
@@ -310,7 +311,7 @@ TEST_CASE("a server that starts again, unheard, is another run") {
     }
     script.finish();
     CHECK(script.runs == 2);
-    CHECK(script.timeline.lateness().stray <= 50);
+    CHECK(script.timeline.view_counts().stray <= 50);
     CHECK(script.with(2) >= 51 + 75);
 }
 

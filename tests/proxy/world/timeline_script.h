@@ -25,13 +25,13 @@ struct TimelineScript {
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
     world::OpenWorldPool memory;
-    world::Timeline timeline{[this](const world::ClosedWorld& world) {
-                                 runs = world.run;
-                                 closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
-                                                              world.views->views(),
-                                                              world.complete ? "" : "!"));
-                             },
-                             memory, 0, patience};
+    world::ViewCollector timeline{[this](const world::ClosedWorld& world) {
+                                      runs = world.run;
+                                      closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
+                                                                   world.views->view_count(),
+                                                                   world.complete ? "" : "!"));
+                                  },
+                                  memory, 0, patience};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 

@@ -17,7 +17,7 @@ TEST_CASE("a tick closes when all who get every tick have reached it") {
     }
     CHECK(script.closed == std::vector<std::string>{"100:2", "102:2", "104:2"});
     CHECK(script.finish().size() == 5);
-    CHECK(script.timeline.lateness().late == 0);
+    CHECK(script.timeline.view_counts().late == 0);
 }
 
 TEST_CASE("without patience a tick closes with the last of those who were there before") {
@@ -55,7 +55,7 @@ TEST_CASE("whoever is behind is waited for, but no longer than a second") {
         script.at(1, tick);
     }
     script.at(2, 106);
-    CHECK(script.timeline.lateness().late == 1);
+    CHECK(script.timeline.view_counts().late == 1);
     CHECK(script.closed.size() > 6);
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("a tick that comes to two processes is told by the first, as not compl
         CHECK(before.with(8) == (split == 8 ? 26 : 25));
         CHECK(after.closed.front() == "152:8");
         CHECK(after.with(8) == 25);
-        CHECK(after.timeline.lateness().late == 8 - split);
+        CHECK(after.timeline.view_counts().late == 8 - split);
     }
 }
 
@@ -252,20 +252,20 @@ TEST_CASE("a session that stops does not stop the world, nor does the end of the
         script.at(2, tick);
     }
     CHECK(script.closed.size() == 4);
-    script.timeline.advance_time(script.epoch + 110 * kScriptTick + world::Timeline::kSilence);
+    script.timeline.advance_time(script.epoch + 110 * kScriptTick + world::ViewCollector::kSilence);
     CHECK(script.closed.size() == 6);
 }
 
 TEST_CASE("the oldest tick can be asked to close with what it has") {
     TimelineScript script;
-    CHECK_FALSE(script.timeline.close_oldest_early());
+    CHECK_FALSE(script.timeline.close_oldest_tick_early());
     script.at(1, 100);
     script.at(1, 102);
-    CHECK(script.timeline.bytes() > 0);
-    CHECK(script.timeline.close_oldest_early());
+    CHECK(script.timeline.memory_bytes() > 0);
+    CHECK(script.timeline.close_oldest_tick_early());
     CHECK(script.closed == std::vector<std::string>{"100:1"});
     CHECK(script.finish().size() == 2);
-    CHECK(script.timeline.bytes() == 0);
+    CHECK(script.timeline.memory_bytes() == 0);
 }
 
 } // namespace tw::test

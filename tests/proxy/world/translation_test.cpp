@@ -46,7 +46,7 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     Views views;
     views.add(1, 0, translated()).add(2, 20011, knowing);
     auto list = views.list();
-    world::Translation translation;
+    world::IdRestorer translation;
     translation.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.back().items);
     CHECK(items.contains({kCharacter, 20}));
@@ -87,8 +87,8 @@ TEST_CASE(
                   {{kClientInfo, 33}, client_info("vera")}});
         auto list = views.list();
         record::TypeNames types;
-        types.learn(list.back().items);
-        world::Translation translation;
+        types.learn_types(list.back().items);
+        world::IdRestorer translation;
         translation.restore_ids(list, types);
         const Items undone = items_of(list.back().items);
         CHECK(undone.at({kDescribed, 7})[3] == row.server);
@@ -101,7 +101,7 @@ TEST_CASE("without one, the viewer's own id is told and others get one that no s
     Views views;
     views.add(1, 0, translated());
     auto list = views.list();
-    world::Translation translation;
+    world::IdRestorer translation;
     translation.restore_ids(list, record::TypeNames{});
     CHECK(list.front().own == 33);
     const Items items = items_of(list.front().items);
@@ -135,7 +135,7 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
                    {{kClientInfo, row.speaker}, client_info(" ")},
                    {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}});
         auto list = views.list();
-        world::Translation translation;
+        world::IdRestorer translation;
         translation.restore_ids(list, record::TypeNames{});
         const Items items = items_of(list.front().items);
         const auto of = [&](std::uint16_t type) {
@@ -158,7 +158,7 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
         }
         return items;
     };
-    world::Translation translation;
+    world::IdRestorer translation;
     for (const std::string_view first : {"bob", "rob"}) {
         Views views;
         views.add(1, 0, seen(first, "")).add(2, 20011, {{{kClientInfo, 20}, client_info(first)}});
@@ -182,7 +182,7 @@ TEST_CASE("several players of one name are all there") {
     Views views;
     views.add(1, 0, same);
     auto list = views.list();
-    world::Translation translation;
+    world::IdRestorer translation;
     translation.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.front().items);
     CHECK(items.at({kCharacter, 128})[1] == 5);
@@ -223,7 +223,7 @@ Items items_of(const Numbers& numbers) {
 
 /// Returns the players' ids in a tick and their origin: "bob 3" (the server's id), "bob 3 views",
 /// "bob 128 twscope".
-std::vector<std::string> tell(world::Translation& translation, const std::vector<Numbers>& tick) {
+std::vector<std::string> tell(world::IdRestorer& translation, const std::vector<Numbers>& tick) {
     Views views;
     record::TypeNames types;
     for (const Numbers& numbers : tick) {
@@ -231,7 +231,7 @@ std::vector<std::string> tell(world::Translation& translation, const std::vector
     }
     auto list = views.list();
     for (const world::View& view : list) {
-        types.learn(view.items);
+        types.learn_types(view.items);
     }
     translation.restore_ids(list, types);
     std::set<std::string> players;
@@ -304,7 +304,7 @@ TEST_CASE("which id a player of translated views has, and whose it is") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        world::Translation translation;
+        world::IdRestorer translation;
         Told last;
         for (const auto& tick : row.ticks) {
             last = tell(translation, tick);
@@ -314,22 +314,22 @@ TEST_CASE("which id a player of translated views has, and whose it is") {
 }
 
 TEST_CASE("a view that is gone for good says nothing of the present") {
-    world::Translation translation;
+    world::IdRestorer translation;
     const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
     static_cast<void>(tell(translation, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
-    CHECK(translation.bytes() > 0);
+    CHECK(translation.memory_bytes() > 0);
     Told last;
     for (int tick = 0; tick < 60; ++tick) {
         last = tell(translation, {{1, abc, 0, 0}});
     }
     CHECK(last == Told{"anna 0 views", "bob 1 views", "cleo 2 views"});
-    translation.forget_views();
-    CHECK(translation.bytes() == 0);
+    translation.forget_numberings();
+    CHECK(translation.memory_bytes() == 0);
     CHECK(tell(translation, {{1, abc, 0, 0}}) == last);
 }
 
 TEST_CASE("sessions whose numbers are not the world's are told of") {
-    world::Translation translation;
+    world::IdRestorer translation;
     static_cast<void>(tell(translation, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
     using record::Renumbered;
     const auto told = translation.renumbered();
@@ -348,7 +348,7 @@ TEST_CASE("views that know all stay as they are") {
     views.add(1, 0, {{{kCharacter, 0}, character(1, 1)}});
     auto list = views.list();
     const auto* const before = list.front().items.data().data();
-    world::Translation translation;
+    world::IdRestorer translation;
     translation.restore_ids(list, record::TypeNames{});
     CHECK(list.front().items.data().data() == before);
 }

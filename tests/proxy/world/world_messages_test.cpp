@@ -66,7 +66,7 @@ class Stage final : public record::WorldMessageSink {
 
     void say(std::uint32_t session, snapshot::Tick tick, const std::vector<std::byte>& payload,
              Dialect dialect = Dialect::six, std::uint32_t run = 1) {
-        messages.add(session, {.run = run, .tick = tick, .dialect = dialect}, 0, payload);
+        messages.add_message(session, {.run = run, .tick = tick, .dialect = dialect}, 0, payload);
     }
 
     /// Writes a world with views of these sessions.
@@ -181,7 +181,7 @@ TEST_CASE("each thing is told as often as the one session is told it that is tol
         for (snapshot::Tick tick = 262; tick <= 420; tick += 2) {
             stage.close(tick, {1, 2, 3});
         }
-        CHECK(stage.messages.bytes() == 0);
+        CHECK(stage.messages.memory_bytes() == 0);
     }
 }
 
@@ -220,8 +220,8 @@ TEST_CASE("what waits while memory is given back is counted as lost") {
     stage.say(1, 104, kill(1, 3));
     stage.say(2, 104, kill(1, 3));
     stage.messages.clear();
-    CHECK(stage.messages.bytes() == 0);
-    CHECK(stage.messages.lost() == 2);
+    CHECK(stage.messages.memory_bytes() == 0);
+    CHECK(stage.messages.lost_count() == 2);
     stage.close(104, {1, 2});
     CHECK(stage.lines == Lines{"100 sv_kill_msg 1 2 4 0"});
 }
@@ -305,9 +305,9 @@ TEST_CASE("a run does not tell what was said in the one before") {
     stage.say(1, 10, chat(3, "hi"), Dialect::six, 2);
     stage.close(10, {1}, 2);
     CHECK(stage.lines == Lines{"10 sv_chat 0 3 hi"});
-    CHECK(stage.messages.bytes() > 0);
+    CHECK(stage.messages.memory_bytes() > 0);
     stage.messages.clear();
-    CHECK(stage.messages.bytes() == 0);
+    CHECK(stage.messages.memory_bytes() == 0);
 }
 
 TEST_CASE(
@@ -319,10 +319,10 @@ TEST_CASE(
             stage.say(1, tick, chat(3, fmt::format("{}", said)));
         }
         stage.close(tick, {1});
-        CHECK(stage.messages.bytes() <= world::WorldMessages::kMaxBytes);
+        CHECK(stage.messages.memory_bytes() <= world::WorldMessages::kMaxBytes);
     }
-    CHECK(stage.messages.lost() > 0);
-    CHECK(stage.lines.size() + stage.messages.lost() == said);
+    CHECK(stage.messages.lost_count() > 0);
+    CHECK(stage.lines.size() + stage.messages.lost_count() == said);
 }
 
 } // namespace tw::test
