@@ -76,7 +76,7 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
     }
     const std::lock_guard lock{mutex_};
     inspect::FoundMap found{.status = inspect::MapStatus::found,
-                            .physics = find_physics(identity.sha256),
+                            .physics = find_loaded(identity.sha256).physics,
                             .sha256 = identity.sha256};
     if (found.physics == nullptr) {
         const auto map = map::Map::parse(std::vector<std::byte>{bytes});
@@ -116,16 +116,15 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
                  : std::string{};
 }
 
-std::shared_ptr<const map::PhysicsLayers>
-MapFolders::find_physics(const map::Sha256& sha256) const {
+inspect::FoundMap MapFolders::find_loaded(const map::Sha256& sha256) const {
     const auto known = std::ranges::find_if(
         kept_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
-    return known == kept_.end() ? nullptr : known->second.physics;
+    return known == kept_.end() ? inspect::FoundMap{} : known->second;
 }
 
-std::shared_ptr<const map::PhysicsLayers> MapFolders::loaded_physics(const map::Sha256& sha256) {
+inspect::FoundMap MapFolders::loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
-    return find_physics(sha256);
+    return find_loaded(sha256);
 }
 
 void MapFolders::free_unused_maps() {
@@ -170,7 +169,7 @@ inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const 
     }
     inspect::FoundMap found{.status = inspect::MapStatus::found,
                             .sha256 = map::sha256_of(file->datafile().bytes())};
-    found.physics = find_physics(*found.sha256);
+    found.physics = find_loaded(*found.sha256).physics;
     if (found.physics == nullptr) {
         auto physics = file->physics();
         if (!physics) {

@@ -45,9 +45,8 @@ class MapFolders final : public inspect::MapSource {
     find_stored(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
-    /// The loaded map with this checksum; null if it is not loaded.
-    [[nodiscard]] std::shared_ptr<const map::PhysicsLayers>
-    loaded_physics(const map::Sha256& sha256);
+    /// The map with this checksum, if it is loaded.
+    [[nodiscard]] inspect::FoundMap loaded_map(const map::Sha256& sha256);
 
   private:
     /// The limit of loaded maps. Otherwise a server that keeps changing maps could exhaust memory.
@@ -65,8 +64,8 @@ class MapFolders final : public inspect::MapSource {
     /// Adds the map file's bytes to the result if Options::with_files is set. Precondition: mutex_
     /// is held.
     void add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
-    [[nodiscard]] std::shared_ptr<const map::PhysicsLayers>
-    find_physics(const map::Sha256& sha256) const;
+    /// Precondition: mutex_ is held.
+    [[nodiscard]] inspect::FoundMap find_loaded(const map::Sha256& sha256) const;
     /// The earlier result for this announcement; null if there is none. Precondition: mutex_ is
     /// held.
     [[nodiscard]] const inspect::FoundMap*

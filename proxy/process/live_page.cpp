@@ -254,7 +254,8 @@ web::PageSources LivePage::sources() {
         .recordings = recording_sources(),
         .explain = [this](std::uint32_t session,
                           std::int64_t tick) { return explain_finding(session, tick); },
-        .api = {.map = [this](std::uint32_t session) { return map_of_session(session); },
+        .api = {.map = [this](std::uint32_t session) { return map_of_session(session).physics; },
+                .map_file = [this](std::uint32_t session) { return map_of_session(session).file; },
                 .keys_json = [mod = parts_.mod] { return pipeline::filter_keys_json(*mod); },
                 .make_filter =
                     [mod = parts_.mod](const std::string& text) {
@@ -264,8 +265,8 @@ web::PageSources LivePage::sources() {
                  .objects = &parts_.mod->objects,
                  .snapshot_line = [this](const web::InspectedSnapshot& seen,
                                          const snapshot::SnapshotView& items) {
-                     return pipeline::snapshot_line(seen, items, map_of_session(seen.session),
-                                                    parts_.mod->objects);
+                     return pipeline::snapshot_line(
+                         seen, items, map_of_session(seen.session).physics, parts_.mod->objects);
                  }}};
 }
 
@@ -283,11 +284,11 @@ web::RecordingSources LivePage::recording_sources() {
     return sources;
 }
 
-std::shared_ptr<const map::PhysicsLayers> LivePage::map_of_session(std::uint32_t session) const {
+inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
     const auto maps = parts_.board->read_merged_view().maps;
     const auto found = maps.find(session);
-    return found == maps.end() || !found->second ? nullptr
-                                                 : parts_.maps->loaded_physics(*found->second);
+    return found == maps.end() || !found->second ? inspect::FoundMap{}
+                                                 : parts_.maps->loaded_map(*found->second);
 }
 
 bool LivePage::write_flight(std::uint32_t session) const {

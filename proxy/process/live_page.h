@@ -167,8 +167,7 @@ class LivePage {
     [[nodiscard]] bool write_flight(std::uint32_t session) const;
     [[nodiscard]] web::PageSources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
-    [[nodiscard]] std::shared_ptr<const map::PhysicsLayers>
-    map_of_session(std::uint32_t session) const;
+    [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const;
 
     /// Callbacks that wait for the result of a health check. They are not stored in handlers of the
     /// io_context, because they must be destroyed before the web server.

@@ -56,7 +56,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
-             .with_files = options_.config.demos || options_.config.page_recordings}},
+             .with_files = options_.config.demos || options_.config.page_recordings ||
+                           options_.page || options_.late_page}},
       written_{shared_.block().progress} {
     options_.config.inspect.learned = &learned_sizes(shared_.block());
     options_.config.inspect.memory = &memory_;

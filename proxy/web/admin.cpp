@@ -1,6 +1,7 @@
 #include "proxy/web/admin.h"
 
 #include "proxy/web/access.h"
+#include "proxy/web/map_design.h"
 #include "proxy/web/page.h"
 #include "proxy/web/page_json.h"
 
@@ -57,6 +58,11 @@ void show_keys(RequestContext& context, const Request& /*request*/, const Respon
 
 void answer_map(RequestContext& context, const Request& request, const Respond& respond) {
     send_map(context.sources.api, context.maps, request, respond);
+}
+
+template <void (*Answer)(const ApiSources&, const Request&, const Respond&)>
+void answer_from_api(RequestContext& context, const Request& request, const Respond& respond) {
+    Answer(context.sources.api, request, respond);
 }
 
 void answer_world(RequestContext& context, const Request& request, const Respond& respond) {
@@ -162,7 +168,7 @@ struct Route {
     void (*answer)(RequestContext&, const Request&, const Respond&);
 };
 
-constexpr std::array<Route, 21> kRoutes{
+constexpr std::array<Route, 23> kRoutes{
     {{"GET", "/", AccessLevel::page, show_page<page_html>},
      {"GET", "/page.js", AccessLevel::page, show_page<page_script>},
      {"GET", "/page.css", AccessLevel::page, show_page<page_style>},
@@ -176,6 +182,8 @@ constexpr std::array<Route, 21> kRoutes{
      {"GET", "/api/world", AccessLevel::read, answer_world},
      {"GET", "/api/records", AccessLevel::read, answer_records},
      {"GET", "/api/map", AccessLevel::read, answer_map},
+     {"GET", "/api/map_design", AccessLevel::read, answer_from_api<show_map_design>},
+     {"GET", "/api/map_image", AccessLevel::read, answer_from_api<show_map_image>},
      {"GET", "/api/objects", AccessLevel::read, show_objects},
      {"GET", "/api/keys", AccessLevel::read, show_keys},
      {"GET", "/api/impairment", AccessLevel::read, show_impairment},

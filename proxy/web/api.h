@@ -5,6 +5,7 @@
 #include "proxy/web/record_requests.h"
 #include "proxy/web/viewers.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,6 +54,8 @@ void send_recording(const RecordingSources& sources, const Request& request,
 struct ApiSources {
     /// Returns the map of a session; null if it is unknown.
     std::function<std::shared_ptr<const map::PhysicsLayers>(std::uint32_t session)> map{};
+    /// Returns the bytes of a session's map file; null if it is unknown.
+    std::function<std::shared_ptr<const std::vector<std::byte>>(std::uint32_t session)> map_file{};
     /// Returns the keys that filters can use, and their possible values, as JSON.
     std::function<std::string()> keys_json{};
     MakeLineFilter make_filter{};

@@ -53,14 +53,6 @@ constexpr std::array kLayers{map::Layer::game,    map::Layer::front,   map::Laye
 
 using Plane = std::vector<unsigned char>;
 
-std::string base64(const Plane& bytes) {
-    std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
-    EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
-                    static_cast<int>(bytes.size()));
-    text.pop_back(); // removes the terminating zero
-    return text;
-}
-
 /// Encodes the byte that `pick` returns for each tile.
 template <typename Pick>
 Plane plane_of(const map::PhysicsLayers& physics, Pick&& pick) {
@@ -128,6 +120,14 @@ json::array swatches_json() {
 }
 
 } // namespace
+
+std::string base64(const std::vector<unsigned char>& bytes) {
+    std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
+    EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
+                    static_cast<int>(bytes.size()));
+    text.pop_back(); // removes the terminating zero
+    return text;
+}
 
 std::string map_json(const map::PhysicsLayers& physics) {
     json::object layers;

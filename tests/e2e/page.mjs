@@ -503,6 +503,37 @@ test('a lost connection is reported within seconds; another version or token rel
     assert.equal(await end(game), 0);
 });
 
+test('a map is drawn with the images in its file; G switches to colours, and the page remembers that', async () => {
+    const game = await play({ names: ['anna'], map: 'Tutorial' });
+    const page = await openPage(browser, game.address, { colorScheme: 'dark' });
+    await seesAll(page, 1);
+    await waitUntil('the images', () => inPage(page, () => window.twscope.store.tiles?.painted), WAIT_MS);
+    await page.click('#pause');
+    /** Saves a screenshot and returns the share of the canvas's pixels that have changed since the previous one. */
+    const shot = async (name) => {
+        await delay(1500); // time for the page to paint what is in sight
+        await keepPicture(page, name);
+        return inPage(page, () => {
+            const canvas = document.getElementById('world');
+            const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+            const changed = pixels.filter((pixel, at) => pixel !== window.shot?.[at]).length;
+            window.shot = pixels;
+            return changed / pixels.length;
+        });
+    };
+    await shot('map-images');
+    await page.keyboard.press('G');
+    const changed = await shot('map-colors');
+    console.log(`${(changed * 100).toFixed(0)} % of the pixels changed`);
+    assert.ok(changed > 0.1, `${changed}`);
+    await page.click('#live');
+    await page.reload();
+    await seesAll(page, 1);
+    assert.equal(await page.getAttribute('#images', 'aria-pressed'), 'false');
+    assert.deepEqual(page.complaints, []);
+    assert.equal(await end(game), 0);
+});
+
 test('each view in both themes, on a screen and on a phone', async () => {
     const game = await play({ map: 'Tutorial' });
     const page = await openPage(browser, game.address, { colorScheme: 'dark', reducedMotion: 'reduce' });

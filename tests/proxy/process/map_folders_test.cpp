@@ -144,6 +144,22 @@ TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") 
     CHECK(maps.find(announce(name(kKept), bytes, false)).status == MapStatus::not_found);
 }
 
+TEST_CASE("a loaded map is found by its file's checksum, with the file if that is kept") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder folder;
+    save(folder.file("one.map"), bytes);
+    for (const bool with_files : {false, true}) {
+        MapFolders maps{{folder.path()}, {.with_files = with_files}};
+        const auto sha256 = map::identify(bytes).sha256;
+        CHECK(maps.loaded_map(sha256).physics == nullptr);
+        const FoundMap found = maps.find(announce("one", bytes));
+        CHECK(maps.loaded_map(sha256).physics == found.physics);
+        const auto file = maps.loaded_map(sha256).file;
+        CHECK((file != nullptr) == with_files);
+        CHECK((file == nullptr || *file == bytes));
+    }
+}
+
 TEST_CASE("a missing map is searched for again") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;

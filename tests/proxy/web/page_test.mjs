@@ -24,7 +24,7 @@ function run(...command) {
 }
 
 // Replaces the browser's objects that modules use when they are loaded.
-Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null }, addEventListener: () => {} });
+Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null }, localStorage: { getItem: () => null }, addEventListener: () => {} });
 
 /** Runs Debian's esbuild, as the build does. */
 function bundle(flags) {

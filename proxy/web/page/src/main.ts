@@ -2,6 +2,7 @@ import 'uplot/dist/uPlot.min.css';
 import './page.css';
 import { Alarms } from './alarms';
 import { skin } from './colors';
+import { showsImages, toggleImages } from './design';
 import { at } from './dom';
 import { Findings } from './findings';
 import { span } from './format';
@@ -147,12 +148,14 @@ function showPlaying(): void {
 
 const pause = (): void => (store.isLive ? store.goTo(store.history.length - 1) : store.goLive());
 const zoom = (factor: number): void => view.zoom(factor);
+const showImagesButton = (): void => at('images').setAttribute('aria-pressed', String(showsImages()));
 const toggleTheme = applyTheme(() => timeline.redraw());
 
 function wire(): void {
     const acts: Record<string, () => void> = {
         pause, live: () => store.goLive(), back: () => store.step(-1), forth: () => store.step(1), theme: toggleTheme,
         'zoom-in': () => zoom(ZOOM), 'zoom-out': () => zoom(1 / ZOOM), fit: () => view.fit(), follow: () => view.follow(),
+        images: switchImages,
     };
     for (const [id, act] of Object.entries(acts)) at(id).addEventListener('click', act);
     store.on('moment', showPlaying);
@@ -168,6 +171,7 @@ function wire(): void {
         { keys: ['-'], title: 'zoom out', act: () => zoom(1 / ZOOM) },
         { keys: ['0'], title: 'show the whole map', act: () => view.fit() },
         { keys: ['F'], title: 'follow the selected player, or all', act: () => view.follow() },
+        { keys: ['G'], title: 'the map\'s own images, or only colours', act: switchImages },
         { keys: ['H'], title: 'map to the left', act: nudge(-1, 0) },
         { keys: ['K'], title: 'map to the right', act: nudge(1, 0) },
         { keys: ['U'], title: 'map up', act: nudge(0, -1) },
@@ -179,6 +183,11 @@ function wire(): void {
         { keys: ['T'], title: 'dark or light', act: toggleTheme },
         ...panelKeys().map(({ key, title, id }) => ({ keys: [key], title, act: () => open(id) })),
     ]);
+}
+
+function switchImages(): void {
+    toggleImages();
+    showImagesButton();
 }
 
 function toggleWorld(): void {
@@ -197,6 +206,7 @@ function nextPlayer(): void {
 }
 
 wire();
+showImagesButton();
 openKept();
 links.follow();
 twin.load();

@@ -1,12 +1,15 @@
 // A map's physics layers: the tiles, and pictures of them like those of `twscope map --png`.
 import { askJson } from './api';
 import { bytesOf } from './base64';
+import { Design, showsImages } from './design';
 import { overview } from './overview';
 
 export const TILE = 32;
 const CHUNK = 32; // side length of a picture, in tiles
 const PIXELS = 16; // side length of a tile in a picture
-const MAX_PICTURES = 96;
+const SHARP = 2; // scale of pictures with the map's images, if few are in sight
+const MAX_PICTURES = 96; // a sharp picture counts as SHARP ** 2
+const PAINT_MS = 10; // longest time that a frame spends on painting pictures
 export const AIR = '#1d2127';
 
 interface Swatch { layer: string; first: number; last: number; color: string; label: string }
@@ -28,10 +31,15 @@ export class Tiles {
     private readonly pictures = new Map<number, HTMLCanvasElement>();
     /** A picture of the whole map, for views in which too many of the other pictures would be needed. */
     private small: HTMLCanvasElement | null = null;
+    /** What the map is drawn with beside the colours; null if it has no images or they are not loaded. */
+    private design: Design | null = null;
+    private isDesignRequested = false;
+    /** The design that the pictures were painted with. */
+    private painted: Design | null = null;
     /** The meaning of the colours of the tiles that this map contains. */
     readonly key: TileColor[] = [];
 
-    constructor(answer: MapAnswer) {
+    constructor(answer: MapAnswer, private readonly session: number) {
         this.width = answer.width;
         this.height = answer.height;
         for (const [name, layer] of Object.entries(answer.layers)) {
@@ -51,7 +59,7 @@ export class Tiles {
     }
 
     static async load(session: number): Promise<Tiles> {
-        return new Tiles(await askJson<MapAnswer>(`/api/map?session=${session}`));
+        return new Tiles(await askJson<MapAnswer>(`/api/map?session=${session}`), session);
     }
 
     index(layer: string, x: number, y: number): number {
@@ -79,17 +87,35 @@ export class Tiles {
             [Math.max(Math.floor(from / side), 0), Math.ceil(Math.min(to, length * TILE) / side)];
         const [x0, x1] = chunks(left, right, this.width);
         const [y0, y1] = chunks(top, bottom, this.height);
-        if ((x1 - x0) * (y1 - y0) > MAX_PICTURES) {
-            context.imageSmoothingEnabled = true;
-            context.drawImage(this.overview, 0, 0, this.width * TILE, this.height * TILE);
-            return;
-        }
-        context.imageSmoothingEnabled = false;
-        for (let cy = y0; cy < y1; ++cy) {
+        this.chooseDesign();
+        const count = (x1 - x0) * (y1 - y0);
+        const isSharp = this.painted !== null && count * SHARP ** 2 <= MAX_PICTURES;
+        const until = performance.now() + PAINT_MS;
+        const pictures: [HTMLCanvasElement, number, number][] = [];
+        for (let cy = y0; cy < y1 && count <= MAX_PICTURES; ++cy) {
             for (let cx = x0; cx < x1; ++cx) {
-                context.drawImage(this.picture(cx, cy), cx * side, cy * side, side, side);
+                const picture = this.picture(cx, cy, isSharp, performance.now() < until);
+                if (picture) pictures.push([picture, cx * side, cy * side]);
             }
         }
+        if (pictures.length < count) {
+            context.imageSmoothingEnabled = true;
+            context.drawImage(this.overview, 0, 0, this.width * TILE, this.height * TILE);
+        }
+        context.imageSmoothingEnabled = false;
+        for (const [picture, x, y] of pictures) context.drawImage(picture, x, y, side, side);
+    }
+
+    /** Discards the pictures if others are to be drawn, with or without the map's images. */
+    private chooseDesign(): void {
+        if (showsImages() && !this.isDesignRequested) {
+            this.isDesignRequested = true;
+            void Design.load(this.session).then((design) => { this.design = design; }).catch(() => undefined);
+        }
+        const design = showsImages() ? this.design : null;
+        if (design === this.painted) return;
+        this.pictures.clear();
+        this.painted = design;
     }
 
     private get overview(): HTMLCanvasElement { return this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
@@ -123,29 +149,46 @@ export class Tiles {
         return this.layers.get('game')?.colors[0] ?? AIR;
     }
 
-    private picture(cx: number, cy: number): HTMLCanvasElement {
-        const key = cy * 65536 + cx;
-        let picture = this.pictures.get(key);
+    /** Returns the picture of a part of the map. If it may not be painted now, returns one of another size, or null. */
+    private picture(cx: number, cy: number, isSharp: boolean, mayPaint: boolean): HTMLCanvasElement | null {
+        const key = 2 * (cy * 65536 + cx);
+        const [wanted, other] = isSharp ? [key + 1, key] : [key, key + 1];
+        let picture = this.pictures.get(wanted);
         if (picture) {
-            this.pictures.delete(key); // so that it is the youngest again
+            this.pictures.delete(wanted); // so that it is the youngest again
         } else {
-            picture = this.paint(cx, cy);
-            if (this.pictures.size >= MAX_PICTURES) this.pictures.delete(this.pictures.keys().next().value ?? 0);
+            if (!mayPaint) return this.pictures.get(other) ?? null;
+            picture = this.paint(cx, cy, isSharp ? SHARP : 1);
         }
-        this.pictures.set(key, picture);
+        this.pictures.set(wanted, picture);
+        const sizeOf = ({ width }: HTMLCanvasElement): number => (width / CHUNK / PIXELS) ** 2;
+        let total = [...this.pictures.values()].reduce((sum, each) => sum + sizeOf(each), 0);
+        for (const [old, each] of this.pictures) {
+            if (total <= MAX_PICTURES) break;
+            this.pictures.delete(old);
+            total -= sizeOf(each);
+        }
         return picture;
     }
 
-    private paint(cx: number, cy: number): HTMLCanvasElement {
+    private paint(cx: number, cy: number, scale: number): HTMLCanvasElement {
         const picture = document.createElement('canvas');
-        picture.width = picture.height = CHUNK * PIXELS;
+        picture.width = picture.height = CHUNK * PIXELS * scale;
         const context = picture.getContext('2d');
         if (!context) return picture;
-        for (let y = cy * CHUNK; y < Math.min((cy + 1) * CHUNK, this.height); ++y) {
-            for (let x = cx * CHUNK; x < Math.min((cx + 1) * CHUNK, this.width); ++x) {
-                this.paintTile(context, x, y, (x - cx * CHUNK) * PIXELS, (y - cy * CHUNK) * PIXELS);
-            }
+        const [left, top] = [cx * CHUNK, cy * CHUNK];
+        const [right, bottom] = [Math.min(left + CHUNK, this.width), Math.min(top + CHUNK, this.height)];
+        const paintTile = (x: number, y: number): void => this.paintTile(context, x, y, (x - left) * PIXELS, (y - top) * PIXELS);
+        context.scale(scale, scale);
+        context.beginPath();
+        context.rect(0, 0, (right - left) * PIXELS, (bottom - top) * PIXELS);
+        context.clip();
+        for (let y = top; y < bottom; ++y) {
+            for (let x = left; x < right; ++x) paintTile(x, y);
         }
+        this.painted?.paint(context, left, top, CHUNK, PIXELS, (x, y) => {
+            if (this.index('game', x, y) || this.index('front', x, y)) paintTile(x, y);
+        });
         return picture;
     }
 

@@ -1,0 +1,284 @@
+// The design of hostile and of usual maps, as the page gets it.
+// Covers: proxy/web/map_design.cpp
+
+#include "map/layers.h"
+#include "map/map.h"
+#include "proxy/web/map_design.h"
+#include "tests/map/map_builder.h"
+#include "tests/map/writer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+namespace json = boost::json;
+
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t kImageBytes = std::size_t{16} * 16 * 4;
+
+Bytes filled(std::size_t size, unsigned value) {
+    return Bytes(size, static_cast<std::byte>(value));
+}
+
+/// A map of groups and layers, with the blocks that tests share.
+struct DesignMap {
+    map::test::DatafileWriter writer{};
+    std::int32_t tiles = writer.add_block(filled(2 * std::size_t{4}, 3));
+    std::int32_t pixels = writer.add_block(filled(kImageBytes, 200));
+    std::int32_t layers = 0;
+    std::uint16_t groups = 0;
+    std::uint16_t images = 0;
+
+    DesignMap() { writer.add_item(map::kItemVersion, 0, Ints{1}); }
+
+    /// Starts a group that holds the next `count` layers.
+    void group(std::int32_t count, std::int32_t parallax = 100, std::int32_t offset = 0) {
+        writer.add_item(map::kItemGroup, groups++,
+                        Ints{1, offset, -offset, parallax, parallax, layers, count});
+    }
+
+    void layer(const Ints& ints) {
+        writer.add_item(map::kItemLayer, static_cast<std::uint16_t>(layers++), ints);
+    }
+
+    void layer(std::int32_t image, std::int32_t flags = 0, const Ints& color = {255, 128, 0, 64}) {
+        Ints ints = map::test::tile_layer(2, 2, 1, flags, tiles);
+        std::copy(color.begin(), color.end(), ints.begin() + 7);
+        ints[13] = image;
+        layer(ints);
+    }
+
+    void image(std::int32_t width, std::int32_t height, std::int32_t data, bool external = false,
+               const Ints& format = {}) {
+        Ints ints{format.empty() ? 1 : 2, width, height, external ? 1 : 0, -1, data};
+        ints.insert(ints.end(), format.begin(), format.end());
+        writer.add_item(map::kItemImage, images++, ints);
+    }
+
+    [[nodiscard]] json::object design() const {
+        const auto text = web::design_json(writer.finish());
+        REQUIRE(text.has_value());
+        return json::parse(*text).as_object();
+    }
+};
+
+std::string text_of(const json::value& value) {
+    return json::serialize(value);
+}
+
+} // namespace
+
+TEST_CASE("a design has the plain layers that move with the game layer, from back to front") {
+    DesignMap map;
+    map.group(1, 50); // moves slower than the game
+    map.layer(0);
+    map.group(3, 7, 99); // the game ignores what the group of its own layer says
+    map.layer(0);
+    map.layer(-1, map::kFlagGame);
+    map.layer(1, 0, {999, -1, 0, 255});
+    map.group(2, 100, 16);
+    map.layer(-1);
+    map.layer(Ints{0, map::kLayerQuads, 0, 1, 0, -1, -1});
+    map.image(16, 16, map.pixels);
+    map.image(16, 16, -1, true);
+    const json::object design = map.design();
+    CHECK(text_of(design.at("images")) == R"([{"number":0,"width":16,"height":16}])");
+    const json::array& layers = design.at("layers").as_array();
+    REQUIRE(layers.size() == 3);
+    CHECK(text_of(layers[0]) == R"({"image":0,"width":2,"height":1,"offset":[0,0],)"
+                                R"("color":[255,128,0,64],"tiles":"AwMDAw=="})");
+    CHECK(layers[1].at("image").is_null()); // it is not in the file
+    CHECK(text_of(layers[1].at("color")) == "[255,0,0,255]");
+    CHECK(text_of(layers[2].at("offset")) == "[16,-16]");
+    CHECK(layers[2].at("image").is_null());
+
+    const auto pixels = web::image_pixels(map.writer.finish(), 0);
+    CHECK(pixels == std::string(kImageBytes, '\xc8'));
+    CHECK_FALSE(web::image_pixels(map.writer.finish(), 1).has_value());
+    CHECK_FALSE(web::image_pixels(map.writer.finish(), 2).has_value());
+    CHECK_FALSE(web::image_pixels(map.writer.finish(), std::numeric_limits<std::uint32_t>::max()));
+}
+
+TEST_CASE("an image that cannot be drawn is left out, and a design without images is empty") {
+    constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
+
+    struct Row {
+        std::string_view name;
+        std::int32_t width, height, data;
+        Ints format;
+    };
+
+    const Row rows[] = {
+        {"no width", 0, 16, 1, {}},
+        {"negative height", 16, -16, 1, {}},
+        {"huge sides", kMax, kMax, 1, {}},
+        {"one side above the limit", 1040, 16, 1, {}},
+        {"tiles of a fraction of a pixel", 24, 16, 1, {}},
+        {"RGB", 16, 16, 1, {0}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        DesignMap map;
+        map.group(2);
+        map.layer(-1, map::kFlagGame);
+        map.layer(0);
+        map.image(row.width, row.height, row.data, false, row.format);
+        CHECK(text_of(map.design()) == R"({"v":1,"images":[],"layers":[]})");
+        CHECK_FALSE(web::image_pixels(map.writer.finish(), 0).has_value());
+    }
+}
+
+TEST_CASE("an image whose data are missing or too short has no pixels") {
+    for (const std::int32_t data : {-1, 0, 99}) { // block 0 has the tiles, 8 bytes
+        CAPTURE(data);
+        DesignMap map;
+        map.group(1);
+        map.layer(-1, map::kFlagGame);
+        map.image(16, 16, data);
+        CHECK_FALSE(web::image_pixels(map.writer.finish(), 0).has_value());
+    }
+}
+
+TEST_CASE("a layer whose tiles are missing or too many is left out") {
+    constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
+
+    struct Row {
+        std::string_view name;
+        std::int32_t width, height, data;
+    };
+
+    const Row rows[] = {{"more than the block has", 2, 2, 0},
+                        {"no block", 2, 1, -1},
+                        {"no such block", 2, 1, 99},
+                        {"no width", 0, 1, 0},
+                        {"huge", kMax, kMax, 0},
+                        {"negative", -2, -1, 0},
+                        {"a block above the limit", 2048, 2048, 2}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        DesignMap map;
+        map.writer.add_block(filled(std::size_t{2048} * 2048 * 4, 1));
+        map.group(3);
+        map.layer(-1, map::kFlagGame);
+        Ints layer = map::test::tile_layer(2, row.width, row.height, 0, row.data);
+        layer[13] = 0;
+        map.layer(layer);
+        map.layer(0);
+        map.image(16, 16, map.pixels);
+        CHECK(map.design().at("layers").as_array().size() == 1);
+    }
+}
+
+TEST_CASE("a design has no more layers, tiles and images than the limits") {
+    DesignMap many;
+    many.group(1000);
+    many.layer(-1, map::kFlagGame);
+    for (std::int32_t i = 0; i < 100; ++i) {
+        many.layer(i);
+        many.image(16, 16, many.pixels);
+    }
+    CHECK(many.design().at("layers").as_array().size() == 64);
+    CHECK(many.design().at("images").as_array().size() == 32);
+
+    DesignMap large;
+    const std::int32_t tiles = large.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
+    const std::int32_t pixels = large.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
+    large.group(1000);
+    large.layer(-1, map::kFlagGame);
+    for (std::int32_t i = 0; i < 20; ++i) {
+        Ints layer = map::test::tile_layer(2, 1024, 1024, 0, tiles);
+        layer[13] = i;
+        large.layer(i < 2 ? layer : map::test::tile_layer(2, 2, 1, 0, large.tiles));
+        large.layer(i);
+        large.image(1024, 1024, pixels);
+    }
+    const json::object design = large.design();
+    CHECK(design.at("images").as_array().size() == 16); // 64 MiB
+    CHECK(design.at("layers").as_array().size() == 40);
+
+    DesignMap tiled; // each of the small layers claims a block of 4 MiB
+    const std::int32_t block = tiled.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
+    tiled.group(1000);
+    tiled.layer(-1, map::kFlagGame);
+    for (int i = 0; i < 10; ++i) {
+        Ints layer = map::test::tile_layer(2, 2, 1, 0, block);
+        layer[13] = 0;
+        tiled.layer(layer);
+    }
+    tiled.image(16, 16, tiled.pixels);
+    CHECK(tiled.design().at("layers").as_array().size() == 8); // 32 MiB
+}
+
+TEST_CASE("a map file that is cut at any byte or too large gives no design, or one within it") {
+    DesignMap map;
+    map.group(2);
+    map.layer(-1, map::kFlagGame);
+    map.layer(0);
+    map.image(16, 16, map.pixels);
+    const Bytes whole = map.writer.finish();
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        CAPTURE(size);
+        const std::span<const std::byte> cut{whole.data(), size};
+        if (const auto design = web::design_json(cut)) {
+            CHECK(json::parse(*design).as_object().at("layers").as_array().size() <= 1);
+        }
+        CHECK_FALSE(web::image_pixels(cut, 0).has_value());
+    }
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+        for (const unsigned mask : {0x01U, 0x80U, 0xffU}) {
+            Bytes damaged = whole;
+            damaged[at] ^= static_cast<std::byte>(mask);
+            static_cast<void>(web::design_json(damaged));
+            static_cast<void>(web::image_pixels(damaged, 0));
+        }
+    }
+    Bytes large = whole;
+    large.resize((std::size_t{8} << 20U) + 1);
+    CHECK_FALSE(web::design_json(large).has_value());
+    CHECK_FALSE(web::image_pixels(large, 0).has_value());
+}
+
+TEST_CASE("a request for a design names a session whose map is known") {
+    DesignMap map;
+    map.group(2);
+    map.layer(-1, map::kFlagGame);
+    map.layer(0);
+    map.image(16, 16, map.pixels);
+    const auto file = std::make_shared<const Bytes>(map.writer.finish());
+    const web::ApiSources sources{
+        .map_file = [&](std::uint32_t session) { return session == 1 ? file : nullptr; }};
+    const auto ask = [&](auto answer, const web::ApiSources& from, std::string_view query) {
+        web::Response got;
+        answer(from, web::Request{.query = query},
+               [&](const web::Response& response) { got = response; });
+        return got;
+    };
+    CHECK(ask(web::show_map_design, sources, "session=1").body == web::design_json(*file));
+    const auto image = ask(web::show_map_image, sources, "session=1&image=0");
+    CHECK(image.status == 200);
+    CHECK(image.body.size() == kImageBytes);
+    for (const std::string_view query : {"", "session=2", "session=x", "session=-1"}) {
+        CAPTURE(query);
+        CHECK(ask(web::show_map_design, sources, query).status == 404);
+    }
+    for (const std::string_view query :
+         {"session=1", "session=1&image=1", "session=1&image=-1", "session=2&image=0", "image=0"}) {
+        CAPTURE(query);
+        CHECK(ask(web::show_map_image, sources, query).status == 404);
+    }
+    CHECK(ask(web::show_map_design, {}, "session=1").status == 404); // a collector has no maps
+}
