@@ -20,7 +20,7 @@ inline constexpr int kTileSize = 32;
 ///
 /// Units:   bytes, tiles.
 struct Limits {
-    /// Maximum file size. The largest known real map has 1.7 MB, but larger ones may exist. A DDNet
+    /// Maximum file size. The largest known real map is 1.7 MB, but larger ones may exist. A DDNet
     /// client accepts maps up to 1 GiB.
     std::uint64_t max_file_bytes = std::uint64_t{64} << 20U;
     /// Maximum inflated size of a data block. The largest block of a real map, a decoration layer,

@@ -112,7 +112,7 @@ struct ContentDescription {
     EnvelopesDescription envelopes;
     LayersDescription layers;
     std::optional<GameLayerDescription> game_layer;
-    std::vector<DdnetLayerDescription> ddnet_layers; ///< in the order of Layer
+    std::vector<DdnetLayerDescription> ddnet_layers; ///< in the order of the enumerators of Layer
 };
 
 /// A position, which may be fractional. Units: world units.

@@ -121,8 +121,8 @@ struct MapLayer {
 /// name exactly one kind.
 [[nodiscard]] std::optional<Layer> physics_layer_of(std::int32_t flags);
 
-/// Returns the index of the data block with the layer's records, if the layer is a physics layer of
-/// the given kind; nullopt if the layer's item is too short to contain the index.
+/// Returns the index of the data block with the tiles of a physics layer of this kind; nullopt if
+/// the layer's item is too short to contain the index. Precondition: the layer is of this kind.
 [[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
 
 /// Whether the tiles in the layer's `data` block are packed, as in version 4. DDNet releases treat

@@ -116,7 +116,7 @@ inline constexpr Tick kHistoryTicks = 250;
 /// snapshots fit.
 class History {
   public:
-    /// The maximum size of all segments: 250 snapshots of the maximum size, 64 KiB. To stay below
+    /// The maximum total size of all segments: 250 of the largest snapshots (64 KiB). To stay below
     /// it, the history removes its oldest snapshots.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 

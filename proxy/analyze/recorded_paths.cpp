@@ -23,8 +23,8 @@ namespace {
 
 /// Velocities in snapshots are in world units per tick, multiplied by this.
 constexpr std::int64_t kVelocityUnit = 256;
-/// The distance between two snapshots (world units) that a tee can move in addition to its
-/// velocity, because of an explosion, a hook or a wall.
+/// How far a tee can move from one snapshot to the next beyond what its velocity explains (world
+/// units), because of an explosion, a hook or a wall.
 constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
 /// A longer time without a snapshot (ticks) ends the paths. Servers send a lagging client a
 /// snapshot every 50 ticks.

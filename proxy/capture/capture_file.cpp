@@ -342,8 +342,8 @@ struct CaptureStream {
         }
     }
 
-    /// The source of the bytes; nullopt for standard input, because some of its bytes may already
-    /// have been read.
+    /// The file, which is read from its start; nullopt for standard input, some of whose bytes may
+    /// already have been read.
     std::optional<sink::ByteSource> file;
     ByteOrderConverter order;
     StateBlockReader states;

@@ -77,8 +77,8 @@ class SessionReceiver : public record::Interface {
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
-    /// Called for a datagram that belongs to no session. An earlier call of on_datagram() may have
-    /// passed it as `next`.
+    /// Called for a datagram that belongs to no session and is not passed to on_datagram(). An
+    /// earlier call of that may have announced it as `next`.
     virtual void on_next_skipped() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.

@@ -217,8 +217,8 @@ constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 /// subcommand never exits with that code.
 struct Subcommand {
     std::function<Action(Command&)> add;
-    const char* finding = nullptr; ///< kExitFinding
-    const char* not_yet = nullptr; ///< kExitNotYet
+    const char* finding = nullptr; ///< meaning of kExitFinding
+    const char* not_yet = nullptr; ///< meaning of kExitNotYet
 };
 
 std::string exit_codes_text(const Subcommand& command) {

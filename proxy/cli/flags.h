@@ -65,7 +65,7 @@ class Flag {
 /// value as the default, unless it is empty or outside of the limits. A copy is the same command.
 class Command {
   public:
-    /// Creates the program itself.
+    /// Creates the command that stands for the program. The others are added to it.
     explicit Command(const std::string& about = {}, const std::string& name = {});
 
     explicit Command(std::shared_ptr<CLI::App> app) : app_{std::move(app)} {}

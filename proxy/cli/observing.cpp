@@ -338,7 +338,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         return kExitNotYet;
     }
     confine_observer(flags, post.number);
-    // If the observer waits, it was started for a takeover, not after a loss.
+    // An observer that waits was started for a takeover, not because the previous one was lost.
     const bool after_loss = post.number > 1 && !post.waits;
     if (post.number == 1) {
         spdlog::info("{}", flags.describe_recording());

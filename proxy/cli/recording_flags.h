@@ -30,7 +30,7 @@ struct TimeAndSize {
 
 /// A kind of recording: its flag, file names, content and permissions.
 struct RecordingKind {
-    std::string flag;             ///< the flag with the file or folder
+    std::string flag;             ///< the flag whose value is the path
     std::string_view suffix;      ///< suffix of a single file
     std::string_view folder_name; ///< base name of segments in a folder
     std::string_view folder_suffix;

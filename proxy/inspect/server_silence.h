@@ -43,8 +43,8 @@ class ServerActivity {
     void on_answer(record::Timestamp now);
 
     /// Returns the pause that contains the time from `from` to `to`, with a tolerance of kSlack;
-    /// null if the server sent a datagram in that time. A pause can be found for at least one
-    /// second.
+    /// null if the server sent a datagram in that time. A pause is kept for at least one second
+    /// after its end.
     [[nodiscard]] Pause* find_pause(record::Timestamp from, record::Timestamp to);
 
     /// Whether the server has sent a datagram to any session since `time`.

@@ -377,8 +377,8 @@ void FleetBoard::fill_state(web::RunState& state, const ServerPageUrls& pages,
 
 std::string to_log_line(std::string_view server, std::string_view line) {
     std::string text = short_line(server, line);
-    // In a line that another program wrote, the removed text may be something else than items. If
-    // the rest is not a JSON object, the line is not changed.
+    // In a line of another program, other text than the items may have been removed. If the rest is
+    // no JSON object, the line stays as it was.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

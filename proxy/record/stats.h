@@ -24,7 +24,7 @@
 /// RECORDS.md iterate over cells.
 namespace tw::record {
 
-/// The topic of a counter. Reports group counters by topic, in this order.
+/// The topic of a counter. In reports, counters are grouped by topic, in this order.
 enum class Topic : std::uint8_t {
     traffic,
     rejected,
@@ -51,7 +51,8 @@ struct CounterRow {
     bool share = false;
 };
 
-/// The description of a spread, which is the minimum, mean and maximum of a quantity.
+/// Describes one spread of SessionStats: its key, unit and metric. A spread is the minimum, mean
+/// and maximum of a quantity.
 struct SpreadRow {
     std::string_view key{};
     std::string_view sentence{};

@@ -167,7 +167,8 @@ class Impairer {
   public:
     using Time = ImpairedDirection::Time;
 
-    /// The most waiting datagrams: 2.5 s of 128 players with 100 datagrams a second each way.
+    /// The largest number of datagrams that may wait: 2.5 s of 128 players with 100 datagrams a
+    /// second each way.
     static constexpr std::size_t kMaxDatagrams = 65'536;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
     /// How long a reordered datagram waits for the next datagram: two snapshot intervals.

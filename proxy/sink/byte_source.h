@@ -73,8 +73,8 @@ class ByteSource {
     [[nodiscard]] std::size_t read_checked(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
     [[nodiscard]] bool make_room();
-    /// Returns the free part of `text_`. If the frame's text is returned before its end, returns
-    /// only a piece that fits into the processor's cache.
+    /// Returns the free part of `text_`. While the text of an incomplete
+    /// frame is returned piece by piece, at most as much as fits into the processor's cache.
     [[nodiscard]] std::span<char> free_text_space();
     [[nodiscard]] bool load();
     void take(const Decompressor::Step& step);

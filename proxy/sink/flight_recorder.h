@@ -115,9 +115,9 @@ struct FlightCounts {
 /// request. Writes the file in pieces, so that callers do not wait.
 class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
-    /// The shortest time between two files that are written after findings, in nanoseconds. Usually
-    /// the time is FlightOptions::time, so that together the files contain all datagrams. It is
-    /// shorter if the datagrams around a finding would otherwise be dropped.
+    /// The lower limit of the pause between two files that are written after findings, in
+    /// nanoseconds. Usually the pause is FlightOptions::time, and the files together contain all
+    /// datagrams. It is shorter if datagrams around a finding would otherwise be dropped.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
     /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.

@@ -258,7 +258,8 @@ class CaptureBlocks {
     void handle_record(const record::FindingRecord& record);
     void forget_oldest_session();
     void add_comment(std::uint32_t session, std::string text, bool of_session);
-    /// Removes and returns the comments for a datagram of this session; null: unknown session.
+    /// Removes and returns the comments for the next datagram of a session. `ends`: the session;
+    /// null if it is unknown.
     [[nodiscard]] std::vector<std::string> take_comments(Ends* ends);
     [[nodiscard]] bool is_state_due(const Ends& ends) const;
     void put_state(Bytes& out) const;

@@ -491,7 +491,7 @@ void Recording::on_time(Clock::time_point now) {
     }
 }
 
-/// Must be called when the process that wrote to the recording has ended. Continues its recording.
+/// Continues the recording of another process. Precondition: that process no longer writes to it.
 void Recording::continue_recording() {
     if (options_.segments) {
         count_segments();

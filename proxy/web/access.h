@@ -50,10 +50,11 @@ struct OriginOptions {
 /// A page of another origin can make a browser send requests here, but it cannot choose their Host
 /// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding, the other
 /// page's host name resolves to our address. A host name is therefore valid only if it is an
-/// address, `localhost`, one of `hosts`, or, unless the request came to loopback, a name without a
-/// dot, as containers and local networks use. A request that changes something must come from our
-/// own page or from no page, and needs a content type that no form can send without a preflight
-/// request. Browsers cannot use a unix socket.
+/// address, `localhost` or one of `hosts`. A name without a dot, as containers and local networks
+/// use, is valid, too, if the request did not come to loopback. A request that changes something
+/// must come from our own page or from no page, and needs a content type that no form can send
+/// without a preflight request. Requests over a unix socket are allowed, because browsers cannot
+/// use one.
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const OriginOptions& options);
 

@@ -328,7 +328,7 @@ class MetricFamilies {
         family.metric.push_back(std::move(metric));
     }
 
-    /// Adds the count and sum of each spread that has a metric, in base units.
+    /// Writes the count and sum of each spread that has a metric, in base units such as seconds.
     template <template <typename> class Totals>
     void add_summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);

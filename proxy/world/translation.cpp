@@ -245,7 +245,7 @@ class UniqueNames {
 struct NonPlayers {
     /// In ascending order. The last id is used for chat lines of players without an id.
     std::vector<std::uint16_t> ids;
-    bool others = false; ///< the last but one id stands for all other players
+    bool others = false; ///< all players without an id of their own share the last but one
 
     [[nodiscard]] bool have(std::uint16_t client) const {
         return std::ranges::find(ids, client) != ids.end();

@@ -27,8 +27,8 @@ struct DdnetRules {
 };
 
 constexpr DdnetRules kDdnet[] = {
-    // These versions read four flags, as vanilla does. Since 10.3, DDNet drops compressed control
-    // packets. Versions before 11 are numbered differently.
+    // These versions read four flags, as vanilla does. DDNet drops compressed control packets
+    // since 10.3. The row begins with 11, because earlier versions are numbered differently.
     {11000,
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},

@@ -149,7 +149,8 @@ class WrongValueFinder {
     void on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
                      const snapshot::SnapshotView& previous, const record::TypeNames& types,
                      Reporter& reporter);
-    /// Reports the wrong value, as far as known. Called if no more verified snapshots will arrive.
+    /// Reports what was found out about the wrong value that caused the checksum error. Called when
+    /// no more verified snapshots will arrive.
     void finish(const record::TypeNames& types, Reporter& reporter);
 
   private:

@@ -200,7 +200,7 @@ class Suspects {
     snapshot::Tick tick_ = 0;
     /// The error of the checksum: the rebuilt snapshot's checksum minus the server's.
     std::int32_t excess_ = 0;
-    bool is_misread_ = false; ///< the delta has surplus ints, so a flipped bit has moved later ints
+    bool is_misread_ = false; ///< the delta has surplus ints: a flipped bit moved those behind it
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
