@@ -509,23 +509,19 @@ test('a map is drawn with the images in its file; G switches to colours, and the
     await seesAll(page, 1);
     await waitUntil('the images', () => inPage(page, () => window.twscope.store.tiles?.painted), WAIT_MS);
     await page.click('#pause');
-    /** Saves a screenshot and returns the share of the canvas's pixels that have changed since the previous one. */
-    const shot = async (name) => {
-        await delay(1500); // time for the page to paint what is in sight
-        await keepPicture(page, name);
-        return inPage(page, () => {
-            const canvas = document.getElementById('world');
-            const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-            const changed = pixels.filter((pixel, at) => pixel !== window.shot?.[at]).length;
-            window.shot = pixels;
-            return changed / pixels.length;
-        });
-    };
-    await shot('map-images');
+    /** Returns the share of the canvas's pixels that differ from those at the previous call that stored them. */
+    const changed = (stores) => inPage(page, (storing) => {
+        const canvas = document.getElementById('world');
+        const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        const differing = pixels.filter((pixel, at) => pixel !== window.seen?.[at]).length;
+        if (storing) window.seen = pixels;
+        return differing / pixels.length;
+    }, stores);
+    await waitUntil('a picture that is complete', async () => await changed(true) < 0.01, WAIT_MS);
+    await keepPicture(page, 'map-images');
     await page.keyboard.press('G');
-    const changed = await shot('map-colors');
-    console.log(`${(changed * 100).toFixed(0)} % of the pixels changed`);
-    assert.ok(changed > 0.1, `${changed}`);
+    await waitUntil('the colours', async () => await changed(false) > 0.1, WAIT_MS);
+    await keepPicture(page, 'map-colors');
     await page.click('#live');
     await page.reload();
     await seesAll(page, 1);
