@@ -83,6 +83,9 @@ class Selection {
         if (!head || (!sessions_.empty() && !sessions_.contains(head->session))) {
             return false;
         }
+        if (is_event(line, *head, "open")) {
+            earlier_.erase(head->session); // a session of another recording had the same number
+        }
         if (head->time < from_) {
             note_earlier(line, *head);
             return false;
@@ -90,45 +93,63 @@ class Selection {
         return (to_.empty() || head->time < to_) && (!filter_ || filter_->matches(line));
     }
 
-    /// Returns the lines from before --from without which the session of this selected line cannot be
-    /// read: its start and its map. Returns each of them once.
+    /// Returns the lines before --from that a reader of this selected line needs: the start and the
+    /// map of its session. Returns each of them once, marked as repeated.
     [[nodiscard]] std::vector<std::string> take_earlier(std::string_view line) {
         const auto head = earlier_.empty() ? std::nullopt : filter::read_line_head(line);
         const auto found = head ? earlier_.find(head->session) : earlier_.end();
-        return found == earlier_.end() ? std::vector<std::string>{}
-                                       : std::move(earlier_.extract(found).mapped());
+        if (found == earlier_.end()) {
+            return {};
+        }
+        SessionStart start = std::move(earlier_.extract(found).mapped());
+        std::vector<std::string> lines;
+        for (std::string* each : {&start.open, &start.established, &start.map}) {
+            if (!each->empty()) {
+                lines.push_back(std::move(*each));
+            }
+        }
+        return lines;
     }
 
   private:
+    /// Lines of a session; empty if they were not read or not selected.
+    struct SessionStart {
+        std::string open{};
+        std::string established{};
+        std::string map{};
+    };
+
+    static bool is_event(std::string_view line, const filter::RecordLineHead& head,
+                         std::string_view event) {
+        return head.type == "session" &&
+               line.find(fmt::format(R"("event":"{}")", event)) != std::string_view::npos;
+    }
+
     void note_earlier(std::string_view line, const filter::RecordLineHead& head) {
-        constexpr std::string_view kMap = R"("type":"map")";
-        constexpr std::string_view kAgain = R"(,"again":true})";
-        const auto is = [](std::string_view text, std::string_view part) {
-            return text.find(part) != std::string_view::npos;
-        };
-        if (head.type == "session" && !is(line, R"("event":"established")")) {
-            earlier_.erase(head.session); // opens or closes
+        if (is_event(line, head, "close")) {
+            earlier_.erase(head.session);
+            return;
         }
-        if (head.type == "map") {
-            std::erase_if(earlier_[head.session],
-                          [&](const std::string& each) { return is(each, kMap); });
+        std::string SessionStart::*const part = head.type == "map"             ? &SessionStart::map
+                                                : is_event(line, head, "open") ? &SessionStart::open
+                                                : is_event(line, head, "established")
+                                                    ? &SessionStart::established
+                                                    : nullptr;
+        if (part == nullptr || (filter_ && !filter_->matches(line))) {
+            return;
         }
-        const bool is_kept =
-            head.type == "map" || (head.type == "session" && !is(line, R"("event":"close")"));
-        if (is_kept && (!filter_ || filter_->matches(line))) {
-            std::string again{line};
-            if (!line.ends_with(kAgain)) {
-                again.replace(again.size() - 1, 1, kAgain);
-            }
-            earlier_[head.session].push_back(std::move(again));
+        std::string again{line};
+        if (constexpr std::string_view kMark = R"(,"again":true})"; !line.ends_with(kMark)) {
+            again.replace(again.size() - 1, 1, kMark);
         }
+        earlier_[head.session].*part = std::move(again);
     }
 
     std::set<std::int64_t> sessions_;
     std::string from_;
     std::string to_;
     std::optional<filter::LineFilter> filter_;
-    std::map<std::int64_t, std::vector<std::string>> earlier_; ///< by session
+    std::map<std::int64_t, SessionStart> earlier_; ///< by session
 };
 
 /// Recognises lines that are repeated at the start of a segment, when segments are read in order.

@@ -137,6 +137,9 @@ TEST_CASE(
     CHECK(chosen({"--columns", "type"}) == "type\r\nmessage\r\nmessage\r\nsession\r\n");
     write_text(file, text(kFirst) + map + line("15:04", "session", R"("event":"close")") + late);
     CHECK(chosen({}) == late); // of an earlier run's session with the same number
+    const std::string open = line("20:00", "session", R"("event":"open")");
+    write_text(file, text(kFirst) + map + open + late); // the first run was killed
+    CHECK(chosen({}) == open + late);
 }
 
 TEST_CASE("sessions are counted from 1") {
