@@ -111,8 +111,8 @@ struct CollectedRecord {
 /// Receives collected records in batches, each batch completely or not at all.
 class BatchSink : public record::Interface {
   public:
-    /// Returns the name of the batch that was neither confirmed nor rolled back, possibly by an
-    /// earlier process; empty if there is none.
+    /// Returns the name of the batch that was neither confirmed nor rolled back; empty if there is
+    /// none. An earlier process may have written it.
     [[nodiscard]] virtual std::string unconfirmed_batch() const = 0;
     /// Writes a batch. Returns 0 or errno. After an error, no record was written.
     [[nodiscard]] virtual int write_batch(const std::string& batch,

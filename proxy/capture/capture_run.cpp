@@ -226,13 +226,21 @@ void CaptureRun::extend_time_range(record::Timestamp first, record::Timestamp la
 }
 
 CaptureRun::DatagramPosition CaptureRun::position_at(record::Timestamp time) const {
+    DatagramPosition found;
     for (std::size_t i = 0; i < std::min(num_positions_, positions_.size()); ++i) {
         const DatagramPosition& each = positions_[(num_positions_ - 1 - i) % kPositions];
-        if (each.time == time) {
-            return each;
+        if (each.time != time) {
+            continue;
         }
+        if (i == 0) {
+            return each; // the datagram that is being inspected
+        }
+        if (found.frame != 0) {
+            return {}; // two datagrams have this time
+        }
+        found = each;
     }
-    return {};
+    return found;
 }
 
 void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,

@@ -99,9 +99,9 @@ class CaptureRun {
         record::Timestamp time = 0;
     };
 
-    /// Returns the position of the latest inspected datagram with this time. Searches the last
-    /// kPositions datagrams; `frame` is 0 if none has this time. The path is valid as long as this
-    /// object.
+    /// Returns the position of the datagram with this time: the one that is being inspected, or one
+    /// of the kPositions before it. `frame` is 0 if none of those has this time, or more than one.
+    /// The path is valid as long as this object.
     [[nodiscard]] DatagramPosition position_at(record::Timestamp time) const;
 
     /// The number of stored positions. Several are needed, because records about a session's first

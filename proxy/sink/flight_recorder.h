@@ -140,7 +140,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     /// Two waiting requests get a single file with all sessions. Callable from any thread.
     void request_file(std::uint32_t session);
 
-    /// Writes the next piece of a file. Must be called regularly; at once again if it returns true.
+    /// Writes the next piece of a file. Call it regularly, and again at once while it returns true.
     bool on_time(record::Timestamp now);
 
     /// Returns whether a file is being written or must be written.
