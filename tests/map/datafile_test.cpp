@@ -1,4 +1,3 @@
-// Covers: map/error.cpp
 #include "map/datafile.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
