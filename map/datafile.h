@@ -201,35 +201,4 @@ class Datafile {
 [[nodiscard]] Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
 
-/// Parses and checks a datafile from start to end. Each step relies on the earlier steps. Parsing
-/// stops at the first error that makes the file unreadable.
-class DatafileParser {
-  public:
-    DatafileParser(std::vector<std::byte> file, const Limits& limits);
-    [[nodiscard]] Result<Datafile> parse();
-
-  private:
-    [[nodiscard]] bool fail(MapErrc code, std::uint64_t offset,
-                            std::uint32_t block = MapError::kNowhere,
-                            std::uint32_t item = MapError::kNowhere);
-    [[nodiscard]] std::int32_t field(std::uint64_t offset) const;
-    [[nodiscard]] bool read_header();
-    [[nodiscard]] bool locate_sections();
-    [[nodiscard]] bool read_types();
-    [[nodiscard]] bool read_items();
-    [[nodiscard]] bool read_item(std::size_t index, std::uint64_t& expected);
-    [[nodiscard]] bool check_item_types();
-    [[nodiscard]] bool read_blocks();
-    void compare_size_fields();
-
-    Datafile out_;
-    MapError error_;
-    std::uint64_t types_at_ = 0;
-    std::uint64_t item_offsets_at_ = 0;
-    std::uint64_t data_offsets_at_ = 0;
-    std::uint64_t data_sizes_at_ = 0;
-    std::uint64_t items_at_ = 0;
-    std::uint64_t data_at_ = 0;
-};
-
 } // namespace tw::map
