@@ -3,6 +3,7 @@
 #include "map/text.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 
 #include <openssl/evp.h>
@@ -16,10 +17,6 @@ namespace {
 constexpr std::size_t kMaxNameBytes = 127;
 
 constexpr std::string_view kRefusedChars = "\\/|:*?<>\"";
-
-constexpr std::array<std::string_view, 24> kReservedNames = {
-    "con",  "prn",  "aux",  "nul",  "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7",
-    "com8", "com9", "lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"};
 
 struct CodePoints {
     char32_t first;
@@ -49,8 +46,9 @@ bool is_reserved(std::string_view name) {
     std::string stem{name.substr(0, name.find('.'))};
     std::ranges::transform(stem, stem.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return std::find(std::begin(kReservedNames), std::end(kReservedNames), stem) !=
-           std::end(kReservedNames);
+    const bool is_numbered = stem.size() == 4 && stem.back() >= '0' && stem.back() <= '9' &&
+                             (stem.starts_with("com") || stem.starts_with("lpt"));
+    return is_numbered || stem == "con" || stem == "prn" || stem == "aux" || stem == "nul";
 }
 
 } // namespace
@@ -62,21 +60,11 @@ Sha256 sha256_of(std::span<const std::byte> bytes) {
 }
 
 Identity identify(std::span<const std::byte> file) {
-    Identity identity{.size = file.size()};
-    const auto* const data = reinterpret_cast<const Bytef*>(file.data());
-    identity.crc = static_cast<std::uint32_t>(crc32_z(crc32_z(0, nullptr, 0), data, file.size()));
-    identity.sha256 = sha256_of(file);
-    return identity;
+    return {.crc = continue_crc(0, file), .sha256 = sha256_of(file), .size = file.size()};
 }
 
 std::string to_hex(const Sha256& sha256) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string hex;
-    for (const std::uint8_t byte : sha256) {
-        hex.push_back(kDigits[byte >> 4U]);
-        hex.push_back(kDigits[byte & 15U]);
-    }
-    return hex;
+    return hex_digits(sha256);
 }
 
 std::uint32_t continue_crc(std::uint32_t before, std::span<const std::byte> piece) {
@@ -85,12 +73,12 @@ std::uint32_t continue_crc(std::uint32_t before, std::span<const std::byte> piec
 }
 
 std::string to_hex(std::uint32_t crc) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string hex;
-    for (int shift = 28; shift >= 0; shift -= 4) {
-        hex.push_back(kDigits[crc >> static_cast<unsigned>(shift) & 15U]);
+    std::array<std::uint8_t, 4> bytes{};
+    for (std::uint8_t& byte : bytes) {
+        crc = std::rotl(crc, 8);
+        byte = static_cast<std::uint8_t>(crc & 0xffU);
     }
-    return hex;
+    return hex_digits(bytes);
 }
 
 bool is_valid_map_name(std::string_view name) {

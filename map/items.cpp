@@ -49,14 +49,17 @@ std::vector<std::string> split_lines(std::span<const std::byte> block) {
     return lines;
 }
 
-/// Reads `count` records of `ints_each` ints from a block. A block with fewer ints is an error.
-Result<std::vector<std::int32_t>> load_ints(const Map& map, std::int32_t block, std::int32_t count,
-                                            std::size_t ints_each) {
+/// Reads `count` records of `ints_each` ints from a block, and decodes each with `decode`. A block
+/// with fewer ints is an error.
+template <typename Record, typename Decode>
+Result<std::vector<Record>> read_records(const Map& map, std::int32_t block, std::int32_t count,
+                                         std::size_t ints_each, const Decode& decode) {
     const auto fail = [block](MapErrc code) {
         return tl::unexpected{MapError{.code = code, .block = static_cast<std::uint32_t>(block)}};
     };
+    std::vector<Record> records;
     if (count == 0) {
-        return std::vector<std::int32_t>{}; // in real files, this block can be empty
+        return records; // in real files, this block can be empty
     }
     if (block < 0 || static_cast<std::size_t>(block) >= map.datafile().block_count()) {
         return fail(MapErrc::block_index_out_of_range);
@@ -69,11 +72,17 @@ Result<std::vector<std::int32_t>> load_ints(const Map& map, std::int32_t block, 
     if (!bytes) {
         return tl::unexpected{bytes.error()};
     }
-    std::vector<std::int32_t> ints(static_cast<std::size_t>(count) * ints_each);
-    for (std::size_t i = 0; i < ints.size(); ++i) {
-        ints[i] = read_i32(bytes->bytes(), i * 4);
+    records.reserve(static_cast<std::size_t>(count));
+    std::vector<std::int32_t> ints(ints_each);
+    std::size_t at = 0;
+    while (records.size() < static_cast<std::size_t>(count)) {
+        for (std::int32_t& value : ints) {
+            value = read_i32(bytes->bytes(), at);
+            at += sizeof(value);
+        }
+        records.push_back(decode(ints));
     }
-    return ints;
+    return records;
 }
 
 Curve curve_of(std::int32_t value) {
@@ -118,35 +127,26 @@ Quad decode_quad(Ints ints) {
     return quad;
 }
 
-SoundSource decode_source(Ints ints) {
+SoundSource decode_source(Ints ints, bool old_format) {
+    std::size_t at = 0;
+    const auto next = [&ints, &at] { return ints[at++]; };
     SoundSource source;
-    source.position = {ints[0], ints[1]};
-    source.looping = ints[2] != 0;
-    source.panning = ints[3] != 0;
-    source.delay = ints[4];
-    source.falloff = ints[5];
-    source.position_envelope = ints[6];
-    source.position_envelope_offset = ints[7];
-    source.sound_envelope = ints[8];
-    source.sound_envelope_offset = ints[9];
-    source.circle = ints[10] == 1;
-    source.width = ints[11];
-    source.height = ints[12];
-    return source;
-}
-
-SoundSource decode_old_source(Ints ints) {
-    SoundSource source;
-    source.position = {ints[0], ints[1]};
-    source.looping = ints[2] != 0;
-    source.panning = true;
-    source.delay = ints[3];
-    source.circle = true;
-    source.width = ints[4];
-    source.position_envelope = ints[5];
-    source.position_envelope_offset = ints[6];
-    source.sound_envelope = ints[7];
-    source.sound_envelope_offset = ints[8];
+    source.position = {next(), next()};
+    source.looping = next() != 0;
+    source.panning = old_format || next() != 0;
+    source.delay = next();
+    source.falloff = old_format ? 0 : next();
+    source.circle = old_format;
+    source.width = old_format ? next() : 0;
+    source.position_envelope = next();
+    source.position_envelope_offset = next();
+    source.sound_envelope = next();
+    source.sound_envelope_offset = next();
+    if (!old_format) {
+        source.circle = next() == 1;
+        source.width = next();
+        source.height = next();
+    }
     return source;
 }
 
@@ -283,31 +283,13 @@ std::vector<EnvelopePoint> read_envelope_points(const Map& map) {
 }
 
 Result<std::vector<Quad>> read_quads(const Map& map, const QuadLayer& layer) {
-    const auto ints = load_ints(map, layer.data, layer.num_quads, kQuadInts);
-    if (!ints) {
-        return tl::unexpected{ints.error()};
-    }
-    std::vector<Quad> quads;
-    quads.reserve(ints->size() / kQuadInts);
-    for (std::size_t at = 0; at < ints->size(); at += kQuadInts) {
-        quads.push_back(decode_quad(Ints{*ints}.subspan(at, kQuadInts)));
-    }
-    return quads;
+    return read_records<Quad>(map, layer.data, layer.num_quads, kQuadInts, decode_quad);
 }
 
 Result<std::vector<SoundSource>> read_sources(const Map& map, const SoundLayer& layer) {
-    const std::size_t each = layer.old_format ? kOldSourceInts : kSourceInts;
-    const auto ints = load_ints(map, layer.data, layer.num_sources, each);
-    if (!ints) {
-        return tl::unexpected{ints.error()};
-    }
-    std::vector<SoundSource> sources;
-    sources.reserve(ints->size() / each);
-    for (std::size_t at = 0; at < ints->size(); at += each) {
-        const Ints record = Ints{*ints}.subspan(at, each);
-        sources.push_back(layer.old_format ? decode_old_source(record) : decode_source(record));
-    }
-    return sources;
+    return read_records<SoundSource>(
+        map, layer.data, layer.num_sources, layer.old_format ? kOldSourceInts : kSourceInts,
+        [&layer](Ints ints) { return decode_source(ints, layer.old_format); });
 }
 
 Result<Block> read_tiles(const Map& map, const TileLayer& layer) {
@@ -330,14 +312,9 @@ Uuid decode_uuid(std::span<const std::int32_t> ints) {
 } // namespace
 
 std::string to_text(const Uuid& uuid) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text;
-    for (std::size_t i = 0; i < uuid.size(); ++i) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            text.push_back('-');
-        }
-        text.push_back(kDigits[uuid.at(i) >> 4U]);
-        text.push_back(kDigits[uuid.at(i) & 15U]);
+    std::string text = hex_digits(uuid);
+    for (const std::size_t at : {8U, 13U, 18U, 23U}) {
+        text.insert(at, 1, '-');
     }
     return text;
 }
@@ -368,29 +345,36 @@ std::optional<ItemView> find_uuid_item(const Datafile& file, const Uuid& uuid, s
     return type ? file.find_item(*type, index) : std::nullopt;
 }
 
-std::vector<Automapper> read_automappers(const Datafile& file) {
-    std::vector<Automapper> found;
-    const auto type = find_uuid_type(file, kUuidAutomapper);
+namespace {
+
+/// Calls `use` with the ints of each item of a UUID type that has at least `min_ints` ints.
+template <typename Use>
+void for_each_uuid_item(const Datafile& file, const Uuid& uuid, std::size_t min_ints,
+                        const Use& use) {
+    const auto type = find_uuid_type(file, uuid);
     const auto range = type ? file.find_type(*type) : std::nullopt;
     for (std::size_t i = 0; range && i < range->num; ++i) {
-        const auto ints = file.item(range->start + i).ints;
-        if (ints.size() >= 6) {
-            found.push_back({ints[0], ints[1], ints[2], ints[3], ints[4], (ints[5] & 1) != 0});
+        if (const Ints ints = file.item(range->start + i).ints; ints.size() >= min_ints) {
+            use(ints);
         }
     }
+}
+
+} // namespace
+
+std::vector<Automapper> read_automappers(const Datafile& file) {
+    std::vector<Automapper> found;
+    for_each_uuid_item(file, kUuidAutomapper, 6, [&found](Ints ints) {
+        found.push_back({ints[0], ints[1], ints[2], ints[3], ints[4], (ints[5] & 1) != 0});
+    });
     return found;
 }
 
 std::vector<GroupExtra> read_group_extras(const Datafile& file) {
     std::vector<GroupExtra> found;
-    const auto type = find_uuid_type(file, kUuidGroup);
-    const auto range = type ? file.find_type(*type) : std::nullopt;
-    for (std::size_t i = 0; range && i < range->num; ++i) {
-        const auto ints = file.item(range->start + i).ints;
-        if (ints.size() >= 2) {
-            found.push_back({ints[0], ints[1]});
-        }
-    }
+    for_each_uuid_item(file, kUuidGroup, 2, [&found](Ints ints) {
+        found.push_back({ints[0], ints[1]});
+    });
     return found;
 }
 

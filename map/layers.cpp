@@ -113,40 +113,17 @@ std::optional<MapLayer> decode_layer(Ints ints) {
 }
 
 std::optional<Layer> physics_layer_of(std::int32_t flags) {
-    switch (flags & kPhysicsFlags) {
-    case kFlagGame:
-        return Layer::game;
-    case kFlagTele:
-        return Layer::tele;
-    case kFlagSpeedup:
-        return Layer::speedup;
-    case kFlagFront:
-        return Layer::front;
-    case kFlagSwitch:
-        return Layer::switch_;
-    case kFlagTune:
-        return Layer::tune;
-    default:
-        return std::nullopt;
-    }
+    constexpr std::array<std::int32_t, kPhysicsLayers> kFlags{kFlagGame,    kFlagFront,  kFlagTele,
+                                                              kFlagSpeedup, kFlagSwitch, kFlagTune};
+    const auto* const found = std::ranges::find(kFlags, flags & kPhysicsFlags);
+    return found == kFlags.end() ? std::nullopt
+                                 : std::optional{static_cast<Layer>(found - kFlags.begin())};
 }
 
 std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind) {
-    switch (kind) {
-    case Layer::game:
-        return layer.data;
-    case Layer::front:
-        return layer.front;
-    case Layer::tele:
-        return layer.tele;
-    case Layer::speedup:
-        return layer.speedup;
-    case Layer::switch_:
-        return layer.switch_;
-    case Layer::tune:
-        return layer.tune;
-    }
-    return std::nullopt;
+    const std::array<std::optional<std::int32_t>, kPhysicsLayers> blocks{
+        layer.data, layer.front, layer.tele, layer.speedup, layer.switch_, layer.tune};
+    return blocks.at(static_cast<std::size_t>(kind));
 }
 
 bool is_packed(const TileLayer& layer) {

@@ -89,38 +89,33 @@ std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
 
 void Map::find_physics_layers() {
     const auto groups = groups_of_layers();
+    std::optional<LayerPlace> mixed_game_layer; // its layer also has the flag of another kind
+    const auto set_last = [](std::optional<LayerPlace>& place, const LayerPlace& found) {
+        if (!place || place->group <= found.group) {
+            place = found;
+        }
+    };
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const auto item = layer(i);
         const auto* const tiles = item ? std::get_if<TileLayer>(&item->content) : nullptr;
-        const auto kind = tiles != nullptr ? physics_layer_of(tiles->flags) : std::nullopt;
-        if (!groups[i] || !kind || !own_data(*tiles, *kind)) {
+        if (!groups[i] || tiles == nullptr) {
             continue;
         }
-        auto& place = physics_[static_cast<std::size_t>(*kind)];
-        if (place) {
-            warnings_.add(WarningId::physics_layer_twice, i);
+        const LayerPlace here{*groups[i], i};
+        if ((tiles->flags & kFlagGame) != 0) {
+            set_last(mixed_game_layer, here);
         }
-        if (!place || place->group <= *groups[i]) {
-            place = LayerPlace{*groups[i], i};
+        if (const auto kind = physics_layer_of(tiles->flags); kind && own_data(*tiles, *kind)) {
+            auto& place = physics_[static_cast<std::size_t>(*kind)];
+            if (place) {
+                warnings_.add(WarningId::physics_layer_twice, i);
+            }
+            set_last(place, here);
         }
     }
     if (auto& game = physics_[static_cast<std::size_t>(Layer::game)]; !game) {
-        game = find_mixed_game_layer(groups);
+        game = mixed_game_layer;
     }
-}
-
-std::optional<LayerPlace>
-Map::find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const {
-    std::optional<LayerPlace> place;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-        const auto item = layer(i);
-        const auto* const tiles = item ? std::get_if<TileLayer>(&item->content) : nullptr;
-        if (groups[i] && tiles != nullptr && (tiles->flags & kFlagGame) != 0 &&
-            (!place || place->group <= *groups[i])) {
-            place = LayerPlace{*groups[i], i};
-        }
-    }
-    return place;
 }
 
 namespace {

@@ -81,17 +81,11 @@ class Map {
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
-    /// Returns the game layer of a map whose only game layer also has the flag of another kind;
-    /// nullopt for other maps.
-    [[nodiscard]] std::optional<LayerPlace>
-    find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
     Datafile file_;
     Warnings warnings_;
     std::array<std::optional<LayerPlace>, kPhysicsLayers> physics_{};
 };
-
-class Map;
 
 /// The layers of a group: the range [first, end) of all existing layers of the map.
 struct LayerRange {

@@ -100,6 +100,16 @@ std::optional<std::string> decode_block_text(std::span<const std::byte> block) {
     return text;
 }
 
+std::string hex_digits(std::span<const std::uint8_t> bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string hex;
+    for (const std::uint8_t byte : bytes) {
+        hex.push_back(kDigits[byte >> 4U]);
+        hex.push_back(kDigits[byte & 15U]);
+    }
+    return hex;
+}
+
 std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes) {
     if (text.size() <= max_bytes) {
         return text;

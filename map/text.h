@@ -32,6 +32,9 @@ void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
 /// Source:  DDNet CDataFileReader::GetDataString.
 [[nodiscard]] std::optional<std::string> decode_block_text(std::span<const std::byte> block);
 
+/// Returns the bytes as lower-case hex digits.
+[[nodiscard]] std::string hex_digits(std::span<const std::uint8_t> bytes);
+
 /// Returns the longest start of a UTF-8 text with at most `max_bytes` bytes and no cut character.
 [[nodiscard]] std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes);
 
