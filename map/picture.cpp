@@ -11,8 +11,8 @@
 namespace tw::map {
 namespace {
 
-/// The maximum number of pixels of a picture. They take one byte each, in total 64 MiB. The number
-/// is also the maximum number of tiles of a layer (Limits::max_tiles).
+/// The maximum number of pixels of a picture without its legend. They take one byte each, in total
+/// 64 MiB. The number is also the maximum number of tiles of a layer (Limits::max_tiles).
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26U;
 /// The maximum number of pixels at an automatic scale. Browsers can show a picture of this size.
 constexpr std::int64_t kMaxAutomaticPixels = std::int64_t{1} << 24U;
@@ -125,6 +125,11 @@ class Painter {
     [[nodiscard]] Result<Picture> run();
 
   private:
+    struct LegendEntry {
+        std::size_t color; ///< index into the palette
+        std::string_view label;
+    };
+
     void fill(int x, int y, int width, int height, std::uint8_t color);
     void draw_tile(TilePos tile);
     void draw_mark(TilePos tile, Layer layer, int order);
@@ -132,8 +137,8 @@ class Painter {
     void draw_path(const Path& path, std::uint8_t color);
     void draw_segment(WorldPos from, WorldPos to, std::uint8_t color);
     void draw_cross(int x, int y, int arm, std::uint8_t color);
-    /// Returns the legend's height.
-    int draw_legend(int top);
+    void add_legend();
+    void draw_legend_entry(int x, int y, const LegendEntry& entry);
     void draw_text(int x, int y, std::string_view text, std::size_t max_glyphs);
 
     [[nodiscard]] bool draws(Layer layer) const {
@@ -147,16 +152,7 @@ class Painter {
         return static_cast<int>(std::clamp<std::int64_t>(pixel, -1, std::int64_t{tiles} * scale_));
     }
 
-    /// Returns the palette index of a colour of the overlay; nullopt if the overlay has no such
-    /// colour.
-    [[nodiscard]] std::optional<std::uint8_t> overlay_color(std::uint8_t color) const {
-        return color < overlay_colors_.size()
-                   ? std::optional{static_cast<std::uint8_t>(kOverlayColor + color)}
-                   : std::nullopt;
-    }
-
-    [[nodiscard]] std::int64_t max_legend_rows(std::int64_t columns) const;
-    [[nodiscard]] std::vector<std::size_t> used_swatches() const;
+    [[nodiscard]] std::vector<LegendEntry> used_swatches() const;
 
     const PhysicsLayers& physics_;
     const PictureOptions& options_;
@@ -266,25 +262,26 @@ void Painter::draw_cross(int x, int y, int arm, std::uint8_t color) {
 }
 
 void Painter::draw_overlay(const Overlay& overlay) {
-    for (const ColoredTile& each : overlay.tiles) {
-        const bool inside = each.tile.x >= 0 && each.tile.x < physics_.width() &&
-                            each.tile.y >= 0 && each.tile.y < physics_.height();
-        if (const auto color = overlay_color(each.color); color && inside) {
-            fill(each.tile.x * scale_, each.tile.y * scale_, scale_, scale_, *color);
+    // Calls `draw(shape, color)` for the shapes that have a colour of the overlay.
+    const auto draw_all = [this](const auto& shapes, const auto& draw) {
+        for (const auto& shape : shapes) {
+            if (shape.color < overlay_colors_.size()) {
+                draw(shape, static_cast<std::uint8_t>(kOverlayColor + shape.color));
+            }
         }
-    }
-    for (const Path& path : overlay.paths) {
-        if (const auto color = overlay_color(path.color)) {
-            draw_path(path, *color);
+    };
+    draw_all(overlay.tiles, [this](const ColoredTile& each, std::uint8_t color) {
+        if (each.tile.x >= 0 && each.tile.x < physics_.width() && each.tile.y >= 0 &&
+            each.tile.y < physics_.height()) {
+            fill(each.tile.x * scale_, each.tile.y * scale_, scale_, scale_, color);
         }
-    }
-    for (const Cross& cross : overlay.crosses) {
-        if (const auto color = overlay_color(cross.color)) {
-            draw_cross(to_pixel(cross.at.x, physics_.width()),
-                       to_pixel(cross.at.y, physics_.height()), std::max(scale_ / 2, 3 * zoom_),
-                       *color);
-        }
-    }
+    });
+    draw_all(overlay.paths,
+             [this](const Path& path, std::uint8_t color) { draw_path(path, color); });
+    draw_all(overlay.crosses, [this](const Cross& cross, std::uint8_t color) {
+        draw_cross(to_pixel(cross.at.x, physics_.width()), to_pixel(cross.at.y, physics_.height()),
+                   std::max(scale_ / 2, 3 * zoom_), color);
+    });
 }
 
 /// Draws a text. Characters that the font does not have are drawn as question marks.
@@ -311,76 +308,64 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     }
 }
 
-/// Returns the number of rows of the largest possible legend: the title, the overlay's colours, and
-/// the colours of all tiles.
-std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
-    const auto rows = [columns](std::size_t count) {
-        return (static_cast<std::int64_t>(count) + columns - 1) / columns;
-    };
-    return (overlay_colors_.empty() ? 0 : 1) + rows(overlay_colors_.size()) + rows(kSwatchCount);
-}
-
-/// Returns the indices of the swatches that the map uses. If several have the same label, returns
-/// only the first of these.
-std::vector<std::size_t> Painter::used_swatches() const {
-    std::vector<std::size_t> found;
+/// Returns the swatches that the map uses. If several have the same label, returns only the first
+/// of these.
+std::vector<Painter::LegendEntry> Painter::used_swatches() const {
+    std::vector<LegendEntry> found;
     for (std::size_t i = 0; i < kSwatchCount; ++i) {
-        const bool told = std::ranges::any_of(found, [i](std::size_t before) {
-            return kSwatches[before].label == kSwatches[i].label;
-        });
-        if (used_.at(i) && !told) {
-            found.push_back(i);
+        const std::string_view label = kSwatches[i].label;
+        if (used_.at(i) && std::ranges::find(found, label, &LegendEntry::label) == found.end()) {
+            found.push_back({i, label});
         }
     }
     return found;
 }
 
-int Painter::draw_legend(int top) {
-    const int columns = std::max(out_.width / (kLegendColumn * zoom_), 1);
-    int row = 0;
-    int column = 0;
-    const auto end_row = [&] {
-        row += column > 0 ? 1 : 0;
-        column = 0;
-    };
-    const auto is_cross = [&](std::size_t color) {
-        return options_.overlay != nullptr &&
-               std::ranges::find(options_.overlay->crosses, color - kOverlayColor, &Cross::color) !=
-                   options_.overlay->crosses.end();
-    };
-    const auto add = [&](std::size_t color, std::string_view label) {
-        const int x = (column * kLegendColumn + kLegendEdge) * zoom_;
-        const int y = top + (row * kLegendRow + kLegendEdge) * zoom_;
-        const auto index = static_cast<std::uint8_t>(color);
-        if (is_cross(color)) {
-            draw_cross(x + 7 * zoom_, y + 5 * zoom_, 4 * zoom_, index);
-        } else {
-            fill(x - zoom_, y - zoom_, 16 * zoom_, 12 * zoom_,
-                 static_cast<std::uint8_t>(kTextColor));
-            fill(x, y, 14 * zoom_, 10 * zoom_, index);
-        }
-        draw_text(x + kLabelOffset * zoom_, y, label, kMaxLabel);
-        if (++column == columns) {
-            end_row();
-        }
-    };
-    fill(0, top, out_.width, out_.height - top, static_cast<std::uint8_t>(kGroundColor));
-    if (!overlay_colors_.empty()) {
-        draw_text(kLegendEdge * zoom_, top + kLegendEdge * zoom_, options_.overlay->title,
-                  static_cast<std::size_t>(out_.width / (kGlyphStep * zoom_)));
-        ++row;
+void Painter::draw_legend_entry(int x, int y, const LegendEntry& entry) {
+    const auto color = static_cast<std::uint8_t>(entry.color);
+    const bool is_cross = options_.overlay != nullptr &&
+                          std::ranges::find(options_.overlay->crosses, entry.color - kOverlayColor,
+                                            &Cross::color) != options_.overlay->crosses.end();
+    if (is_cross) {
+        draw_cross(x + 7 * zoom_, y + 5 * zoom_, 4 * zoom_, color);
+    } else {
+        fill(x - zoom_, y - zoom_, 16 * zoom_, 12 * zoom_, static_cast<std::uint8_t>(kTextColor));
+        fill(x, y, 14 * zoom_, 10 * zoom_, color);
     }
+    draw_text(x + kLabelOffset * zoom_, y, entry.label, kMaxLabel);
+}
+
+void Painter::add_legend() {
+    std::vector<LegendEntry> overlay;
     for (std::size_t i = 0; i < overlay_colors_.size(); ++i) {
         if (!overlay_colors_[i].label.empty()) {
-            add(kOverlayColor + i, overlay_colors_[i].label);
+            overlay.push_back({kOverlayColor + i, overlay_colors_[i].label});
         }
     }
-    end_row();
-    for (const std::size_t swatch : used_swatches()) {
-        add(swatch, kSwatches.at(swatch).label);
+    const std::vector<LegendEntry> swatches = used_swatches();
+    const int columns = std::max(out_.width / (kLegendColumn * zoom_), 1);
+    const auto rows = [columns](const std::vector<LegendEntry>& entries) {
+        return (static_cast<int>(entries.size()) + columns - 1) / columns;
+    };
+    const int overlay_row = overlay_colors_.empty() ? 0 : 1; // the title is in the row before
+    const int swatch_row = overlay_row + rows(overlay);
+    const int top = out_.height;
+    out_.height += ((swatch_row + rows(swatches)) * kLegendRow + 8) * zoom_;
+    out_.pixels.resize(static_cast<std::size_t>(out_.width) * static_cast<std::size_t>(out_.height),
+                       static_cast<std::uint8_t>(kGroundColor));
+    if (overlay_row != 0) {
+        draw_text(kLegendEdge * zoom_, top + kLegendEdge * zoom_, options_.overlay->title,
+                  static_cast<std::size_t>(out_.width / (kGlyphStep * zoom_)));
     }
-    end_row();
-    return (row * kLegendRow + 8) * zoom_;
+    const auto draw_entries = [&](const std::vector<LegendEntry>& entries, int row) {
+        for (int i = 0; i < static_cast<int>(entries.size()); ++i) {
+            draw_legend_entry((i % columns * kLegendColumn + kLegendEdge) * zoom_,
+                              top + ((row + i / columns) * kLegendRow + kLegendEdge) * zoom_,
+                              entries[static_cast<std::size_t>(i)]);
+        }
+    };
+    draw_entries(overlay, overlay_row);
+    draw_entries(swatches, swatch_row);
 }
 
 Result<Picture> Painter::run() {
@@ -388,18 +373,13 @@ Result<Picture> Painter::run() {
     const std::int64_t map_height = std::int64_t{physics_.height()} * scale_;
     const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
     zoom_ = static_cast<int>(std::clamp<std::int64_t>(width / kShownWidth, 1, kMaxZoom));
-    const std::int64_t columns =
-        std::max<std::int64_t>(width / (std::int64_t{kLegendColumn} * zoom_), 1);
-    const std::int64_t legend =
-        options_.legend ? (max_legend_rows(columns) * kLegendRow + 8) * zoom_ : 0;
-    if (width > kMaxPixels || map_height > kMaxPixels ||
-        width * (map_height + legend) > kMaxPixels) {
+    if (width > kMaxPixels || map_height > kMaxPixels || width * map_height > kMaxPixels) {
         return tl::unexpected{MapError{.code = MapErrc::picture_too_large}};
     }
     out_.width = static_cast<int>(width);
-    out_.height = static_cast<int>(map_height + legend);
+    out_.height = static_cast<int>(map_height);
     out_.palette = make_palette(overlay_colors_);
-    out_.pixels.assign(static_cast<std::size_t>(width * (map_height + legend)),
+    out_.pixels.assign(static_cast<std::size_t>(width * map_height),
                        static_cast<std::uint8_t>(kGroundColor));
     for (int y = 0; y < physics_.height(); ++y) {
         for (int x = 0; x < physics_.width(); ++x) {
@@ -410,10 +390,7 @@ Result<Picture> Painter::run() {
         draw_overlay(*options_.overlay);
     }
     if (options_.legend) {
-        // The picture has space for all swatches in the legend. The unused part is cut off.
-        out_.height = static_cast<int>(map_height) + draw_legend(static_cast<int>(map_height));
-        out_.pixels.resize(static_cast<std::size_t>(out_.width) *
-                           static_cast<std::size_t>(out_.height));
+        add_legend();
     }
     return std::move(out_);
 }
