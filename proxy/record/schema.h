@@ -150,34 +150,56 @@ constexpr std::optional<std::string_view> non_empty(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
 
+/// A getter of a text, which is left out if it is empty.
+template <auto kMember>
+inline constexpr auto kUnlessEmpty = [](const auto& record) { return non_empty(record.*kMember); };
+
+/// A getter of a flag, which is left out if it is false.
+template <auto kMember>
+inline constexpr auto kIfTrue =
+    [](const auto& record) { return record.*kMember ? std::optional{true} : std::nullopt; };
+
+/// A getter of an optional object, which is left out if it is empty.
+template <auto kMember>
+inline constexpr auto kPointerTo =
+    [](const auto& record) { return record.*kMember ? &*(record.*kMember) : nullptr; };
+
+/// The getter of a key whose value the writer of `items` computes.
+inline constexpr auto kWrittenWithItems = [](const auto& /*record*/) { return WrittenWithItems{}; };
+
+/// Returns the word that stands for an enumerator.
+template <const auto& kWords, typename Enum>
+constexpr EnumWord<kWords> word(Enum value) {
+    return {kWords[static_cast<std::size_t>(value)]};
+}
+
 /// The keys at the start of every record.
-inline constexpr auto kHeadSchema = schema(
-    key(
-        "v", [](const TypedHeader&) { return 1; }, "1: the version of this page."),
-    key(
-        "t", [](const TypedHeader& r) { return UtcTime{r.head->time}; },
-        "When the datagram passed: RFC 3339, UTC, microseconds."),
-    key(
-        "type", [](const TypedHeader& r) { return EnumWord<kRecordTypes>{kRecordTypes[r.type]}; },
-        "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
-        "`impairment`, `records_lost` or `segment`."),
-    key(
-        "session", [](const TypedHeader& r) { return r.head->session; },
-        "Session number, from 1 in order of appearance; 0 for the run as a whole."),
-    key(
-        "dir",
-        [](const TypedHeader& r) -> std::optional<EnumWord<kDirectionNames>> {
-            if (!r.head->direction) {
-                return std::nullopt;
-            }
-            return EnumWord<kDirectionNames>{
-                kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
-        },
-        "`c2s` or `s2c`; absent if the record is about the session."),
-    key(
-        "server_name", [](const TypedHeader& r) { return non_empty(r.head->server_name); },
-        "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
-        "have none."));
+inline constexpr auto kHeadSchema =
+    schema(key(
+               "v", [](const TypedHeader&) { return 1; }, "1: the version of this page."),
+           key(
+               "t", [](const TypedHeader& r) { return UtcTime{r.head->time}; },
+               "When the datagram passed: RFC 3339, UTC, microseconds."),
+           key(
+               "type", [](const TypedHeader& r) { return word<kRecordTypes>(r.type); },
+               "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
+               "`impairment`, `records_lost` or `segment`."),
+           key(
+               "session", [](const TypedHeader& r) { return r.head->session; },
+               "Session number, from 1 in order of appearance; 0 for the run as a whole."),
+           key(
+               "dir",
+               [](const TypedHeader& r) -> std::optional<EnumWord<kDirectionNames>> {
+                   if (!r.head->direction) {
+                       return std::nullopt;
+                   }
+                   return word<kDirectionNames>(*r.head->direction);
+               },
+               "`c2s` or `s2c`; absent if the record is about the session."),
+           key(
+               "server_name", [](const TypedHeader& r) { return non_empty(r.head->server_name); },
+               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
+               "have none."));
 
 template <typename Value>
 constexpr std::optional<Value> only_if(bool there, Value value) {
@@ -186,16 +208,12 @@ constexpr std::optional<Value> only_if(bool there, Value value) {
 
 inline constexpr auto kSessionSchema = schema(
     key(
-        "event",
-        [](const SessionRecord& r) {
-            return EnumWord<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
-        },
+        "event", [](const SessionRecord& r) { return word<kSessionEvents>(r.event); },
         "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
     key("client", &SessionRecord::client, "The client's address; for a demo, the file's name."),
     key("server", &SessionRecord::server,
         "The server's address; for a demo, who recorded it: `client demo` or `server demo`."),
-    key(
-        "protocol", [](const SessionRecord& r) { return non_empty(r.protocol); },
+    key("protocol", kUnlessEmpty<&SessionRecord::protocol>,
         "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
         "of DDNet, which translates for it); absent while unknown."),
     key(
@@ -207,8 +225,7 @@ inline constexpr auto kSessionSchema = schema(
         "connection needed its place), `sides turned` (likewise: what was taken for the server is "
         "the client, and a session with the right sides follows), `end of capture`, `end of "
         "demo`."),
-    key(
-        "again", [](const SessionRecord& r) { return only_if(r.again, true); },
+    key("again", kIfTrue<&SessionRecord::again>,
         "True for a session that is already open when a segment, or a choice by time, begins: "
         "repeats its earlier record."));
 
@@ -293,22 +310,21 @@ inline constexpr auto kMapSchema =
            key(
                "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
                "Of the game layer, in tiles."),
-           key(
-               "again", [](const MapRecord& r) { return only_if(r.again, true); },
+           key("again", kIfTrue<&MapRecord::again>,
                "True if repeated at the beginning of a segment, or of a choice by time, for a "
                "session that is open."));
 
 inline constexpr auto kSnapshotFull = key(
-    "full", [](const SnapshotRecord&) { return WrittenWithItems{}; },
+    "full", kWrittenWithItems,
     "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
     "a segment, and in every 250th.");
 inline constexpr auto kSnapshotItems = key(
     "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, SnapshotItems{&r}); },
     "With `--items changed`, those that are new or differ from the session's previous rebuilt "
     "snapshot; sorted by type and id.");
-inline constexpr auto kSnapshotRemoved = key(
-    "removed", [](const SnapshotRecord&) { return WrittenWithItems{}; },
-    "`[type_id, id]` of items in that previous snapshot that are not in this one.");
+inline constexpr auto kSnapshotRemoved =
+    key("removed", kWrittenWithItems,
+        "`[type_id, id]` of items in that previous snapshot that are not in this one.");
 
 inline constexpr auto kSnapshotSchema =
     schema(key("tick", &SnapshotRecord::tick, "The tick it shows."),
@@ -333,7 +349,7 @@ inline constexpr auto kSnapshotSchema =
            kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
 inline constexpr auto kWorldRenumbered = key(
-    "renumbered", [](const WorldRecord&) { return WrittenWithItems{}; },
+    "renumbered", kWrittenWithItems,
     "`[session, number, id]`: the session's client knows the player with this id by another "
     "number, "
     "which is the one in its messages. All of them, in a full world and when they changed; absent "
@@ -359,16 +375,14 @@ inline constexpr auto kWorldSchema =
            filter_key(
                "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
                "Counted as the server counts against its limit."),
-           key(
-               "full", [](const WorldRecord&) { return WrittenWithItems{}; },
+           key("full", kWrittenWithItems,
                "True if `items` lists all of them: with `--items all`, in the first of a run, and "
                "in every 250th."),
            key(
                "items", [](const WorldRecord& r) { return SnapshotItems{&r.shown}; },
                "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
                "differ from the previous world."),
-           key(
-               "removed", [](const WorldRecord&) { return WrittenWithItems{}; },
+           key("removed", kWrittenWithItems,
                "`[type_id, id]` of items in the previous world that are not in this one."),
            kWorldRenumbered);
 
@@ -380,8 +394,7 @@ inline constexpr auto kFindingItemSchema =
 inline constexpr auto kCandidateSchema = schema(
     object(
         "item", [](const Candidate& r) { return &r.item; }, "The item.", kFindingItemSchema),
-    key(
-        "field", [](const Candidate& r) { return non_empty(r.field); },
+    key("field", kUnlessEmpty<&Candidate::field>,
         "Its field; absent if the item as a whole is meant."),
     key("value", &Candidate::value, "What the delta gave."),
     key("expected", &Candidate::expected, "What it must have been, if this is the wrong one."));
@@ -403,16 +416,11 @@ inline constexpr auto kFindingSchema = schema(
     key("offset", &FindingRecord::offset,
         "Byte offset: in the datagram or payload, or in the `part` of a delta that `hex` shows."),
     key("part", &FindingRecord::part, "Which 900-byte part of the delta, from 0."),
-    object(
-        "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
-        "The item it is about.", kFindingItemSchema),
-    key(
-        "field", [](const FindingRecord& r) { return non_empty(r.field); },
+    object("item", kPointerTo<&FindingRecord::item>, "The item it is about.", kFindingItemSchema),
+    key("field", kUnlessEmpty<&FindingRecord::field>,
         "The item's field; `int_4` for an int without a name, counted from 0."),
-    object(
-        "candidates",
-        [](const FindingRecord& r) { return r.candidates ? &*r.candidates : nullptr; },
-        "What it may be about, if that is not known.", kCandidateListSchema),
+    object("candidates", kPointerTo<&FindingRecord::candidates>,
+           "What it may be about, if that is not known.", kCandidateListSchema),
     key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
     key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
     key("since_tick", &FindingRecord::since_tick, "The first of a row of unusable snapshots."),
@@ -423,14 +431,11 @@ inline constexpr auto kFindingSchema = schema(
     key("confirmed", &FindingRecord::confirmed, "How many snapshots confirm it."),
     key("ddnet_code", &FindingRecord::ddnet_code,
         "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
-    key(
-        "name", [](const FindingRecord& r) { return non_empty(r.name); },
-        "Name of the message, field, map or error."),
+    key("name", kUnlessEmpty<&FindingRecord::name>, "Name of the message, field, map or error."),
     key(
         "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
         "What it means, in one sentence."),
-    key(
-        "detail", [](const FindingRecord& r) { return non_empty(r.detail); }, "Further details."),
+    key("detail", kUnlessEmpty<&FindingRecord::detail>, "Further details."),
     key(
         "hex",
         [](const FindingRecord& r) {
@@ -457,38 +462,6 @@ inline constexpr auto kLossSchema =
 inline constexpr auto kSegmentSchema =
     schema(key("name", &SegmentRecord::name, "Name of the segment's file."),
            key("number", &SegmentRecord::number, "The segment's number, from 1."));
-
-constexpr const auto& schema_of(const SegmentRecord& /*unused*/) {
-    return kSegmentSchema;
-}
-
-constexpr const auto& schema_of(const SessionRecord& /*unused*/) {
-    return kSessionSchema;
-}
-
-constexpr const auto& schema_of(const MessageRecord& /*unused*/) {
-    return kMessageSchema;
-}
-
-constexpr const auto& schema_of(const MapRecord& /*unused*/) {
-    return kMapSchema;
-}
-
-constexpr const auto& schema_of(const SnapshotRecord& /*unused*/) {
-    return kSnapshotSchema;
-}
-
-constexpr const auto& schema_of(const FindingRecord& /*unused*/) {
-    return kFindingSchema;
-}
-
-constexpr const auto& schema_of(const LossRecord& /*unused*/) {
-    return kLossSchema;
-}
-
-constexpr const auto& schema_of(const WorldRecord& /*unused*/) {
-    return kWorldSchema;
-}
 
 // The keys of totals, summaries and impairments. The counters are declared in stats.h.
 
@@ -537,13 +510,11 @@ inline constexpr auto kSummarySchema = schema(
         "sessions", [](const SummaryRecord& r) { return only_if(r.head.session == 0, r.sessions); },
         "Number of sessions; only for the run."),
     merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
-    object(
-        "impaired", [](const SummaryRecord& r) { return r.impaired ? &*r.impaired : nullptr; },
-        "What became of datagrams on impaired lines; only for a run that had some.",
-        kImpairedSchema),
-    object(
-        "worlds", [](const SummaryRecord& r) { return r.worlds ? &*r.worlds : nullptr; },
-        "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
+    object("impaired", kPointerTo<&SummaryRecord::impaired>,
+           "What became of datagrams on impaired lines; only for a run that had some.",
+           kImpairedSchema),
+    object("worlds", kPointerTo<&SummaryRecord::worlds>,
+           "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
     key("delay_us", &ImpairedDirection::delay_us, "Delay of every datagram, in microseconds."),
@@ -567,16 +538,18 @@ inline constexpr auto kImpairmentSchema =
            object(
                "s2c", [](const ImpairmentRecord& r) { return &r.directions[1]; },
                "From server to client.", kImpairedDirectionSchema),
-           key(
-               "again", [](const ImpairmentRecord& r) { return only_if(r.again, true); },
+           key("again", kIfTrue<&ImpairmentRecord::again>,
                "True if it repeats, at the beginning of a segment, what was in force before."));
 
-constexpr const auto& schema_of(const SummaryRecord& /*unused*/) {
-    return kSummarySchema;
-}
+/// The schemas of all record types, in the order of Record.
+inline constexpr std::tuple kSchemas{
+    &kSessionSchema, &kMessageSchema,    &kMapSchema,  &kSnapshotSchema, &kFindingSchema,
+    &kSummarySchema, &kImpairmentSchema, &kLossSchema, &kWorldSchema,    &kSegmentSchema};
 
-constexpr const auto& schema_of(const ImpairmentRecord& /*unused*/) {
-    return kImpairmentSchema;
+/// Returns the schema of a record's type.
+template <typename T>
+constexpr const auto& schema_of(const T& /*record*/) {
+    return *std::get<Record{static_cast<const T*>(nullptr)}.index()>(kSchemas);
 }
 
 } // namespace tw::record
