@@ -7,63 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace tw::map {
-
-/// A position in the world. Units: world units (pixels), 32 per tile; x grows right, y down.
-struct WorldPos {
-    int x = 0, y = 0;
-
-    friend bool operator==(const WorldPos&, const WorldPos&) = default;
-};
-
-/// A tile of the game layer: column x from the left, row y from the top.
-struct TilePos {
-    int x = 0, y = 0;
-
-    friend bool operator==(const TilePos&, const TilePos&) = default;
-};
-
-struct TeleTile {
-    std::uint8_t number = 0, index = 0;
-
-    friend bool operator==(const TeleTile&, const TeleTile&) = default;
-};
-
-struct SpeedupTile {
-    std::uint8_t force = 0, max_speed = 0, index = 0;
-    std::int16_t angle = 0; ///< degrees
-
-    friend bool operator==(const SpeedupTile&, const SpeedupTile&) = default;
-};
-
-struct SwitchTile {
-    std::uint8_t number = 0, index = 0, flags = 0, delay = 0;
-
-    friend bool operator==(const SwitchTile&, const SwitchTile&) = default;
-};
-
-struct TuneTile {
-    std::uint8_t number = 0, index = 0; ///< number is the tune zone
-
-    friend bool operator==(const TuneTile&, const TuneTile&) = default;
-};
-
-/// The tiles of all physics layers at a position. The tile is air (index 0) for a layer that the
-/// map does not have.
-struct Location {
-    WorldPos position;    ///< the position, rounded to integers
-    TilePos tile;         ///< the tile there; outside the map, the nearest tile at the border
-    bool outside = false; ///< the position is outside the map
-    std::uint8_t game = 0, game_flags = 0;
-    std::uint8_t front = 0, front_flags = 0;
-    TeleTile tele;
-    SpeedupTile speedup;
-    SwitchTile switch_; ///< air (index 0) if the game discards the tile when it loads the map
-    TuneTile tune;
-
-    friend bool operator==(const Location&, const Location&) = default;
-};
 
 /// Rounds as the game does: as a float, halves away from zero. Returns 0 for NaN, and the nearest
 /// int for a value that no int can hold.

@@ -101,7 +101,7 @@ class ItemContext {
 
     [[nodiscard]] const snapshot::ObjectSpec* object() const { return shown_.object; }
 
-    [[nodiscard]] const std::optional<record::MapPosition>& place();
+    [[nodiscard]] const std::optional<map::Location>& place();
 
     /// Returns whether at least one session received the item's int at this index.
     [[nodiscard]] bool was_received(std::size_t offset) const {
@@ -116,7 +116,7 @@ class ItemContext {
   private:
     record::ShownItem shown_;
     std::size_t index_;
-    std::optional<record::MapPosition> place_;
+    std::optional<map::Location> place_;
     bool located_ = false;
 };
 
@@ -178,7 +178,7 @@ OptionalValue number_value(const std::optional<Integer>& value) {
 }
 
 /// Returns the keys below `at`, which describe the item's place on the map.
-[[nodiscard]] const SchemaKeys<record::MapPosition>& place_keys();
+[[nodiscard]] const SchemaKeys<map::Location>& place_keys();
 /// Returns the keys of an item, except fields, names, at and data, which are read separately.
 [[nodiscard]] const SchemaKeys<record::ShownItem>& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.

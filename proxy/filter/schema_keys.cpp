@@ -83,7 +83,6 @@ std::vector<std::string_view> possible_record_words(std::string_view key) {
     return {};
 }
 
-using record::MapPosition;
 using record::ShownItem;
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
@@ -136,8 +135,8 @@ Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer)
         std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
 }
 
-const SchemaKeys<MapPosition>& place_keys() {
-    static const auto keys = keys_of<MapPosition>(record::kPlaceSchema);
+const SchemaKeys<map::Location>& place_keys() {
+    static const auto keys = keys_of<map::Location>(record::kPlaceSchema);
     return keys;
 }
 
@@ -167,7 +166,7 @@ ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index
                                             : snapshot::find_object(type, snapshot::Dialect::six);
 }
 
-const std::optional<MapPosition>& ItemContext::place() {
+const std::optional<map::Location>& ItemContext::place() {
     if (!located_ && shown_.record->tile_map != nullptr && object() != nullptr) {
         place_ = shown_.record->tile_map->tiles_at(*object(), item().data);
     }

@@ -102,56 +102,68 @@ template <typename To>
 // The keys of an element of a record's `items`, and of its position (key `at`). The texts of the
 // keys are computed at compile time, because most of the output consists of items.
 
-/// Returns a pointer to the value of an optional; null if the optional is empty.
-template <typename Value>
-constexpr const Value* pointer_to(const std::optional<Value>& value) {
-    return value ? &*value : nullptr;
+/// Returns a pointer to the tile; null if the tile is air.
+template <typename Tile>
+constexpr const Tile* unless_air(const Tile& tile) {
+    return tile.index == map::kTileAir ? nullptr : &tile;
 }
 
-inline constexpr auto kFrontSchema =
-    schema(key("type", &FrontTile::type, "The tile's name."),
-           key("index", &FrontTile::index, "The tile's number in the layer."));
+inline constexpr auto kFrontSchema = schema(
+    key(
+        "type", [](const map::Location& at) { return map::tile_name(map::Layer::front, at.front); },
+        "The tile's name."),
+    key("index", &map::Location::front, "The tile's number in the layer."));
 
+template <map::Layer kLayer, typename Tile>
 inline constexpr auto kNumberedTileSchema =
-    schema(key("type", &NumberedTile::type, "The tile's name."),
-           key("index", &NumberedTile::index, "The tile's number in the layer."),
-           key("number", &NumberedTile::number, "Which teleporter, switch or tune zone."));
+    schema(key(
+               "type", [](const Tile& tile) { return map::tile_name(kLayer, tile.index); },
+               "The tile's name."),
+           key("index", &Tile::index, "The tile's number in the layer."),
+           key("number", &Tile::number, "Which teleporter, switch or tune zone."));
 
 inline constexpr auto kSpeedupSchema =
-    schema(key("force", &SpeedupTile::force, "How strongly it pushes."),
-           key("max_speed", &SpeedupTile::max_speed, "The speed it pushes up to."),
-           key("angle", &SpeedupTile::angle, "Where it pushes, in degrees."));
+    schema(key("force", &map::SpeedupTile::force, "How strongly it pushes."),
+           key("max_speed", &map::SpeedupTile::max_speed, "The speed it pushes up to."),
+           key("angle", &map::SpeedupTile::angle, "Where it pushes, in degrees."));
 
 inline constexpr auto kSwitchSchema =
-    schema(merged([](const SwitchTile& s) { return &s.tile; }, kNumberedTileSchema),
-           key("delay", &SwitchTile::delay, "Seconds, of a timed switch."));
+    schema(merged([](const map::SwitchTile& tile) { return &tile; },
+                  kNumberedTileSchema<map::Layer::switch_, map::SwitchTile>),
+           key("delay", &map::SwitchTile::delay, "Seconds, of a timed switch."));
 
 inline constexpr auto kPlaceSchema = schema(
-    key("x", &MapPosition::x, "In world units, 32 per tile."),
-    key("y", &MapPosition::y, "In world units, downwards."),
+    key(
+        "x", [](const map::Location& at) { return at.position.x; }, "In world units, 32 per tile."),
+    key(
+        "y", [](const map::Location& at) { return at.position.y; }, "In world units, downwards."),
     key(
         "tile",
-        [](const MapPosition& p) {
-            return NumberPair{p.tile_x, p.tile_y};
+        [](const map::Location& at) {
+            return NumberPair{at.tile.x, at.tile.y};
         },
         "The tile, `[x, y]`; `tile.x` and `tile.y` in filters."),
-    key("game", &MapPosition::game, "The name of the tile in the game layer; empty if unknown."),
-    key("index", &MapPosition::index, "That tile's number."),
+    key(
+        "game", [](const map::Location& at) { return map::tile_name(map::Layer::game, at.game); },
+        "The name of the tile in the game layer; empty if unknown."),
+    key("index", &map::Location::game, "That tile's number."),
     object(
-        "front", [](const MapPosition& p) { return pointer_to(p.front); },
+        "front", [](const map::Location& at) { return at.front == map::kTileAir ? nullptr : &at; },
         "In the front layer, where it is not air there.", kFrontSchema),
     object(
-        "tele", [](const MapPosition& p) { return pointer_to(p.tele); },
-        "In the tele layer, where it is not air there.", kNumberedTileSchema),
+        "tele", [](const map::Location& at) { return unless_air(at.tele); },
+        "In the tele layer, where it is not air there.",
+        kNumberedTileSchema<map::Layer::tele, map::TeleTile>),
     object(
-        "speedup", [](const MapPosition& p) { return pointer_to(p.speedup); },
+        "speedup", [](const map::Location& at) { return unless_air(at.speedup); },
         "In the speedup layer, where it is not air there.", kSpeedupSchema),
     object(
-        "switch", [](const MapPosition& p) { return pointer_to(p.switch_tile); },
+        "switch", [](const map::Location& at) { return unless_air(at.switch_); },
         "In the switch layer, where it is not air there.", kSwitchSchema),
     object(
-        "tune", [](const MapPosition& p) { return pointer_to(p.tune); },
-        "In the tune layer, where it is not air there.", kNumberedTileSchema));
+        "tune", [](const map::Location& at) { return unless_air(at.tune); },
+        "In the tune layer, where it is not air there.",
+        kNumberedTileSchema<map::Layer::tune, map::TuneTile>));
 
 /// An item that is written as an element of a record's `items`.
 struct ShownItem {
@@ -204,12 +216,11 @@ inline constexpr auto kItemTypeId = key(
     "As on the wire. Numbers of UUID types are valid only within one server process.");
 inline constexpr auto kItemId = key(
     "id", [](const ShownItem& i) { return i.item.key.id; }, "As on the wire.");
-inline constexpr auto kItemFields = key(
-    "fields", [](const ShownItem&) { return WrittenWithItems{}; },
-    "Named, in order; an older server may send fewer. Text packed into ints is unpacked.");
-inline constexpr auto kItemNames = key(
-    "names", [](const ShownItem&) { return WrittenWithItems{}; },
-    "Names of enum values and flag bits, under the same keys.");
+inline constexpr auto kItemFields =
+    key("fields", kWrittenWithItems,
+        "Named, in order; an older server may send fewer. Text packed into ints is unpacked.");
+inline constexpr auto kItemNames =
+    key("names", kWrittenWithItems, "Names of enum values and flag bits, under the same keys.");
 inline constexpr auto kItemPlayer = key(
     "player",
     [](const ShownItem& i) -> std::optional<PackedText> {
@@ -231,13 +242,11 @@ inline constexpr auto kItemIdKind = key(
     },
     "In a `world`, of what belongs to a client whose number at the server is not known: `views` if "
     "the number is the one that the clients' views have, `twscope` if it is made up.");
-inline constexpr auto kItemSeenBy = key(
-    "seen_by", [](const ShownItem&) { return WrittenWithItems{}; },
-    "In a `world`: the sessions that saw it.");
-inline constexpr auto kItemAt = key(
-    "at", [](const ShownItem&) { return WrittenWithItems{}; }, "Its position.");
+inline constexpr auto kItemSeenBy =
+    key("seen_by", kWrittenWithItems, "In a `world`: the sessions that saw it.");
+inline constexpr auto kItemAt = key("at", kWrittenWithItems, "Its position.");
 inline constexpr auto kItemData = key(
-    "data", [](const ShownItem&) { return WrittenWithItems{}; },
+    "data", kWrittenWithItems,
     "The raw ints: with `--items raw`, and always where the type is unknown or longer than known.");
 
 inline constexpr auto kItemSchema =

@@ -1,7 +1,6 @@
 #include "proxy/record/records.h"
 
 #include "map/game_layer.h"
-#include "map/tiles.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -14,36 +13,6 @@
 namespace tw::record {
 
 namespace {
-
-NumberedTile numbered(map::Layer layer, std::uint8_t index, std::uint8_t number) {
-    return {.type = map::tile_name(layer, index), .index = index, .number = number};
-}
-
-MapPosition describe(const map::Location& at, double x, double y) {
-    MapPosition place{.x = static_cast<int>(std::lround(x)),
-                      .y = static_cast<int>(std::lround(y)),
-                      .tile_x = at.tile.x,
-                      .tile_y = at.tile.y,
-                      .index = at.game,
-                      .game = map::tile_name(map::Layer::game, at.game)};
-    if (at.front != 0) {
-        place.front = FrontTile{map::tile_name(map::Layer::front, at.front), at.front};
-    }
-    if (at.tele.index != 0) {
-        place.tele = numbered(map::Layer::tele, at.tele.index, at.tele.number);
-    }
-    if (at.speedup.index != 0) {
-        place.speedup = SpeedupTile{at.speedup.force, at.speedup.max_speed, at.speedup.angle};
-    }
-    if (at.switch_.index != 0) {
-        place.switch_tile = SwitchTile{
-            numbered(map::Layer::switch_, at.switch_.index, at.switch_.number), at.switch_.delay};
-    }
-    if (at.tune.index != 0) {
-        place.tune = numbered(map::Layer::tune, at.tune.index, at.tune.number);
-    }
-    return place;
-}
 
 /// Returns the number of descriptor items. They are the first items, because their type is 0.
 std::size_t count_descriptors(const snapshot::SnapshotView& items) {
@@ -83,13 +52,17 @@ std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
                          static_cast<double>(data[position->y]) / per_unit};
 }
 
-std::optional<MapPosition> TileMap::tiles_at(const snapshot::ObjectSpec& object,
-                                             std::span<const std::int32_t> data) const {
+std::optional<map::Location> TileMap::tiles_at(const snapshot::ObjectSpec& object,
+                                               std::span<const std::int32_t> data) const {
     const auto position = world_position(object, data);
     if (!position) {
         return std::nullopt;
     }
-    return describe(physics_->locate(position->x, position->y), position->x, position->y);
+    map::Location at = physics_->locate(position->x, position->y);
+    // The game rounds positions as floats, which is less precise far from the origin.
+    at.position = {static_cast<int>(std::lround(position->x)),
+                   static_cast<int>(std::lround(position->y))};
+    return at;
 }
 
 PositionFault TileMap::check_position(int x, int y) const {
@@ -100,11 +73,13 @@ PositionFault TileMap::check_position(int x, int y) const {
     return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::no;
 }
 
-MapPosition TileMap::tiles_at_misplaced(int x, int y) const {
+map::Location TileMap::tiles_at_misplaced(int x, int y) const {
     const map::WorldPos centre{x, y};
     const auto wall =
         physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);
-    return describe(wall ? physics_->at(*wall) : physics_->locate(centre), x, y);
+    map::Location at = wall ? physics_->at(*wall) : physics_->locate(centre);
+    at.position = centre;
+    return at;
 }
 
 void TypeNames::learn_types(const snapshot::SnapshotView& items,

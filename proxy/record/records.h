@@ -1,5 +1,6 @@
 #pragma once
 
+#include "map/tiles.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/interface.h"
 #include "proxy/record/stats.h"
@@ -25,45 +26,6 @@ class PhysicsLayers;
 
 namespace tw::record {
 
-/// A tile with a number: of the tele, switch or tune layer.
-struct NumberedTile {
-    std::string_view type{}; ///< name of the tile; empty if unknown
-    std::uint8_t index = 0;
-    std::uint8_t number = 0; ///< number of the teleporter, switch or tune zone
-};
-
-struct SwitchTile {
-    NumberedTile tile{};
-    std::uint8_t delay = 0; ///< in seconds
-};
-
-struct SpeedupTile {
-    std::uint8_t force = 0;
-    std::uint8_t max_speed = 0;
-    std::int16_t angle = 0; ///< in degrees
-};
-
-struct FrontTile {
-    std::string_view type{};
-    std::uint8_t index = 0;
-};
-
-/// The tiles at a position on the map. The member of a layer is empty if the map does not have the
-/// layer, or if the layer's tile is air.
-struct MapPosition {
-    int x = 0; ///< in world units, 32 per tile
-    int y = 0;
-    int tile_x = 0;
-    int tile_y = 0;
-    std::uint8_t index = 0;  ///< index of the game layer's tile
-    std::string_view game{}; ///< name of the game layer's tile; empty if unknown
-    std::optional<FrontTile> front{};
-    std::optional<NumberedTile> tele{};
-    std::optional<SpeedupTile> speedup{};
-    std::optional<SwitchTile> switch_tile{};
-    std::optional<NumberedTile> tune{};
-};
-
 /// Why a character cannot be at a position; `no` if the position is possible.
 enum class PositionFault : std::uint8_t { no, inside_solid, outside_map };
 
@@ -74,19 +36,19 @@ class TileMap {
         : physics_{std::move(physics)} {}
 
     /// Returns the tiles at an item's position; nullopt if items of this type have no position.
-    [[nodiscard]] std::optional<MapPosition> tiles_at(const snapshot::ObjectSpec& object,
-                                                      std::span<const std::int32_t> data) const;
+    [[nodiscard]] std::optional<map::Location> tiles_at(const snapshot::ObjectSpec& object,
+                                                        std::span<const std::int32_t> data) const;
     /// Returns whether and why the centre of a character cannot be at the position.
     [[nodiscard]] PositionFault check_position(int x, int y) const;
     /// Returns the tiles at a character for which check_position() finds a fault. If the character
     /// is inside a wall, these are the tiles where it touches the wall, not those at its centre.
-    [[nodiscard]] MapPosition tiles_at_misplaced(int x, int y) const;
+    [[nodiscard]] map::Location tiles_at_misplaced(int x, int y) const;
 
   private:
     std::shared_ptr<const map::PhysicsLayers> physics_;
 };
 
-/// The position of an item in world units. Used in place of a MapPosition if the map is missing.
+/// The position of an item in world units. Used in place of the tiles if the map is missing.
 struct WorldPosition {
     double x = 0;
     double y = 0;
@@ -367,7 +329,7 @@ struct FindingRecord {
     std::string_view detail{};                   ///< human-readable details
     std::span<const std::byte> bytes{};          ///< the affected bytes; written as hex
     wire::Secrecy secrecy = wire::Secrecy::open; ///< whether `bytes` must be hidden
-    std::optional<MapPosition> place{};
+    std::optional<map::Location> place{};
     std::optional<std::uint32_t> other_session{};
     /// The number of findings with this id and session that the recording leaves out between the
     /// last one that it contains and this one.

@@ -1,6 +1,7 @@
 #include "proxy/record/roster.h"
 
 #include "map/text.h"
+#include "map/tiles.h"
 #include "proxy/wire/text.h"
 
 #include <algorithm>
@@ -107,7 +108,8 @@ std::string place_of(const record::SnapshotRecord& record, std::uint16_t client)
     const auto data = record.items[*character].data;
     if (record.tile_map != nullptr) {
         if (const auto place = record.tile_map->tiles_at(*spec, data)) {
-            return fmt::format("({},{}) {}", place->tile_x, place->tile_y, place->game);
+            return fmt::format("({},{}) {}", place->tile.x, place->tile.y,
+                               map::tile_name(map::Layer::game, place->game));
         }
     }
     const auto position = record::world_position(*spec, data);

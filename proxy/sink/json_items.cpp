@@ -406,7 +406,7 @@ void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client
     out.append(player.text);
 }
 
-void ItemWriter::write_place(const record::MapPosition& place, JsonBuffer& out) {
+void ItemWriter::write_place(const map::Location& place, JsonBuffer& out) {
     put_object(place, record::kPlaceSchema, out);
 }
 

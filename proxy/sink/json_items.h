@@ -94,7 +94,7 @@ class ItemWriter {
     /// `whole`: list all items, except with ItemChoice::none.
     void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
     /// Appends a position as an object: `{"x":..,"y":..,"tile":[..],...}`.
-    static void write_place(const record::MapPosition& place, JsonBuffer& out);
+    static void write_place(const map::Location& place, JsonBuffer& out);
 
   private:
     /// The cached JSON text of a player's name. It is cached because names rarely change, and are

@@ -23,12 +23,12 @@ class TableGatherer {
         tables_.push_back({heading, {}});
         Objects objects;
         add_rows(at, objects, schema);
-        // Objects with the same schema share a table.
+        // Objects with the same keys share a table.
         while (!objects.empty()) {
             std::string names;
             const Object first = objects.front();
             std::erase_if(objects, [&](const Object& object) {
-                const bool same = object.schema == first.schema;
+                const bool same = object.lines == first.lines;
                 if (same) {
                     names += fmt::format("{}`{}`", names.empty() ? "" : ", ", object.name);
                 }
@@ -43,7 +43,7 @@ class TableGatherer {
   private:
     struct Object {
         std::string_view name;
-        const void* schema;
+        std::vector<std::string> lines;
         std::function<void(TableGatherer&, const std::string& heading)> add;
     };
 
@@ -65,7 +65,9 @@ class TableGatherer {
             add_rows(at, objects, *row.schema);
         } else if constexpr (record::kIsObject<Row>) {
             add_line(at, row.key.name(), row.sentence, "");
-            objects.push_back({row.key.name(), row.schema,
+            TableGatherer own;
+            own.add({}, row.key.name(), *row.schema);
+            objects.push_back({row.key.name(), own.take().front().lines,
                                [&row](TableGatherer& gatherer, const std::string& heading) {
                                    gatherer.add(heading, row.key.name(), *row.schema);
                                }});

@@ -53,12 +53,12 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
     for (const Row& row : rows) {
         CAPTURE(row.x);
         CHECK(map.check_position(row.x, row.y) == row.where);
-        const MapPosition place = map.tiles_at_misplaced(row.x, row.y);
-        CHECK(place.x == row.x);
-        CHECK(place.y == row.y);
-        CHECK(place.tile_x == row.tile_x);
-        CHECK(place.tile_y == row.tile_y);
-        CHECK(place.game == row.game);
+        const map::Location place = map.tiles_at_misplaced(row.x, row.y);
+        CHECK(place.position.x == row.x);
+        CHECK(place.position.y == row.y);
+        CHECK(place.tile.x == row.tile_x);
+        CHECK(place.tile.y == row.tile_y);
+        CHECK(map::tile_name(map::Layer::game, place.game) == row.game);
     }
 }
 

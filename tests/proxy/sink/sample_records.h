@@ -176,7 +176,7 @@ class SampleRecords {
     record::TileMap world_{sample_map()};
     record::TypeNames types_;
     record::SessionStats stats_;
-    std::optional<record::MapPosition> place_;
+    std::optional<map::Location> place_;
     std::vector<std::uint32_t> seers_{2, 3};
     std::vector<std::uint64_t> seen_{3, 1, 2, 3, 3, 1};
     std::vector<record::IdKind> id_kinds_{record::IdKind::server, record::IdKind::views};
