@@ -1,5 +1,9 @@
 #include "proxy/record/stats.h"
 
+#include <functional>
+#include <iterator>
+#include <tuple>
+
 namespace tw::record {
 
 void DirectionStats::merge(const DirectionStats& other) {
@@ -58,79 +62,67 @@ std::string_view byte_part_name(BytePart part) {
     return kNames[static_cast<std::size_t>(part)];
 }
 
-ByteLedger::RecentRows::CachedRow& ByteLedger::RecentRows::cached_row(const KeyView& key) {
-    // The length and the last characters distinguish most names.
-    std::size_t hash = key.name.size();
-    if (!key.name.empty()) {
-        const auto letter = [&](std::size_t i) {
-            return static_cast<std::size_t>(static_cast<unsigned char>(key.name[i]));
-        };
-        hash += 3 * letter(0) + 7 * letter(key.name.size() / 2) + 13 * letter(key.name.size() - 1);
+ByteCount& ByteLedger::total_of(wire::Direction direction, ByteGroup group, BytePart part,
+                                std::string_view name) {
+    constexpr std::size_t kSlots = 2 * kMaxRows;
+    slots_.resize(kSlots);
+    const std::size_t hash =
+        std::hash<std::string_view>{}(name) + 16 * static_cast<std::size_t>(group) +
+        2 * static_cast<std::size_t>(part) + static_cast<std::size_t>(direction);
+    for (std::size_t slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
+        if (slots_[slot] == 0) {
+            if (rows_.size() >= kMaxRows && name != kOthers) {
+                return total_of(direction, group, part, kOthers);
+            }
+            rows_.push_back({direction, group, part, std::string{name}, {}});
+            slots_[slot] = static_cast<std::uint16_t>(rows_.size());
+            return rows_.back().total;
+        }
+        LedgerRow& row = rows_[slots_[slot] - std::size_t{1}];
+        if (row.name == name && row.group == group && row.part == part &&
+            row.direction == direction) {
+            return row.total;
+        }
     }
-    hash = 31 * hash + 8 * static_cast<std::size_t>(key.group) +
-           2 * static_cast<std::size_t>(key.part) + static_cast<std::size_t>(key.direction);
-    return places_[hash % places_.size()];
-}
-
-ByteCount& ByteLedger::row(const KeyView& key) {
-    RecentRows::CachedRow& place = recent_.cached_row(key);
-    if (place.key != nullptr && place.key->view() == key) {
-        return *place.row;
-    }
-    const auto found = rows_.find(key);
-    if (found == rows_.end()) {
-        return add_row(key);
-    }
-    place = {.key = &found->first, .row = &found->second};
-    return found->second;
-}
-
-/// Adds a row. If the ledger is full, adds a row of kOthers instead, of which each group and part
-/// has at most one.
-ByteCount& ByteLedger::add_row(KeyView key) {
-    if (rows_.size() >= kMaxRows) {
-        key.name = kOthers;
-    }
-    return rows_[Key{key.direction, key.group, key.part, std::string{key.name}}];
 }
 
 void ByteLedger::charge(wire::Direction direction, ByteGroup group, BytePart part,
                         std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
-        row({direction, group, part, name}).add(what);
+        total_of(direction, group, part, name).add(what);
     }
 }
 
 void ByteLedger::subtract(wire::Direction direction, ByteGroup group, BytePart part,
                           std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
-        row({direction, group, part, name}).subtract(what);
+        total_of(direction, group, part, name).subtract(what);
     }
 }
 
 void ByteLedger::merge(const ByteLedger& other) {
-    for (const auto& [key, count] : other.rows_) {
-        charge(key.direction, key.group, key.part, key.name, count);
+    for (const LedgerRow& row : other.rows_) {
+        charge(row.direction, row.group, row.part, row.name, row.total);
     }
 }
 
 std::vector<LedgerRow> ByteLedger::rows(wire::Direction direction) const {
     std::vector<LedgerRow> rows;
-    for (const auto& [key, count] : rows_) {
-        if (key.direction == direction && count != ByteCount{}) {
-            rows.push_back({key.direction, key.group, key.part, key.name, count});
-        }
-    }
-    std::ranges::stable_sort(
-        rows, [](const LedgerRow& a, const LedgerRow& b) { return a.total.bits > b.total.bits; });
+    std::ranges::copy_if(rows_, std::back_inserter(rows), [direction](const LedgerRow& row) {
+        return row.direction == direction && row.total != ByteCount{};
+    });
+    std::ranges::sort(rows, [](const LedgerRow& a, const LedgerRow& b) {
+        return std::tie(b.total.bits, a.group, a.part, a.name) <
+               std::tie(a.total.bits, b.group, b.part, b.name);
+    });
     return rows;
 }
 
 ByteCount ByteLedger::total(wire::Direction direction) const {
     ByteCount total;
-    for (const auto& [key, count] : rows_) {
-        if (key.direction == direction) {
-            total.add(count);
+    for (const LedgerRow& row : rows_) {
+        if (row.direction == direction) {
+            total.add(row.total);
         }
     }
     return total;

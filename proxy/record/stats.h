@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -400,76 +398,14 @@ class ByteLedger {
     [[nodiscard]] ByteCount total(wire::Direction direction) const;
 
   private:
-    struct KeyView {
-        wire::Direction direction;
-        ByteGroup group;
-        BytePart part;
-        std::string_view name;
+    /// Returns the total of a row. Adds the row if it is missing. If the ledger is full, returns
+    /// that of kOthers instead, of which each group and part has at most one row.
+    ByteCount& total_of(wire::Direction direction, ByteGroup group, BytePart part,
+                        std::string_view name);
 
-        friend auto operator<=>(const KeyView&, const KeyView&) = default;
-    };
-
-    struct Key {
-        wire::Direction direction;
-        ByteGroup group;
-        BytePart part;
-        std::string name;
-
-        [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
-    };
-
-    /// A cache of recently used rows. It is effective because most traffic uses only a few dozen
-    /// rows.
-    class RecentRows {
-      public:
-        RecentRows() = default;
-
-        // A copy is empty, because the pointers refer to rows of the copied ledger.
-        RecentRows(const RecentRows& /*other*/) noexcept {}
-
-        RecentRows(RecentRows&& other) noexcept { other.places_ = {}; }
-
-        RecentRows& operator=(const RecentRows& /*other*/) noexcept {
-            places_ = {};
-            return *this;
-        }
-
-        RecentRows& operator=(RecentRows&& other) noexcept {
-            places_ = other.places_ = {};
-            return *this;
-        }
-
-        ~RecentRows() = default;
-
-        struct CachedRow {
-            const Key* key = nullptr;
-            ByteCount* row = nullptr;
-        };
-
-        [[nodiscard]] CachedRow& cached_row(const KeyView& key);
-
-      private:
-        std::array<CachedRow, 256> places_{};
-    };
-
-    /// Returns the row of a key. Adds the row if it is missing; if the ledger is full, returns the
-    /// row of kOthers instead.
-    ByteCount& row(const KeyView& key);
-    ByteCount& add_row(KeyView key);
-
-    struct KeyLess {
-        // NOLINTNEXTLINE(readability-identifier-naming): std::map looks for this name
-        using is_transparent = void;
-
-        bool operator()(const Key& a, const Key& b) const { return a.view() < b.view(); }
-
-        bool operator()(const Key& a, const KeyView& b) const { return a.view() < b; }
-
-        bool operator()(const KeyView& a, const Key& b) const { return a < b.view(); }
-    };
-
-    std::map<Key, ByteCount, KeyLess> rows_;
-    RecentRows recent_; ///< points into `rows_`, whose elements do not move
+    std::vector<LedgerRow> rows_;
+    /// A hash table: for each used slot, the index of its row in `rows_` plus 1.
+    std::vector<std::uint16_t> slots_;
 };
 
 } // namespace tw::record
