@@ -72,359 +72,310 @@ constexpr std::size_t kMaxOpenParts =
 constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
-/// Writes values one after the other. CheckpointReader reads them in the same order.
-class CheckpointWriter {
+/// Writes the values of a checkpoint one after the other, or reads and checks them. Therefore one
+/// function per struct lists the values for both directions.
+class CheckpointArchive {
   public:
-    void number(std::int64_t value) {
-        snapshot::encode_varint(static_cast<std::int32_t>(value), bytes);
-    }
+    /// Begins to write.
+    CheckpointArchive() = default;
 
-    void flag(bool value) { number(value ? 1 : 0); }
+    /// Begins to read.
+    explicit CheckpointArchive(std::span<const std::byte> bytes) : in_{bytes} {}
 
-    void raw(std::span<const std::byte> data) {
-        bytes.insert(bytes.end(), data.begin(), data.end());
-    }
-
-    void data(std::span<const std::byte> data) {
-        number(static_cast<std::int64_t>(data.size()));
-        raw(data);
-    }
-
-    std::vector<std::byte> bytes;
-};
-
-/// Reads values and checks them against limits.
-class CheckpointReader {
-  public:
-    explicit CheckpointReader(std::span<const std::byte> bytes) : in_{bytes} {}
-
-    [[nodiscard]] std::int32_t number() { return in_.var_int(); }
-
-    /// Reads a number from 0 to `most`.
-    [[nodiscard]] std::int32_t number(std::size_t most) {
-        const std::int32_t value = in_.var_int();
-        if (value < 0 || static_cast<std::size_t>(value) > most) {
-            in_.fail(DecodeErrc::length_out_of_range);
-            return 0;
+    template <typename Number>
+    void number(Number& value) {
+        if (in_) {
+            value = static_cast<Number>(in_->var_int());
+        } else {
+            snapshot::encode_varint(static_cast<std::int32_t>(value), written);
         }
-        return value;
     }
 
-    [[nodiscard]] bool flag() { return number(1) == 1; }
-
-    /// Reads the number of elements of a list. Each element takes at least one byte.
-    [[nodiscard]] std::size_t count(std::size_t most) {
-        return static_cast<std::size_t>(number(std::min(most, in_.remaining())));
+    /// Writes or reads a number from 0 to `most`. A larger number is written as `most`; reading it
+    /// is an error.
+    template <typename Number>
+    void number(Number& value, std::size_t most) {
+        auto checked = static_cast<std::int32_t>(std::min(static_cast<std::size_t>(value), most));
+        number(checked);
+        if (checked < 0 || static_cast<std::size_t>(checked) > most) {
+            fail();
+            checked = 0;
+        }
+        value = static_cast<Number>(checked);
     }
 
-    void raw(std::span<std::byte> out) {
-        const auto read = in_.raw(static_cast<std::int64_t>(out.size()));
-        std::ranges::copy(read, out.begin());
+    void flag(bool& value) { number(value, 1); }
+
+    /// Writes or reads the number of elements of a list. Each element takes at least one byte.
+    void count(std::size_t& value, std::size_t most) {
+        number(value, in_ ? std::min(most, in_->remaining()) : most);
     }
 
-    [[nodiscard]] std::span<const std::byte> data(std::size_t most) {
-        return in_.raw(static_cast<std::int64_t>(count(most)));
+    void raw(std::span<std::byte> bytes) {
+        if (in_) {
+            std::ranges::copy(in_->raw(static_cast<std::int64_t>(bytes.size())), bytes.begin());
+        } else {
+            written.insert(written.end(), bytes.begin(), bytes.end());
+        }
     }
 
-    void fail() { in_.fail(DecodeErrc::length_out_of_range); }
+    /// Calls `visit` for each element of a list, after its length.
+    template <typename List, typename Visit>
+    void list(List& list, std::size_t most, const Visit& visit) {
+        std::size_t length = list.size();
+        count(length, most);
+        list.resize(length);
+        std::ranges::for_each(list, visit);
+    }
 
-    [[nodiscard]] bool failed() const { return in_.failed(); }
+    /// Writes or reads a text or data.
+    template <typename Bytes>
+    void data(Bytes& bytes, std::size_t most) {
+        std::size_t length = bytes.size();
+        count(length, most);
+        bytes.resize(length);
+        raw(std::as_writable_bytes(std::span{bytes}));
+    }
 
-    [[nodiscard]] bool done() const { return !in_.failed() && in_.remaining() == 0; }
+    /// Calls `visit` for the value of an optional, if there is one.
+    template <typename Value, typename Visit>
+    void optional(std::optional<Value>& value, const Visit& visit) {
+        bool there = value.has_value();
+        flag(there);
+        if (there) {
+            visit(value ? *value : value.emplace());
+        }
+    }
+
+    void fail() {
+        if (in_) {
+            in_->fail(DecodeErrc::length_out_of_range);
+        }
+    }
+
+    [[nodiscard]] bool is_reading() const { return in_.has_value(); }
+
+    [[nodiscard]] bool failed() const { return in_ && in_->failed(); }
+
+    [[nodiscard]] bool done() const { return !failed() && in_->remaining() == 0; }
+
+    std::vector<std::byte> written;
 
   private:
-    Cursor in_;
+    std::optional<Cursor> in_;
 };
 
-/// Returns the ints of the item with this key and size in `other`; empty if it has no such item.
-std::span<const std::int32_t> same_in(const SnapshotView& other, snapshot::ItemKey key,
-                                      std::size_t size) {
-    const auto found = other.find(key);
-    return found && other[*found].data.size() == size ? other[*found].data
-                                                      : std::span<const std::int32_t>{};
+std::int32_t wrapping_sum(std::int32_t a, std::int32_t b) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
 }
 
-std::int32_t less(std::int32_t value, std::int32_t by) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(value) -
-                                     static_cast<std::uint32_t>(by));
-}
-
-std::int32_t plus(std::int32_t value, std::int32_t by) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(value) +
-                                     static_cast<std::uint32_t>(by));
-}
-
-void write_items(const SnapshotView& items, const SnapshotView& newer, CheckpointWriter& out) {
-    out.number(static_cast<std::int64_t>(items.size()));
-    std::uint32_t before = 0;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        const ItemView item = items[i];
-        out.number(item.key.packed() - before);
-        before = item.key.packed();
-        const auto known = newer.find(item.key);
-        if (known && std::ranges::equal(newer[*known].data, item.data)) {
-            out.number(0);
-            continue;
-        }
-        out.number(static_cast<std::int64_t>(item.data.size()) + 1);
-        const auto base = same_in(newer, item.key, item.data.size());
-        for (std::size_t k = 0; k < item.data.size(); ++k) {
-            out.number(base.empty() ? item.data[k] : less(item.data[k], base[k]));
-        }
-    }
-}
-
-void read_item(CheckpointReader& in, snapshot::ItemKey key, const SnapshotView& newer,
-               std::vector<std::int32_t>& data) {
-    const std::size_t size = in.count(kMaxInts - data.size() + 1);
+/// Writes or reads the ints of an item. When it is read, `item` is empty. `ints`: the ints of the
+/// snapshot's items so far, to which the item's ints are added.
+void visit_item(CheckpointArchive& archive, snapshot::ItemKey key,
+                std::span<const std::int32_t> item, const SnapshotView& newer,
+                std::vector<std::int32_t>& ints) {
+    const auto known = newer.find(key);
+    const auto newer_item = known ? newer[*known].data : std::span<const std::int32_t>{};
+    const std::size_t room = kMaxInts - ints.size();
+    std::size_t size = known && std::ranges::equal(newer_item, item) ? 0 : item.size() + 1;
+    archive.count(size, room + 1);
     if (size == 0) {
-        const auto known = newer.find(key);
-        if (!known || newer[*known].data.size() > kMaxInts - data.size()) {
-            in.fail();
+        if (!known || newer_item.size() > room) {
+            archive.fail();
             return;
         }
-        const auto ints = newer[*known].data;
-        data.insert(data.end(), ints.begin(), ints.end());
+        ints.insert(ints.end(), newer_item.begin(), newer_item.end());
         return;
     }
-    const auto base = same_in(newer, key, size - 1);
-    for (std::size_t k = 0; k + 1 < size; ++k) {
-        const std::int32_t value = in.number();
-        data.push_back(base.empty() ? value : plus(value, base[k]));
+    const bool same_size = known && newer_item.size() == size - 1;
+    for (std::size_t i = 0; i + 1 < size; ++i) {
+        const std::int32_t base = same_size ? newer_item[i] : 0;
+        const auto minus_base = static_cast<std::int32_t>(0U - static_cast<std::uint32_t>(base));
+        std::int32_t value = archive.is_reading() ? 0 : wrapping_sum(item[i], minus_base);
+        archive.number(value);
+        ints.push_back(wrapping_sum(value, base));
     }
 }
 
-SessionCheckpoint::Snapshot read_items(CheckpointReader& in, Tick tick, const SnapshotView& newer) {
-    const std::size_t count = in.count(snapshot::kMaxItems);
+void visit_items(CheckpointArchive& archive, SessionCheckpoint::Snapshot& snapshot,
+                 const SnapshotView& newer) {
+    const SnapshotView items = snapshot.view();
+    std::size_t count = items.size();
+    archive.count(count, snapshot::kMaxItems);
     std::vector<std::int32_t> keys;
     std::vector<std::int32_t> ends;
-    std::vector<std::int32_t> data;
-    std::uint32_t packed = 0;
-    for (std::size_t i = 0; i < count && !in.failed(); ++i) {
-        const std::uint32_t before = packed;
-        packed += static_cast<std::uint32_t>(in.number());
+    std::vector<std::int32_t> ints;
+    std::uint32_t before = 0;
+    for (std::size_t i = 0; i < count && !archive.failed(); ++i) {
+        const ItemView item = archive.is_reading() ? ItemView{} : items[i];
+        std::uint32_t step = item.key.packed() - before;
+        archive.number(step);
+        const std::uint32_t packed = before + step;
         if (i != 0 && packed <= before) {
-            in.fail();
+            archive.fail();
         }
-        read_item(in, snapshot::ItemKey::from_packed(packed), newer, data);
+        before = packed;
+        visit_item(archive, snapshot::ItemKey::from_packed(packed), item.data, newer, ints);
         keys.push_back(static_cast<std::int32_t>(packed));
-        ends.push_back(static_cast<std::int32_t>(data.size()));
+        ends.push_back(static_cast<std::int32_t>(ints.size()));
     }
-    SessionCheckpoint::Snapshot read{.tick = tick,
-                                     .num_items = static_cast<std::uint32_t>(keys.size()),
-                                     .block = std::move(keys)};
-    read.block.insert(read.block.end(), ends.begin(), ends.end());
-    read.block.insert(read.block.end(), data.begin(), data.end());
-    return read;
+    if (archive.is_reading()) {
+        snapshot.num_items = static_cast<std::uint32_t>(keys.size());
+        snapshot.block = std::move(keys);
+        snapshot.block.insert(snapshot.block.end(), ends.begin(), ends.end());
+        snapshot.block.insert(snapshot.block.end(), ints.begin(), ints.end());
+    }
 }
 
-void write_snapshots(const std::vector<SessionCheckpoint::Snapshot>& snapshots,
-                     CheckpointWriter& out) {
+void write_snapshots(std::vector<SessionCheckpoint::Snapshot>& snapshots,
+                     CheckpointArchive& archive) {
     SnapshotView newer;
     Tick tick = -1;
     std::size_t written = 0;
     for (std::size_t left = snapshots.size(); left != 0; --left) {
-        const SessionCheckpoint::Snapshot& each = snapshots[left - 1];
-        const std::size_t whole = out.bytes.size();
-        out.number(tick < 0 ? std::int64_t{each.tick} + 1 : std::int64_t{tick} - each.tick);
-        write_items(each.view(), newer, out);
-        if (out.bytes.size() >= kMaxEncodedCheckpoint || ++written > kMaxSnapshots) {
-            out.bytes.resize(whole);
+        SessionCheckpoint::Snapshot& each = snapshots[left - 1];
+        const std::size_t whole = archive.written.size();
+        std::int64_t step = tick < 0 ? std::int64_t{each.tick} + 1 : std::int64_t{tick} - each.tick;
+        archive.number(step);
+        visit_items(archive, each, newer);
+        if (archive.written.size() >= kMaxEncodedCheckpoint || ++written > kMaxSnapshots) {
+            archive.written.resize(whole);
             break;
         }
         newer = each.view();
         tick = each.tick;
     }
-    out.number(0);
+    Tick end = 0;
+    archive.number(end);
 }
 
-std::vector<SessionCheckpoint::Snapshot> read_snapshots(CheckpointReader& in) {
+std::vector<SessionCheckpoint::Snapshot> read_snapshots(CheckpointArchive& archive) {
     std::vector<SessionCheckpoint::Snapshot> snapshots;
-    while (const auto step = in.number(std::numeric_limits<Tick>::max())) {
+    for (Tick step = 0;;) {
+        archive.number(step, std::numeric_limits<Tick>::max());
         const bool first = snapshots.empty();
+        if (step == 0) {
+            break;
+        }
         if (snapshots.size() == kMaxSnapshots || (!first && step > snapshots.back().tick)) {
-            in.fail();
+            archive.fail();
             break;
         }
-        snapshots.push_back(read_items(in, first ? step - 1 : snapshots.back().tick - step,
-                                       first ? SnapshotView{} : snapshots.back().view()));
-        if (in.failed()) {
-            break;
-        }
+        SessionCheckpoint::Snapshot read{.tick = first ? step - 1 : snapshots.back().tick - step,
+                                         .block = {}};
+        visit_items(archive, read, first ? SnapshotView{} : snapshots.back().view());
+        snapshots.push_back(std::move(read));
     }
     std::ranges::reverse(snapshots);
     return snapshots;
 }
 
-void write_map(const MapAnnouncement& map, CheckpointWriter& out) {
-    out.data(std::as_bytes(std::span{map.name}).first(std::min(map.name.size(), kMaxName)));
-    out.number(map.crc);
-    out.number(std::min<std::int64_t>(map.size, std::numeric_limits<std::int32_t>::max()));
-    out.flag(map.any_version);
-    out.flag(map.sha256.has_value());
-    if (map.sha256) {
-        out.raw(std::as_bytes(std::span{*map.sha256}));
-    }
+void visit_map(CheckpointArchive& archive, MapAnnouncement& map) {
+    archive.data(map.name, kMaxName);
+    archive.number(map.crc);
+    archive.number(map.size);
+    archive.flag(map.any_version);
+    archive.optional(map.sha256,
+                     [&](auto& sha256) { archive.raw(std::as_writable_bytes(std::span{sha256})); });
 }
 
-MapAnnouncement read_map(CheckpointReader& in) {
-    const auto name = in.data(kMaxName);
-    MapAnnouncement map{
-        .name = clean_map_name({reinterpret_cast<const char*>(name.data()), name.size()})};
-    map.crc = static_cast<std::uint32_t>(in.number());
-    map.size = in.number();
-    map.any_version = in.flag();
-    if (in.flag()) {
-        in.raw(std::as_writable_bytes(std::span{map.sha256.emplace()}));
-    }
-    return map;
+void visit_player(CheckpointArchive& archive, record::Roster::Entry& player) {
+    archive.number(player.team);
+    std::ranges::for_each(player.name, [&](std::int32_t& ints) { archive.number(ints); });
 }
 
-void write_roster(const record::Roster& roster, CheckpointWriter& out) {
-    roster.each([&](std::uint16_t client, const record::Roster::Entry& entry) {
-        out.number(client + 1);
-        out.number(entry.team);
-        for (const std::int32_t ints : entry.name) {
-            out.number(ints);
-        }
+/// Writes or reads the players, each after its client id plus 1, then 0, then the own client id
+/// plus 1 or 0.
+void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
+    std::size_t client = 0;
+    roster.each([&](std::uint16_t known, record::Roster::Entry player) {
+        client = known + 1U;
+        archive.number(client);
+        visit_player(archive, player);
     });
-    out.number(0);
-    out.number(roster.own_id() ? *roster.own_id() + 1 : 0);
-}
-
-record::Roster read_roster(CheckpointReader& in) {
-    record::Roster roster;
-    while (const auto client = in.number(record::Roster::kMaxPlayers)) {
-        record::Roster::Entry entry{.team = in.number()};
-        for (std::int32_t& ints : entry.name) {
-            ints = in.number();
-        }
-        roster.set_player(static_cast<std::uint16_t>(client - 1), entry);
+    client = 0;
+    for (archive.number(client, record::Roster::kMaxPlayers); client != 0;
+         archive.number(client, record::Roster::kMaxPlayers)) {
+        record::Roster::Entry player;
+        visit_player(archive, player);
+        roster.set_player(static_cast<std::uint16_t>(client - 1), player);
     }
-    if (const auto own = in.number(record::Roster::kMaxClients)) {
-        roster.set_own_id(static_cast<std::uint16_t>(own - 1));
-    }
-    return roster;
-}
-
-void write_sizes(const std::vector<LearnedSize>& sizes, CheckpointWriter& out) {
-    constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
-    out.number(static_cast<std::int64_t>(sizes.size()));
-    for (const LearnedSize& each : sizes) {
-        out.number(each.type);
-        out.number(each.size);
-        out.flag(each.confirmed);
-        out.number(std::min(each.items, kMost));
-        out.number(std::min(each.snapshots, kMost));
+    client = roster.own_id() ? *roster.own_id() + 1U : 0;
+    archive.number(client, record::Roster::kMaxClients);
+    if (client != 0) {
+        roster.set_own_id(static_cast<std::uint16_t>(client - 1));
     }
 }
 
-std::vector<LearnedSize> read_sizes(CheckpointReader& in) {
+void visit_size(CheckpointArchive& archive, LearnedSize& size) {
     constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
-    std::vector<LearnedSize> sizes(in.count(kSizedTypes));
-    for (LearnedSize& each : sizes) {
-        each.type = static_cast<std::uint16_t>(in.number(kSizedTypes - 1));
-        each.size = static_cast<std::uint8_t>(in.number(UINT8_MAX));
-        each.confirmed = in.flag();
-        each.items = static_cast<std::uint32_t>(in.number(kMost));
-        each.snapshots = static_cast<std::uint32_t>(in.number(kMost));
-    }
-    return sizes;
+    archive.number(size.type, kSizedTypes - 1);
+    archive.number(size.size, UINT8_MAX);
+    archive.flag(size.confirmed);
+    archive.number(size.items, kMost);
+    archive.number(size.snapshots, kMost);
 }
 
-void write_parts(const std::vector<SessionCheckpoint::Part>& parts, CheckpointWriter& out) {
-    out.number(static_cast<std::int64_t>(parts.size()));
-    for (const SessionCheckpoint::Part& part : parts) {
-        out.number(part.head.tick);
-        out.number(part.head.delta_tick);
-        out.number(part.head.num_parts);
-        out.number(part.head.part);
-        out.number(part.head.crc);
-        out.flag(part.head.marked);
-        out.data(part.data);
-    }
+void visit_part(CheckpointArchive& archive, SessionCheckpoint::Part& part) {
+    archive.number(part.head.tick, std::numeric_limits<Tick>::max());
+    archive.number(part.head.delta_tick);
+    archive.number(part.head.num_parts, snapshot::kMaxParts);
+    archive.number(part.head.part, snapshot::kMaxParts);
+    archive.number(part.head.crc);
+    archive.flag(part.head.marked);
+    archive.data(part.data, snapshot::kMaxPartSize);
 }
 
-std::vector<SessionCheckpoint::Part> read_parts(CheckpointReader& in) {
-    std::vector<SessionCheckpoint::Part> parts(in.count(kMaxOpenParts));
-    for (SessionCheckpoint::Part& part : parts) {
-        part.head.tick = in.number(std::numeric_limits<Tick>::max());
-        part.head.delta_tick = in.number();
-        part.head.num_parts = in.number(snapshot::kMaxParts);
-        part.head.part = in.number(snapshot::kMaxParts);
-        part.head.crc = in.number();
-        part.head.marked = in.flag();
-        const auto data = in.data(snapshot::kMaxPartSize);
-        part.data.assign(data.begin(), data.end());
+/// Writes or reads all members except the snapshots.
+void visit(CheckpointArchive& archive, SessionCheckpoint& checkpoint) {
+    std::int32_t version = checkpoint.sizes.empty() ? kVersion : kVersionWithSizes;
+    archive.number(version);
+    if (version != kVersion && version != kVersionWithSizes) {
+        archive.fail();
     }
-    return parts;
-}
-
-void write_connection(const SessionCheckpoint& checkpoint, CheckpointWriter& out) {
-    out.number(static_cast<std::int32_t>(checkpoint.form));
-    out.flag(checkpoint.translated);
-    out.flag(checkpoint.token.has_value());
-    if (checkpoint.token) {
-        out.raw(std::as_bytes(std::span{*checkpoint.token}));
+    archive.number(checkpoint.dialect, static_cast<std::size_t>(snapshot::Dialect::seven));
+    archive.number(checkpoint.form, static_cast<std::size_t>(TokenForm::seven));
+    archive.flag(checkpoint.translated);
+    archive.optional(checkpoint.token, [&](wire::Token& token) {
+        archive.raw(std::as_writable_bytes(std::span{token}));
+    });
+    bool is_version_known = checkpoint.client_version.has_value();
+    std::int32_t client_version = checkpoint.client_version.value_or(0);
+    archive.flag(is_version_known);
+    archive.number(client_version);
+    checkpoint.client_version = is_version_known ? std::optional{client_version} : std::nullopt;
+    archive.optional(checkpoint.map, [&](MapAnnouncement& map) { visit_map(archive, map); });
+    visit_roster(archive, checkpoint.roster);
+    if (version == kVersionWithSizes) {
+        archive.list(checkpoint.sizes, kSizedTypes,
+                     [&](LearnedSize& size) { visit_size(archive, size); });
     }
-    out.flag(checkpoint.client_version.has_value());
-    out.number(checkpoint.client_version.value_or(0));
-}
-
-void read_connection(CheckpointReader& in, SessionCheckpoint& checkpoint) {
-    checkpoint.form = static_cast<TokenForm>(in.number(static_cast<std::size_t>(TokenForm::seven)));
-    checkpoint.translated = in.flag();
-    if (in.flag()) {
-        in.raw(std::as_writable_bytes(std::span{checkpoint.token.emplace()}));
-    }
-    const bool known = in.flag();
-    const std::int32_t version = in.number();
-    checkpoint.client_version = known ? std::optional{version} : std::nullopt;
+    archive.list(checkpoint.parts, kMaxOpenParts,
+                 [&](SessionCheckpoint::Part& part) { visit_part(archive, part); });
 }
 
 } // namespace
 
-std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
-    CheckpointWriter out;
-    out.number(checkpoint.sizes.empty() ? kVersion : kVersionWithSizes);
-    out.number(static_cast<std::int32_t>(checkpoint.dialect));
-    write_connection(checkpoint, out);
-    out.flag(checkpoint.map.has_value());
-    if (checkpoint.map) {
-        write_map(*checkpoint.map, out);
-    }
-    write_roster(checkpoint.roster, out);
-    if (!checkpoint.sizes.empty()) {
-        write_sizes(checkpoint.sizes, out);
-    }
-    write_parts(checkpoint.parts, out);
-    write_snapshots(checkpoint.snapshots, out);
-    return std::move(out.bytes);
+std::vector<std::byte> encode_checkpoint(SessionCheckpoint checkpoint) {
+    CheckpointArchive archive;
+    visit(archive, checkpoint);
+    write_snapshots(checkpoint.snapshots, archive);
+    return std::move(archive.written);
 }
 
 std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes) {
-    CheckpointReader in{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
+    CheckpointArchive archive{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
     SessionCheckpoint checkpoint;
-    const std::int32_t version = in.number();
-    if (version != kVersion && version != kVersionWithSizes) {
-        return std::nullopt;
+    visit(archive, checkpoint);
+    checkpoint.snapshots = read_snapshots(archive);
+    if (checkpoint.map) {
+        checkpoint.map->name = clean_map_name(checkpoint.map->name);
     }
-    checkpoint.dialect = in.flag() ? snapshot::Dialect::seven : snapshot::Dialect::six;
-    read_connection(in, checkpoint);
-    if (in.flag()) {
-        checkpoint.map = read_map(in);
-    }
-    checkpoint.roster = read_roster(in);
-    if (version == kVersionWithSizes) {
-        checkpoint.sizes = read_sizes(in);
-    }
-    checkpoint.parts = read_parts(in);
-    checkpoint.snapshots = read_snapshots(in);
     const bool is_seven = checkpoint.dialect == snapshot::Dialect::seven;
     const bool fits =
         checkpoint.form == TokenForm::unknown || (checkpoint.form == TokenForm::seven) == is_seven;
-    return in.done() && fits && checkpoint.is_sound() ? std::optional{std::move(checkpoint)}
-                                                      : std::nullopt;
+    return archive.done() && fits && checkpoint.is_sound() ? std::optional{std::move(checkpoint)}
+                                                           : std::nullopt;
 }
 
 } // namespace tw::inspect

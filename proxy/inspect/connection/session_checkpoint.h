@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/connection/connection.h"
-#include "proxy/inspect/diagnosis/learned_sizes.h"
+#include "proxy/inspect/diagnosis/size_learner.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/record/roster.h"
 #include "snapshot/history.h"
@@ -90,7 +90,7 @@ inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 ///          item is the difference of its key to the previous item's key, then 0 if the newer
 ///          snapshot has an equal item. Otherwise its size plus 1 follows, then its ints, each
 ///          minus the int of the newer snapshot's item with this key and size, if there is one.
-[[nodiscard]] std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint);
+[[nodiscard]] std::vector<std::byte> encode_checkpoint(SessionCheckpoint checkpoint);
 
 /// Decodes a checkpoint; nullopt if the bytes have another version or are malformed. All snapshots
 /// of the result are sound. The result takes at most about 16 MiB.
