@@ -337,96 +337,6 @@ bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& de
 
 namespace {
 
-using Suspect = Suspects::Suspect;
-
-/// Returns the probability that the most likely value is not the only cause.
-double doubt_of_first(const std::vector<Suspect>& ranked) {
-    return 1 - ranked.front().probability;
-}
-
-/// Returns how many of the most likely values are needed so that all other values together have at
-/// most the share `doubt` of the total probability.
-std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
-    const double sum =
-        std::accumulate(ranked.begin(), ranked.end(), 0.0, [](double before, const Suspect& each) {
-            return before + each.probability;
-        });
-    double rest = 0;
-    std::size_t count = ranked.size();
-    while (count > 1 && rest + ranked[count - 1].probability <= doubt * sum) {
-        rest += ranked[--count].probability;
-    }
-    return count;
-}
-
-bool is_sure(const std::vector<Suspect>& ranked) {
-    return !ranked.empty() && doubt_of_first(ranked) < WrongValueFinder::kMaxDoubt;
-}
-
-} // namespace
-
-WrongValueFinder::WrongValueFinder(const Mismatch& mismatch, Suspects suspects)
-    : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
-      body_{mismatch.body.begin(), mismatch.body.end()}, suspects_{std::move(suspects)} {}
-
-void WrongValueFinder::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                                   const snapshot::SnapshotView& previous,
-                                   const record::TypeNames& types, Reporter& reporter) {
-    if (tick <= tick_) {
-        return;
-    }
-    suspects_.add_verified(tick, verified, previous);
-    const auto ranked = suspects_.rank(types);
-    if (is_sure(ranked) || suspects_.num_after() == ValueHistory::kMaxPoints) {
-        report_value(ranked, types, reporter);
-        suspects_.clear();
-    }
-}
-
-void WrongValueFinder::finish(const record::TypeNames& types, Reporter& reporter) {
-    if (has_suspects() && suspects_.num_after() != 0) {
-        report_value(suspects_.rank(types), types, reporter);
-    }
-    suspects_.clear();
-}
-
-void WrongValueFinder::report_value(const std::vector<Suspect>& ranked,
-                                    const record::TypeNames& types, Reporter& reporter) const {
-    record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
-                                  .tick = tick_,
-                                  .crc_wanted = wanted_,
-                                  .crc_got = got_,
-                                  .name = "ambiguous"};
-    if (is_sure(ranked)) {
-        const bool is_exact = doubt_of_first(ranked) < kMaxExactDoubt;
-        const Suspect& wrong = ranked.front();
-        const std::string field = field_name(types.object(wrong.key.type), wrong.index);
-        finding.item = name_item(types, wrong.key);
-        finding.field = field;
-        finding.value = wrong.got;
-        finding.expected = wrong.expected;
-        finding.name = is_exact ? "exact" : "likely";
-        point_at_int(finding, body_, wrong.int_index);
-        const NamedCandidates candidates{
-            std::span{ranked}.first(count_candidates(ranked, kMaxExactDoubt)), types};
-        if (!is_exact) {
-            finding.candidates = candidates.list();
-            finding.detail = "the snapshots before and after make it unlikely that another "
-                             "candidate, or several values, are wrong";
-        }
-        reporter.report_finding(finding);
-        return;
-    }
-    const NamedCandidates candidates{std::span{ranked}.first(count_candidates(ranked, kMaxDoubt)),
-                                     types};
-    finding.candidates = candidates.list();
-    finding.detail = "any of the candidates explains the difference, or several values are wrong";
-    point_at_int(finding, body_, ranked.front().int_index);
-    reporter.report_finding(finding);
-}
-
-namespace {
-
 /// Whether the body is truncated or too long, which other item sizes cannot explain.
 bool is_cut(const snapshot::DecodeError& error) {
     return error.code == snapshot::DecodeErrc::truncated ||
@@ -485,14 +395,14 @@ void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::Hi
 
 MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                      Reporter& reporter) {
-    finish_value_finder(*mismatch.types, reporter);
+    finish_suspects(*mismatch.types, reporter);
     searches.begin(reporter.head().time);
-    Suspects suspects{mismatch, searches};
+    auto suspects = std::make_unique<Suspects>(mismatch, searches);
     searches.end();
-    MismatchCause cause = explain_mismatch(mismatch, suspects.rank(*mismatch.types));
+    MismatchCause cause = explain_mismatch(mismatch, suspects->rank(*mismatch.types));
     // A delta with warnings has more errors than one wrong value.
-    if (mismatch.warnings->count == 0 && !suspects.empty()) {
-        value_finder_ = std::make_unique<WrongValueFinder>(mismatch, std::move(suspects));
+    if (mismatch.warnings->count == 0 && !suspects->empty()) {
+        suspects_ = std::move(suspects);
     }
     return cause;
 }

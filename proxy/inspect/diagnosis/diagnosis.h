@@ -127,43 +127,6 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
     return has_items_of_base(rebuilt, delta);
 }
 
-/// Finds the wrong value in a snapshot with a wrong checksum, by the verified snapshots before and
-/// after it. The wrong value does not fit the item's values in these snapshots, but the value minus
-/// the error of the checksum fits them.
-class WrongValueFinder {
-  public:
-    /// A value is reported as the cause if the probability of another cause is below this.
-    static constexpr double kMaxDoubt = 0.01;
-    /// If the probability of another cause is below this, the reported value is called exact,
-    /// otherwise likely. The limit is low, because the probabilities wrongly treat values as
-    /// independent. In a test with 74,000 flipped bits, the reported value was wrong 26 times, and
-    /// the lowest computed probability of another cause was then 4e-6.
-    static constexpr double kMaxExactDoubt = 1e-7;
-
-    WrongValueFinder(const Mismatch& mismatch, Suspects suspects);
-
-    [[nodiscard]] bool has_suspects() const { return !suspects_.empty(); }
-
-    /// Called when a verified snapshot arrived. `previous`: the verified snapshot before it; empty
-    /// if there is none.
-    void on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                     const snapshot::SnapshotView& previous, const record::TypeNames& types,
-                     Reporter& reporter);
-    /// Reports what was found out about the wrong value that caused the checksum error. Called when
-    /// no more verified snapshots will arrive.
-    void finish(const record::TypeNames& types, Reporter& reporter);
-
-  private:
-    void report_value(const std::vector<Suspects::Suspect>& ranked, const record::TypeNames& types,
-                      Reporter& reporter) const;
-
-    snapshot::Tick tick_;
-    std::int32_t wanted_;
-    std::int32_t got_;
-    std::vector<std::byte> body_;
-    Suspects suspects_;
-};
-
 /// Explains why snapshots of a connection cannot be decoded or verified. As long as all snapshots
 /// are verified, this takes hardly any memory or time.
 class Diagnosis {
@@ -208,12 +171,12 @@ class Diagnosis {
                                             Reporter& reporter);
 
     void on_verified(const record::SnapshotRecord& record, Reporter& reporter) {
-        if (value_finder_) [[unlikely]] {
-            value_finder_->on_verified(record.tick, record.items,
-                                       record.previous.value_or(snapshot::SnapshotView{}),
-                                       *record.types, reporter);
-            if (!value_finder_->has_suspects()) {
-                value_finder_.reset();
+        if (suspects_) [[unlikely]] {
+            suspects_->on_verified(record.tick, record.items,
+                                   record.previous.value_or(snapshot::SnapshotView{}),
+                                   *record.types, reporter);
+            if (suspects_->empty()) {
+                suspects_.reset();
             }
         }
     }
@@ -222,7 +185,7 @@ class Diagnosis {
     /// explain. Learned sizes stay. Must be called if the next snapshots are not based on the
     /// earlier ones.
     void finish(const record::TypeNames& types, Reporter& reporter) {
-        finish_value_finder(types, reporter);
+        finish_suspects(types, reporter);
         if (learner_) {
             learner_->forget_undecided();
         }
@@ -253,10 +216,10 @@ class Diagnosis {
     }
 
   private:
-    void finish_value_finder(const record::TypeNames& types, Reporter& reporter) {
-        if (value_finder_) {
-            value_finder_->finish(types, reporter);
-            value_finder_.reset();
+    void finish_suspects(const record::TypeNames& types, Reporter& reporter) {
+        if (suspects_) {
+            suspects_->finish(types, reporter);
+            suspects_.reset();
         }
     }
 
@@ -275,7 +238,7 @@ class Diagnosis {
     LearnedSizes::Server* shared_;
     std::unique_ptr<SizeLearner> learner_; ///< null as long as every delta fits the agreed sizes
     /// Null if no mismatch waits for later verified snapshots.
-    std::unique_ptr<WrongValueFinder> value_finder_;
+    std::unique_ptr<Suspects> suspects_;
 };
 
 } // namespace tw::inspect

@@ -1,5 +1,6 @@
 #include "proxy/inspect/diagnosis/suspects.h"
 
+#include "proxy/inspect/diagnosis/diagnosis.h"
 #include "snapshot/cursor.h"
 #include "snapshot/names.h"
 
@@ -303,7 +304,9 @@ bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
 }
 
 Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
-    : tick_{mismatch.tick}, excess_{wrapping_minus(mismatch.got, mismatch.wanted)} {
+    : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
+      body_{mismatch.body.begin(), mismatch.body.end()}, excess_{wrapping_minus(mismatch.got,
+                                                                                mismatch.wanted)} {
     if (!collect_values(mismatch) || !add_before(mismatch, budget)) {
         values_.clear();
     }
@@ -339,11 +342,12 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
     for (std::uint32_t i = 0; i < update.size; ++i) {
         const std::int32_t sent = wrapping_minus(ints[i], excess_);
         values_.push_back(
-            {.key = update.key,
-             .index = i,
-             .int_index = update.begin + i,
-             .got = data[i],
-             .fits_a_bit = are_one_bit_apart(ints[i], sent),
+            {.suspect = {.key = update.key,
+                         .index = i,
+                         .int_index = update.begin + i,
+                         .got = data[i],
+                         .expected = wrapping_minus(data[i], excess_),
+                         .fits_a_bit = are_one_bit_apart(ints[i], sent)},
              .is_only_change = !is_new && sent == 0 && changes == (ints[i] == 0 ? 0 : 1)});
     }
     statistics_[update.key.type].ints.resize(
@@ -354,9 +358,10 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
 /// its last byte to zero. Several such values show a server that always writes this encoding.
 void Suspects::mark_overlong(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
-    DeltaValue* overlong = nullptr;
+    Suspect* overlong = nullptr;
     std::size_t count = 0;
-    for (DeltaValue& value : values_) {
+    for (DeltaValue& each : values_) {
+        Suspect& value = each.suspect;
         const std::size_t begin = offsets.byte_offset(value.int_index);
         const std::size_t size = offsets.byte_offset(value.int_index + 1) - begin;
         if (size > snapshot::varint_size(mismatch.delta->ints[value.int_index])) {
@@ -391,9 +396,10 @@ bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
         const auto& [tick, right] = before[i];
         before_ticks_[i] = tick;
         for (DeltaValue& value : values_) {
-            const auto item = right.find(value.key);
-            if (value.num_before == i && item && value.index < right[*item].data.size()) {
-                value.before[value.num_before++] = right[*item].data[value.index];
+            const auto [key, index] = std::pair{value.suspect.key, value.suspect.index};
+            const auto item = right.find(key);
+            if (value.num_before == i && item && index < right[*item].data.size()) {
+                value.before[value.num_before++] = right[*item].data[index];
             }
         }
     }
@@ -436,14 +442,12 @@ void Suspects::store_positions(const SnapshotView& right, snapshot::Dialect dial
 
 void Suspects::add_verified(snapshot::Tick tick, const SnapshotView& right,
                             const SnapshotView& previous) {
-    if (num_after_ == after_ticks_.size()) {
-        return;
-    }
     add_to_statistics(previous, right);
     for (DeltaValue& value : values_) {
-        const auto item = right.find(value.key);
-        if (value.num_after == num_after_ && item && value.index < right[*item].data.size()) {
-            value.after[value.num_after++] = right[*item].data[value.index];
+        const auto [key, index] = std::pair{value.suspect.key, value.suspect.index};
+        const auto item = right.find(key);
+        if (value.num_after == num_after_ && item && index < right[*item].data.size()) {
+            value.after[value.num_after++] = right[*item].data[index];
         }
     }
     after_ticks_[num_after_++] = tick;
@@ -457,29 +461,30 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
         before[i] = {.tick = before_ticks_[i], .value = value.before[i]};
         after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
     }
-    const snapshot::ObjectSpec* object = types.object(value.key.type);
-    const TypeStatistics& habits = statistics_.at(value.key.type);
-    const IntStatistics& habit = habits.ints[value.index];
+    const Suspect& suspect = value.suspect;
+    const snapshot::ObjectSpec* object = types.object(suspect.key.type);
+    const TypeStatistics& habits = statistics_.at(suspect.key.type);
+    const IntStatistics& habit = habits.ints[suspect.index];
     ValueHistory course{.tick = tick_,
                         .before = std::span{before}.first(value.num_before),
                         .after = std::span{after}.first(value.num_after),
-                        .field = field_at(object, value.index),
+                        .field = field_at(object, suspect.index),
                         .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
     if (habit.seen.size() <= IntStatistics::kFewValues) {
         course.usual = habit.seen;
     }
     if (object != nullptr && object->position && object->position->per_unit == 1) {
-        course.positions = value.index == object->position->x   ? positions_[0]
-                           : value.index == object->position->y ? positions_[1]
-                                                                : std::span<const std::int32_t>{};
+        course.positions = suspect.index == object->position->x   ? positions_[0]
+                           : suspect.index == object->position->y ? positions_[1]
+                                                                  : std::span<const std::int32_t>{};
     }
     const ValueProbability plausibility{course};
-    const double received = plausibility.probability_of(value.got);
+    const double received = plausibility.probability_of(suspect.got);
     return {.received = received,
-            .gain = plausibility.probability_of(wrapping_minus(value.got, excess_)) / received *
-                    (value.fits_a_bit ? 1 : kOtherDamage) *
+            .gain = plausibility.probability_of(suspect.expected) / received *
+                    (suspect.fits_a_bit ? 1 : kOtherDamage) *
                     (value.is_only_change ? kUnchangedItem : 1) *
-                    (value.is_overlong ? kOverlong : 1)};
+                    (suspect.is_overlong ? kOverlong : 1)};
 }
 
 std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) const {
@@ -490,15 +495,9 @@ std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) co
     for (const DeltaValue& value : values_) {
         const Likelihood weight = likelihood_of(value, types);
         absurd += weight.received < kAbsurdProbability ? 1U : 0U;
-        all.push_back({.key = value.key,
-                       .index = value.index,
-                       .int_index = value.int_index,
-                       .got = value.got,
-                       .expected = wrapping_minus(value.got, excess_),
-                       .fits_a_bit = value.fits_a_bit,
-                       .is_overlong = value.is_overlong,
-                       .probability = weight.gain});
-        sum += all.back().probability;
+        all.push_back(value.suspect);
+        all.back().probability = weight.gain;
+        sum += weight.gain;
     }
     if (is_misread_ || absurd > kMaxAbsurd) {
         sum *=
@@ -511,6 +510,85 @@ std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) co
         return a.probability > b.probability;
     });
     return all;
+}
+
+namespace {
+
+/// Returns the probability that the most likely value is not the only cause.
+double doubt_of_first(const std::vector<Suspects::Suspect>& ranked) {
+    return 1 - ranked.front().probability;
+}
+
+/// Returns how many of the most likely values are needed so that all other values together have at
+/// most the share `doubt` of the total probability.
+std::size_t count_candidates(const std::vector<Suspects::Suspect>& ranked, double doubt) {
+    const double sum =
+        std::accumulate(ranked.begin(), ranked.end(), 0.0,
+                        [](double before, const auto& each) { return before + each.probability; });
+    double rest = 0;
+    std::size_t count = ranked.size();
+    while (count > 1 && rest + ranked[count - 1].probability <= doubt * sum) {
+        rest += ranked[--count].probability;
+    }
+    return count;
+}
+
+bool is_sure(const std::vector<Suspects::Suspect>& ranked) {
+    return !ranked.empty() && doubt_of_first(ranked) < Suspects::kMaxDoubt;
+}
+
+} // namespace
+
+void Suspects::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
+                           const snapshot::SnapshotView& previous, const record::TypeNames& types,
+                           Reporter& reporter) {
+    if (tick <= tick_ || values_.empty()) {
+        return;
+    }
+    add_verified(tick, verified, previous);
+    const auto ranked = rank(types);
+    if (is_sure(ranked) || num_after_ == ValueHistory::kMaxPoints) {
+        report_value(ranked, types, reporter);
+        values_.clear();
+    }
+}
+
+void Suspects::finish(const record::TypeNames& types, Reporter& reporter) {
+    if (!values_.empty() && num_after_ != 0) {
+        report_value(rank(types), types, reporter);
+    }
+    values_.clear();
+}
+
+void Suspects::report_value(const std::vector<Suspects::Suspect>& ranked,
+                            const record::TypeNames& types, Reporter& reporter) const {
+    record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
+                                  .tick = tick_,
+                                  .crc_wanted = wanted_,
+                                  .crc_got = got_,
+                                  .name = "ambiguous"};
+    const Suspect& wrong = ranked.front();
+    const bool is_known = is_sure(ranked);
+    const bool is_exact = is_known && doubt_of_first(ranked) < kMaxExactDoubt;
+    const std::string field = field_name(types.object(wrong.key.type), wrong.index);
+    if (is_known) {
+        finding.item = name_item(types, wrong.key);
+        finding.field = field;
+        finding.value = wrong.got;
+        finding.expected = wrong.expected;
+        finding.name = is_exact ? "exact" : "likely";
+    }
+    const std::size_t count = count_candidates(ranked, is_known ? kMaxExactDoubt : kMaxDoubt);
+    const NamedCandidates candidates{std::span{ranked}.first(count), types};
+    if (!is_exact) {
+        finding.candidates = candidates.list();
+        finding.detail = is_known ? "the snapshots before and after make it unlikely that another "
+                                    "candidate, or several values, are wrong"
+                                  : "any of the candidates explains the difference, or several "
+                                    "values are wrong";
+    }
+    point_at_int(finding, body_, wrong.int_index);
+    reporter.report_finding(finding);
 }
 
 } // namespace tw::inspect

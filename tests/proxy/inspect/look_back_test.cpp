@@ -148,10 +148,10 @@ struct Refused {
     Refused& operator=(const Refused&) = delete;
     ~Refused() = default;
 
-    [[nodiscard]] inspect::WrongValueFinder look_back() {
+    [[nodiscard]] inspect::Suspects look_back() {
         inspect::SearchBudget budget;
         budget.begin(0);
-        return {mismatch, inspect::Suspects{mismatch, budget}};
+        return {mismatch, budget};
     }
 
     Bytes body;
@@ -232,11 +232,11 @@ TEST_CASE(
         refused.types.learn_types(next.view());
         Explanations sink;
         inspect::Reporter reporter{1, sink};
-        inspect::WrongValueFinder look_back = refused.look_back();
+        inspect::Suspects look_back = refused.look_back();
         look_back.on_verified(moment.ticks[2], next.view(), refused.base.view(), refused.types,
                               reporter);
         look_back.finish(refused.types, reporter);
-        CHECK_FALSE(look_back.has_suspects());
+        CHECK(look_back.empty());
         REQUIRE(sink.all.size() == 1);
         const Explained& told = sink.all.front();
         if (told.named) {
@@ -322,8 +322,8 @@ TEST_CASE(
         Explanations sink;
         inspect::Reporter reporter{1, sink};
         Refused refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
-        inspect::WrongValueFinder look_back = refused.look_back();
-        CHECK(look_back.has_suspects() == row.told);
+        inspect::Suspects look_back = refused.look_back();
+        CHECK(look_back.empty() != row.told);
         // A snapshot that arrives late and is older changes nothing.
         look_back.on_verified(11, refused.base.view(), {}, refused.types, reporter);
         CHECK(sink.all.empty());
