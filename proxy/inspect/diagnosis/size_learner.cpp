@@ -81,14 +81,14 @@ std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t t
 
 } // namespace
 
-bool SizeLearner::drop_contradicted(const DeltaInts& delta) {
-    const auto end = std::stable_partition(
-        explanations_.begin(), explanations_.end(),
-        [&](const Explanation& each) { return read_strictly(delta, each.sizes).has_value(); });
-    if (end == explanations_.begin()) {
+bool SizeLearner::drop_contradicted(const DeltaOf& delta_of) {
+    const auto misfits = [&](const Explanation& each) {
+        return !read_strictly(delta_of(each), each.sizes);
+    };
+    if (std::ranges::all_of(explanations_, misfits)) {
         return false; // yet another type differs, or something else is wrong
     }
-    explanations_.erase(end, explanations_.end());
+    std::erase_if(explanations_, misfits);
     return true;
 }
 
@@ -179,13 +179,13 @@ void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const Agree
 }
 
 bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget) {
-    if (!drop_contradicted(misfit.delta) && !try_hints(misfit) &&
+    const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
+    if (!drop_contradicted(delta_of) && !try_hints(misfit) &&
         (!is_due(num_unexplained_++) ||
          !search_explanations(misfit, reporter.head().time, budget))) {
         return false;
     }
     num_unexplained_ = 0;
-    const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
     count_evidence(delta_of);
     if (const auto seen = read_strictly(misfit.delta, explanations_.front().sizes)) {
         report_confirmed(*seen, {}, misfit.tick, *misfit.types, reporter);
@@ -252,13 +252,9 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
                                                                     : found->items.view(),
                          .crc = crc};
     };
-    const auto misfits = [&](const Explanation& each) {
-        return !read_strictly(delta_of(each), each.sizes);
-    };
-    if (std::ranges::all_of(explanations_, misfits)) {
-        return false; // yet another type differs, or something else is wrong
+    if (!drop_contradicted(delta_of)) {
+        return false;
     }
-    std::erase_if(explanations_, misfits);
     count_evidence(delta_of);
     return explanations_.size() == 1 || store_undecided(tick, delta_of);
 }

@@ -158,7 +158,6 @@ class DeltaReader {
     /// Returns the size of the current item in ints; nullopt if the delta ends before the size.
     [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
-    void on_end(const ReadPosition& place);
 
     const DeltaInts* delta_;
     const TypesKnown* types_ = nullptr; ///< null: no type costs anything
@@ -291,17 +290,12 @@ void DeltaReader::read_updates(ReadPosition place, int cost) {
             try_sizes(before, static_cast<std::uint16_t>(delta_->ints[before.at]), cost);
         }
     }
-    if (step == ReadResult::read) {
-        on_end(place);
+    if (step == ReadResult::read && place.at == delta_->ints.size() &&
+        place.sum == static_cast<std::uint32_t>(delta_->crc)) {
+        found_.push_back(sizes_);
     }
     keys_.take_back_to(keys);
     odd_.resize(odd);
-}
-
-void DeltaReader::on_end(const ReadPosition& place) {
-    if (place.at == delta_->ints.size() && place.sum == static_cast<std::uint32_t>(delta_->crc)) {
-        found_.push_back(sizes_);
-    }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
