@@ -5,46 +5,19 @@
 #include "proxy/wire/text.h"
 
 #include <cstring>
+#include <functional>
 #include <limits>
 
 namespace tw::inspect {
 
-namespace {
-
-/// An FNV-1a hash.
-class Hash {
-  public:
-    void add(std::string_view text) {
-        for (const char character : text) {
-            mix(static_cast<unsigned char>(character));
-        }
-        mix(0x100); // marks the end of the text, because no byte has this value
-    }
-
-    void add(std::uint32_t number) {
-        for (unsigned shift = 0; shift < 32; shift += 8) {
-            mix((number >> shift) & 0xFFU);
-        }
-    }
-
-    [[nodiscard]] std::uint64_t value() const { return value_; }
-
-  private:
-    void mix(std::uint32_t symbol) { value_ = (value_ ^ symbol) * 0x100000001b3U; }
-
-    std::uint64_t value_ = 0xcbf29ce484222325U;
-};
-
-} // namespace
-
 bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& announcement,
                                 std::string_view finding) {
-    Hash hash;
-    hash.add(server);
-    hash.add(announcement.name);
-    hash.add(announcement.crc);
-    hash.add(finding);
-    const std::uint64_t wanted = hash.value() | 1U; // 0 means a free slot
+    std::string text;
+    for (const std::string_view part : {server, std::string_view{announcement.name}, finding}) {
+        text.append(part) += '\0';
+    }
+    text += std::to_string(announcement.crc);
+    const std::uint64_t wanted = std::hash<std::string>{}(text) | 1U; // 0 means a free slot
     for (std::size_t i = 0; i < reported_.size(); ++i) {
         std::atomic<std::uint64_t>& place = reported_[(wanted / 2 + i) % reported_.size()];
         std::uint64_t there = 0;

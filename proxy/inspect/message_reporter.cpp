@@ -86,6 +86,18 @@ std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
 }
 
+/// Returns the record of a message, without what depends on whether the message is known.
+record::MessageRecord record_of(const AcceptedMessage& message, const Reporter& reporter) {
+    return {.head = reporter.head(),
+            .system = message.head.system,
+            .vital = message.chunk.vital,
+            .sequence = message.chunk.sequence,
+            .size = message.chunk.payload.size(),
+            .number = message.head.number,
+            .uuid = message.head.uuid,
+            .payload = message.chunk.payload};
+}
+
 /// A decoded message, control packet or connless packet.
 struct DecodedContent {
     std::string_view name;
@@ -224,64 +236,44 @@ void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
                                       .value = message.head.number,
                                       .name = message.head.spec->name});
     }
-    if (message.head.spec == nullptr) {
-        report_raw(message, reporter);
-        report_unknown(message, reporter);
-    } else if (!message.expected) {
+    if (message.head.spec != nullptr && message.expected) {
+        report_known(message, maps, fields, reporter);
+    } else {
         report_raw(message, reporter);
         report_unexpected(message, reporter);
-    } else {
-        report_known(message, maps, fields, reporter);
     }
 }
 
 /// Reports the message without a name and fields, because its id may be that of another message.
 void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& reporter) const {
-    const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
     observers_->notify(&Observer::on_fields, head.body.size());
     if (records_) {
-        reporter.emit(record::MessageRecord{.head = reporter.head(),
-                                            .system = head.system,
-                                            .vital = chunk.vital,
-                                            .sequence = chunk.sequence,
-                                            .size = chunk.payload.size(),
-                                            .number = head.number,
-                                            .uuid = head.uuid,
-                                            .raw = head.body,
-                                            .payload = chunk.payload,
-                                            .secrecy = secrecy_of(head)});
+        record::MessageRecord record = record_of(message, reporter);
+        record.raw = head.body;
+        record.secrecy = secrecy_of(head);
+        reporter.emit(record);
     }
 }
 
 void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter& reporter) {
-    if (!message.prelude) {
-        const wire::Chunk& chunk = message.chunk;
-        reporter.report_finding_once(
-            {.id = record::FindingId::message_unexpected,
-             .offset = chunk.offset + chunk.header_size,
-             .value = message.head.number,
-             .name = message.head.spec->name,
-             .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
-             .secrecy = secrecy_of(message.head)});
-    }
-}
-
-void MessageReporter::report_unknown(const AcceptedMessage& message, Reporter& reporter) {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
     if (message.prelude) {
         return;
     }
+    const bool is_known = head.spec != nullptr;
     const record::FindingRecord finding{
-        .id = record::FindingId::message_unknown,
+        .id = is_known ? record::FindingId::message_unexpected : record::FindingId::message_unknown,
         .offset = chunk.offset + chunk.header_size,
         .value = head.number,
-        .name = head.system ? "system" : "game",
+        .name = is_known      ? head.spec->name
+                : head.system ? "system"
+                              : "game",
         .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
         .secrecy = secrecy_of(head)};
     const std::size_t slot = head.number * 2U + (head.system ? 1U : 0U);
-    if (head.uuid || slot >= unknown_.size()) {
+    if (is_known || head.uuid || slot >= unknown_.size()) {
         reporter.report_finding_once(finding);
     } else if (unknown_.test(slot)) {
         reporter.count_finding(finding.id);
@@ -316,16 +308,10 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
         hide_misread_console(head, fields);
     }
     if (records_) {
-        reporter.emit(record::MessageRecord{.head = reporter.head(),
-                                            .name = head.spec->name,
-                                            .system = head.system,
-                                            .vital = chunk.vital,
-                                            .sequence = chunk.sequence,
-                                            .size = chunk.payload.size(),
-                                            .number = head.number,
-                                            .uuid = head.uuid,
-                                            .values = fields.values,
-                                            .payload = chunk.payload});
+        record::MessageRecord record = record_of(message, reporter);
+        record.name = head.spec->name;
+        record.values = fields.values;
+        reporter.emit(record);
     }
     const bool flawed = fields.error || !fields.trailing.empty() || odd;
     if (flawed && !message.prelude) {

@@ -58,8 +58,8 @@ class MessageReporter {
 
   private:
     void report_raw(const AcceptedMessage& message, Reporter& reporter) const;
-    void report_unknown(const AcceptedMessage& message, Reporter& reporter);
-    static void report_unexpected(const AcceptedMessage& message, Reporter& reporter);
+    /// Reports an unknown message, or one that its side never sends.
+    void report_unexpected(const AcceptedMessage& message, Reporter& reporter);
     void report_known(AcceptedMessage& message, const MapTracker& maps, wire::DecodedFields& fields,
                       Reporter& reporter) const;
 

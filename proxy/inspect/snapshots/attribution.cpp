@@ -59,21 +59,8 @@ std::string_view type_name(const record::TypeNames& types, std::uint16_t type, s
     return room;
 }
 
-/// Returns the name under which the bytes of a rejected delta are counted.
-std::string_view rejection(DeltaFate fate) {
-    switch (fate) {
-    case DeltaFate::unknown_base:
-        return "snapshot on an unknown base";
-    case DeltaFate::undecodable:
-        return "undecodable snapshot";
-    case DeltaFate::mismatched:
-        return "snapshot with another checksum";
-    case DeltaFate::repeated:
-    case DeltaFate::accepted:
-        break;
-    }
-    return "repeated snapshot";
-}
+/// The name of the bytes of a delta of which parts are missing.
+constexpr std::string_view kIncomplete = "incomplete snapshot";
 
 } // namespace
 
@@ -173,25 +160,17 @@ void Attribution::on_fields(std::size_t bytes) {
 void Attribution::on_part(const PartSeen& part) {
     on_fields(part.body.data_offset);
     const record::ByteCount data = payload_.advance(part.body.data.size());
-    switch (part.fate) {
-    case PartFate::complete: // on_delta() counts the bytes of the part
-    case PartFate::empty:
-        break;
-    case PartFate::stored:
-        charge(ByteGroup::unused, BytePart::whole, "incomplete snapshot", data);
-        break;
-    case PartFate::repeated:
-        charge(ByteGroup::unused, BytePart::whole, "repeated snapshot", data);
-        break;
-    case PartFate::out_of_range:
-        charge(ByteGroup::unused, BytePart::whole, "snapshot part out of range", data);
-        break;
-    case PartFate::leftover:
-        charge(ByteGroup::unused, BytePart::whole, "snapshot of the map before", data);
-        break;
-    case PartFate::stray:
-        charge(ByteGroup::unused, BytePart::whole, "snapshot of a stray tick", data);
-        break;
+    // on_delta() counts the bytes of a complete delta's last part.
+    if (part.fate != PartFate::complete && part.fate != PartFate::empty) {
+        constexpr std::array<std::string_view, 7> kNames{"",
+                                                         kIncomplete,
+                                                         "",
+                                                         "repeated snapshot",
+                                                         "snapshot part out of range",
+                                                         "snapshot of a stray tick",
+                                                         "snapshot of the map before"};
+        charge(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(part.fate)],
+               data);
     }
 }
 
@@ -201,7 +180,10 @@ void Attribution::on_delta(const DeltaSeen& delta) {
     if (delta.fate == DeltaFate::accepted) {
         count_items(delta, priced);
     } else {
-        charge(ByteGroup::unused, BytePart::whole, rejection(delta.fate),
+        constexpr std::array<std::string_view, 5> kNames{
+            "", "repeated snapshot", "snapshot on an unknown base", "undecodable snapshot",
+            "snapshot with another checksum"};
+        charge(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(delta.fate)],
                priced.advance(priced.bytes_left()));
     }
 }
@@ -220,8 +202,7 @@ void Attribution::uncount_incomplete_parts(const DeltaSeen& delta) {
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
         const record::ByteCount bytes = priced.advance(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
-            ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, "incomplete snapshot",
-                              bytes);
+            ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, kIncomplete, bytes);
         }
     }
 }
