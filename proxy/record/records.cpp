@@ -94,9 +94,7 @@ void TypeNames::learn_types(const snapshot::SnapshotView& items,
         if (item.key.id < snapshot::kFirstUuidType || !uuid) {
             continue;
         }
-        const auto at = std::lower_bound(
-            entries_.begin(), entries_.end(), item.key.id,
-            [](const Entry& entry, std::uint16_t type) { return entry.type < type; });
+        const auto at = std::ranges::lower_bound(entries_, item.key.id, {}, &Entry::type);
         if (at != entries_.end() && at->type == item.key.id) {
             if (at->uuid != *uuid) {
                 *at = {item.key.id, *uuid, objects_->find(*uuid)};
@@ -108,9 +106,7 @@ void TypeNames::learn_types(const snapshot::SnapshotView& items,
 }
 
 const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
-    const auto at =
-        std::lower_bound(entries_.begin(), entries_.end(), type,
-                         [](const Entry& entry, std::uint16_t key) { return entry.type < key; });
+    const auto at = std::ranges::lower_bound(entries_, type, {}, &Entry::type);
     return at != entries_.end() && at->type == type ? &*at : nullptr;
 }
 
