@@ -23,20 +23,14 @@ struct SnapshotLimitCheck::Limit {
 
 namespace {
 
-constexpr std::int64_t kItemBytes = 8; ///< bytes of an item besides its ints
-
-std::int64_t bytes_of(std::size_t items, std::size_t ints) {
-    return 8 + kItemBytes * static_cast<std::int64_t>(items) + 4 * static_cast<std::int64_t>(ints);
-}
-
 /// Returns the number of bytes or items of each item type. `bytes`: whether to count bytes.
-std::map<std::uint16_t, std::int64_t> by_type(std::span<const std::uint32_t> keys,
-                                              std::span<const std::uint32_t> ends, bool bytes) {
+std::map<std::uint16_t, std::int64_t> by_type(const SnapshotView& items, bool bytes) {
+    constexpr std::size_t kItemBytes = 8; // without the item's ints
     std::map<std::uint16_t, std::int64_t> taken;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        const std::uint32_t ints = ends[i] - (i == 0 ? 0 : ends[i - 1]);
-        taken[ItemKey::from_packed(keys[i]).type] +=
-            bytes ? kItemBytes + 4 * std::int64_t{ints} : 1;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const snapshot::ItemView item = items[i];
+        taken[item.key.type] +=
+            bytes ? static_cast<std::int64_t>(kItemBytes + item.data.size_bytes()) : 1;
     }
     return taken;
 }
@@ -58,8 +52,9 @@ std::string name_of(const record::FindingItem& item) {
 void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& record,
                                              Reporter& reporter) {
     const SnapshotView& items = record.items;
-    const snapshot::Tick age = record.tick - sample_.tick;
-    if (sample_.keys.empty() || age < 0 || age > 8 * kTrendTicks) {
+    const SnapshotView before = sample_.view();
+    const snapshot::Tick age = record.tick - sample_tick_;
+    if (before.empty() || age < 0 || age > 8 * kTrendTicks) {
         take_sample(record);
         warned_ = {};
         full_ = false;
@@ -67,9 +62,9 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
     }
     const Limit limits[] = {
         {0, "items", static_cast<std::int64_t>(items.size()),
-         static_cast<std::int64_t>(sample_.keys.size()), snapshot::kMaxItems, 2},
+         static_cast<std::int64_t>(before.size()), snapshot::kMaxItems, 2},
         {1, "bytes", static_cast<std::int64_t>(items.size_bytes()),
-         bytes_of(sample_.keys.size(), sample_.ends.back()), snapshot::kMaxSnapshotBytes, 128},
+         static_cast<std::int64_t>(before.size_bytes()), snapshot::kMaxSnapshotBytes, 128},
     };
     bool full = false;
     for (const Limit& limit : limits) {
@@ -89,15 +84,15 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
 }
 
 void SnapshotLimitCheck::take_sample(const record::SnapshotRecord& record) {
-    sample_.tick = record.tick;
-    sample_.keys.assign(record.items.keys().begin(), record.items.keys().end());
-    sample_.ends.assign(record.items.ends().begin(), record.items.ends().end());
+    sample_tick_ = record.tick;
+    snapshot::SnapshotWriter{sample_, record.items.size(), record.items.data().size()}.copy(
+        record.items);
 }
 
 void SnapshotLimitCheck::warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
                                        Reporter& reporter) {
     const std::int64_t grown = limit.value - limit.before;
-    const std::int64_t age = record.tick - sample_.tick;
+    const std::int64_t age = record.tick - sample_tick_;
     if (2 * limit.value < limit.limit || grown <= 0) {
         warned_[limit.index] = false;
         return;
@@ -108,10 +103,10 @@ void SnapshotLimitCheck::warn_of_limit(const Limit& limit, const record::Snapsho
     }
     warned_[limit.index] = true;
     const bool bytes = limit.index == 1;
-    const auto before = by_type(sample_.keys, sample_.ends, bytes);
+    const auto before = by_type(sample_.view(), bytes);
     std::optional<std::uint16_t> most;
     std::int64_t most_grown = 0;
-    for (const auto& [type, taken] : by_type(record.items.keys(), record.items.ends(), bytes)) {
+    for (const auto& [type, taken] : by_type(record.items, bytes)) {
         const auto old = before.find(type);
         const std::int64_t more = taken - (old == before.end() ? 0 : old->second);
         if (more > most_grown) {
@@ -145,7 +140,7 @@ void SnapshotLimitCheck::report_exceeded(const Limit& limit, const record::Snaps
                                   .value = limit.value,
                                   .limit = limit.limit,
                                   .name = limit.name};
-    for (const std::uint32_t packed : sample_.keys) {
+    for (const std::uint32_t packed : sample_.view().keys()) {
         const ItemKey key = ItemKey::from_packed(packed);
         const snapshot::ObjectSpec* const object = record.types->object(key.type);
         const bool event = object != nullptr && object->kind == snapshot::ObjectKind::event;

@@ -35,13 +35,6 @@ class SnapshotLimitCheck {
     /// Half the number of ints that fit into the byte limit.
     static constexpr std::size_t kHalfOfInts = snapshot::kMaxSnapshotBytes / 8;
 
-    /// Tick, keys and item ends of an earlier snapshot, from which the growth per type is computed.
-    struct SizeSample {
-        snapshot::Tick tick = 0;
-        std::vector<std::uint32_t> keys;
-        std::vector<std::uint32_t> ends;
-    };
-
     struct Limit;
 
     void compare_with_limits(const record::SnapshotRecord& record, Reporter& reporter);
@@ -51,7 +44,9 @@ class SnapshotLimitCheck {
     void report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
                          Reporter& reporter);
 
-    SizeSample sample_;
+    /// An earlier snapshot, from which the growth per type is computed; empty if there is none.
+    snapshot::Snapshot sample_;
+    snapshot::Tick sample_tick_ = 0;
     std::array<bool, 2> warned_{}; ///< whether a warning was reported: of items, of bytes
     bool full_ = false;            ///< the last snapshot reached a limit
 };
