@@ -2,15 +2,10 @@
 
 #include "proxy/wire/text.h"
 
-#include <cstring>
 #include <iterator>
 #include <span>
 
 #include <fmt/format.h>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace tw::record {
 
@@ -35,26 +30,12 @@ void append_escaped(std::string_view text, std::string_view kept, std::string_vi
     }
 }
 
-/// Returns whether the text contains only printable ASCII.
+/// Returns whether the text contains only printable ASCII. The loop has no branches, because nearly
+/// all characters are printable, and a byte as result, so that compilers use vectors.
 bool is_printable(std::string_view text) {
-    unsigned odd = 0;
-#if defined(__SSE2__)
-    constexpr std::size_t kPiece = 16;
-    const __m128i space = _mm_set1_epi8(' ');
-    const __m128i last = _mm_set1_epi8(0x7F);
-    __m128i found = _mm_setzero_si128();
-    for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
-        __m128i bytes;
-        std::memcpy(&bytes, text.data(), kPiece);
-        // Non-ASCII bytes are negative as signed numbers and therefore less than a space, too.
-        found = _mm_or_si128(
-            found, _mm_or_si128(_mm_cmplt_epi8(bytes, space), _mm_cmpeq_epi8(bytes, last)));
-    }
-    odd = static_cast<unsigned>(_mm_movemask_epi8(found));
-#endif
-    // The loop has no branches, because nearly all characters are printable.
+    unsigned char odd = 0;
     for (const char character : text) {
-        odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0U : 1U;
+        odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0 : 1;
     }
     return odd == 0;
 }
