@@ -3,8 +3,10 @@
 #include "proxy/wire/message.h"
 #include "snapshot/names.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -24,8 +26,6 @@ inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENT
 inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS
 inline constexpr std::int64_t kMaxTeam = kMaxClients;    ///< DDNet's TEAM_SUPER
 inline constexpr std::int64_t kMaxGameTick = 0x6fffffff; ///< DDNet's MAX_TICK
-
-inline constexpr std::span<const MessageField> kNoFields{};
 
 constexpr MessageField integer(std::string_view name) {
     return {.name = name, .type = FieldType::integer};
@@ -119,7 +119,7 @@ constexpr MessageField always_shown(MessageField field) {
 
 /// Parses a UUID such as "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" at compile time. A malformed UUID
 /// is a compile error.
-consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
+constexpr snapshot::Uuid parse_uuid(std::string_view uuid_text) {
     snapshot::Uuid bytes{};
     std::size_t digits = 0;
     for (const char c : uuid_text) {
@@ -140,36 +140,89 @@ consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
     return bytes;
 }
 
-enum class Kind : bool { game, system };
-enum class Vital : bool { no, yes };
+/// The names of the messages in MessageId from `info` on, in the same order.
+inline constexpr std::string_view kInterpreted[] = {
+    "info",
+    "map_change",
+    "map_data",
+    "con_ready",
+    "snap",
+    "snap_empty",
+    "snap_single",
+    "input_timing",
+    "ready",
+    "enter_game",
+    "input",
+    "rcon_auth",
+    "rcon_cmd",
+    "request_map_data",
+    "map_details",
+    "capabilities",
+    "client_version",
+    "sv_tune_params",
+    "sv_ready_to_enter",
+    "sv_chat",
+    "cl_say",
+    "cl_start_info",
+    "cl_command",
+    "sv_client_info",
+    "sv_client_drop",
+    "sv_team",
+};
+static_assert(std::size(kInterpreted) == static_cast<std::size_t>(MessageId::sv_team));
 
-/// A message that is identified by an integer id.
-constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view name,
-                              MessageDirection direction, Vital vital,
-                              std::span<const MessageField> fields = kNoFields,
-                              MessageId id = MessageId::other) {
-    return {.id = id,
+constexpr MessageId id_of(std::string_view name) {
+    const auto* const found = std::ranges::find(kInterpreted, name);
+    return found == std::end(kInterpreted)
+               ? MessageId::other
+               : static_cast<MessageId>(found - std::begin(kInterpreted) + 1);
+}
+
+using enum MessageDirection;
+
+/// A vital game message that is identified by an integer id.
+constexpr MessageSpec game(std::uint16_t number, std::string_view name, MessageDirection direction,
+                           std::span<const MessageField> fields = {}) {
+    return {.id = id_of(name),
             .number = number,
-            .system = kind == Kind::system,
             .direction = direction,
-            .vital = vital == Vital::yes,
+            .vital = true,
             .name = name,
             .fields = fields};
 }
 
-/// A message of DDNet or a mod that is identified by a UUID.
-constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::string_view uuid_name,
-                               std::string_view name, MessageDirection direction, Vital vital,
-                               std::span<const MessageField> fields = kNoFields,
-                               MessageId id = MessageId::other) {
-    return {.id = id,
-            .system = kind == Kind::system,
-            .direction = direction,
-            .vital = vital == Vital::yes,
-            .name = name,
-            .uuid_name = uuid_name,
-            .uuid = uuid,
-            .fields = fields};
+/// A vital game message of DDNet or a mod that is identified by a UUID.
+constexpr MessageSpec game(std::string_view uuid, std::string_view uuid_name, std::string_view name,
+                           MessageDirection direction, std::span<const MessageField> fields = {}) {
+    MessageSpec message = game(0, name, direction, fields);
+    message.uuid_name = uuid_name;
+    message.uuid = parse_uuid(uuid);
+    return message;
+}
+
+constexpr MessageSpec with_system_bit(MessageSpec message) {
+    message.system = true;
+    return message;
+}
+
+/// A vital system message that is identified by an integer id.
+constexpr MessageSpec system(std::uint16_t number, std::string_view name,
+                             MessageDirection direction,
+                             std::span<const MessageField> fields = {}) {
+    return with_system_bit(game(number, name, direction, fields));
+}
+
+/// A vital system message of DDNet or a mod that is identified by a UUID.
+constexpr MessageSpec system(std::string_view uuid, std::string_view uuid_name,
+                             std::string_view name, MessageDirection direction,
+                             std::span<const MessageField> fields = {}) {
+    return with_system_bit(game(uuid, uuid_name, name, direction, fields));
+}
+
+/// Marks a message that receivers also accept if it is not vital.
+constexpr MessageSpec non_vital(MessageSpec message) {
+    message.vital = false;
+    return message;
 }
 
 /// Marks a message as secret. All its fields are hidden, except those marked with always_shown().
@@ -182,12 +235,6 @@ constexpr MessageSpec secret(MessageSpec message) {
 /// Marks a message that DDNet servers no longer send since this version.
 constexpr MessageSpec removed_in(std::int32_t version, MessageSpec message) {
     message.removed_in = version;
-    return message;
-}
-
-/// Marks a message of 0.7.
-constexpr MessageSpec of_seven(MessageSpec message) {
-    message.dialect = snapshot::Dialect::seven;
     return message;
 }
 
