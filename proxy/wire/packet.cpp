@@ -169,71 +169,15 @@ CompressedPayload guess_compressed_payload(std::span<const std::byte> datagram) 
 }
 
 std::optional<Packet> decode_control_with_seven_header(std::span<const std::byte> datagram) {
-    // The flags of a 0.7 header. The acknowledgement has the same place as in a 0.6 header.
-    constexpr std::uint32_t kSevenResendBit = 0x08;
-    constexpr std::uint32_t kSevenCompressedBit = 0x10;
-    if (datagram.size() <= kSevenHeaderSize || datagram.size() > kMaxDatagramSize) {
+    auto packet = decode_seven_header(datagram);
+    if (!packet || packet->kind != PacketKind::control || packet->payload.empty() ||
+        datagram.size() > kMaxDatagramSize) {
         return std::nullopt;
     }
-    const std::uint32_t first = byte_at(datagram, 0);
-    if ((first & kConnlessBit) != 0 || (first & kSevenBit) == 0) {
-        return std::nullopt;
-    }
-    Packet packet;
-    packet.kind = PacketKind::control;
-    packet.seven_header = true;
-    packet.compressed = (first & kSevenCompressedBit) != 0;
-    packet.resend = (first & kSevenResendBit) != 0;
-    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
-    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
-    packet.payload = datagram.subspan(kSevenHeaderSize);
+    packet->dialect = Dialect::six;
+    packet->header_token.reset();
+    packet->seven_header = true;
     return packet;
-}
-
-namespace {
-
-constexpr std::uint32_t kChunkResendBit = 0x80;
-constexpr std::uint32_t kChunkVitalBit = 0x40;
-constexpr std::size_t kPlainHeaderSize = 2;
-constexpr std::size_t kVitalHeaderSize = 3;
-
-} // namespace
-
-std::optional<Chunk> ChunkReader::next() {
-    if (left_ == 0) {
-        return std::nullopt;
-    }
-    const auto damaged = [this]() -> std::optional<Chunk> {
-        left_ = 0;
-        error_ = WireError{WireErrc::chunk_truncated, offset_};
-        return std::nullopt;
-    };
-    const auto data = rest();
-    if (data.size() < kPlainHeaderSize) {
-        return damaged();
-    }
-    const std::uint32_t first = byte_at(data, 0);
-    const std::uint32_t second = byte_at(data, 1);
-    Chunk chunk;
-    chunk.resend = (first & kChunkResendBit) != 0;
-    chunk.vital = (first & kChunkVitalBit) != 0;
-    chunk.header_size = chunk.vital ? kVitalHeaderSize : kPlainHeaderSize;
-    chunk.offset = offset_;
-    const std::uint32_t low_mask = (1U << low_bits_) - 1;
-    const std::size_t size = (first & 0x3FU) << low_bits_ | (second & low_mask);
-    if (data.size() < chunk.header_size + size) {
-        return damaged();
-    }
-    if (chunk.vital) {
-        // In 0.6, both bytes contain bits 6 and 7 of the sequence number. Game programs OR the two
-        // copies, even if they differ.
-        chunk.sequence =
-            static_cast<std::uint16_t>((second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2));
-    }
-    chunk.payload = data.subspan(chunk.header_size, size);
-    offset_ += chunk.header_size + size;
-    --left_;
-    return chunk;
 }
 
 VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {

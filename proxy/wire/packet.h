@@ -207,7 +207,36 @@ class ChunkReader {
         : payload_{payload}, low_bits_{low_size_bits(dialect)}, left_{num_chunks} {}
 
     /// Reads the next chunk; nullopt after the last chunk and at a truncated chunk.
-    [[nodiscard]] std::optional<Chunk> next();
+    [[nodiscard]] std::optional<Chunk> next() {
+        constexpr std::uint32_t kResendBit = 0x80;
+        constexpr std::uint32_t kVitalBit = 0x40;
+        const auto data = rest();
+        if (left_ == 0 || data.size() < 2) {
+            return stop();
+        }
+        const std::uint32_t first = byte_at(data, 0);
+        const std::uint32_t second = byte_at(data, 1);
+        const bool vital = (first & kVitalBit) != 0;
+        const std::size_t header_size = vital ? 3 : 2;
+        const std::uint32_t low_mask = (1U << low_bits_) - 1;
+        const std::size_t size = (first & 0x3FU) << low_bits_ | (second & low_mask);
+        if (data.size() < header_size + size) {
+            return stop();
+        }
+        // In 0.6, both bytes contain bits 6 and 7 of the sequence number. Game programs OR the two
+        // copies, even if they differ.
+        const std::uint32_t sequence =
+            vital ? (second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2) : 0;
+        const Chunk chunk{.vital = vital,
+                          .resend = (first & kResendBit) != 0,
+                          .sequence = static_cast<std::uint16_t>(sequence),
+                          .header_size = header_size,
+                          .offset = offset_,
+                          .payload = data.subspan(header_size, size)};
+        offset_ += header_size + size;
+        --left_;
+        return chunk;
+    }
 
     /// Returns the error if a truncated chunk was found. Its offset is relative to the payload.
     [[nodiscard]] const std::optional<WireError>& error() const { return error_; }
@@ -216,6 +245,14 @@ class ChunkReader {
     [[nodiscard]] std::span<const std::byte> rest() const { return payload_.subspan(offset_); }
 
   private:
+    [[nodiscard]] std::nullopt_t stop() {
+        if (left_ != 0) {
+            error_ = WireError{WireErrc::chunk_truncated, offset_};
+            left_ = 0;
+        }
+        return std::nullopt;
+    }
+
     std::span<const std::byte> payload_;
     std::size_t offset_ = 0;
     unsigned low_bits_;
