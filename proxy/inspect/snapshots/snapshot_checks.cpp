@@ -176,9 +176,11 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
 /// Key of the first item whose type has a UUID.
 constexpr std::uint32_t kFirstExtended = std::uint32_t{snapshot::kFirstUuidType} << 16U;
 
-void check_descriptors(const record::SnapshotRecord& record, std::size_t first_extended,
+/// Returns whether the snapshot has the descriptor of each type from `first_extended` on.
+bool check_descriptors(const record::SnapshotRecord& record, std::size_t first_extended,
                        Reporter& reporter) {
     const auto keys = record.items.keys();
+    bool is_complete = true;
     // Clients need the type's descriptor item in the same snapshot. A descriptor's id is the number
     // of its type. So descriptors come first, in the order of the types.
     auto descriptor = keys.begin();
@@ -188,6 +190,7 @@ void check_descriptors(const record::SnapshotRecord& record, std::size_t first_e
             ++descriptor;
         }
         if (*descriptor != key.type || record.types->find(key.type) == nullptr) {
+            is_complete = false;
             reporter.report_finding_once({.id = record::FindingId::snapshot_missing_descriptor,
                                           .tick = record.tick,
                                           .item = name_item(*record.types, key)});
@@ -195,6 +198,13 @@ void check_descriptors(const record::SnapshotRecord& record, std::size_t first_e
         at = std::find_if(at, keys.end(),
                           [&](std::uint32_t other) { return other >> 16U != key.type; });
     }
+    return is_complete;
+}
+
+bool has_keys_of_previous(const record::SnapshotRecord& record) {
+    const auto keys = record.items.keys();
+    return record.previous && std::equal(keys.begin(), keys.end(), record.previous->keys().begin(),
+                                         record.previous->keys().end());
 }
 
 } // namespace
@@ -204,7 +214,8 @@ void SnapshotChecks::check_snapshot(const record::SnapshotRecord& record, Report
     budget_.check_snapshot(record, reporter);
     const std::size_t first_extended =
         record.items.lower_bound(ItemKey::from_packed(kFirstExtended));
-    check_descriptors(record, first_extended, reporter);
+    has_descriptors_ = (has_descriptors_ && has_keys_of_previous(record)) ||
+                       check_descriptors(record, first_extended, reporter);
     check_unknown_types(record, record.items.keys().first(first_extended), reporter);
     check_world(record, reporter);
 }

@@ -77,6 +77,7 @@ class SnapshotChecks {
 
     std::bitset<kMaxClients> misplaced_;
     bool near_cap_ = false;
+    bool has_descriptors_ = false; ///< the last snapshot had the descriptors of all its types
     SnapshotLimitCheck budget_;
     std::vector<std::uint16_t> unknown_types_; ///< unknown types that were reported
 };
