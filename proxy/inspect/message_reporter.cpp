@@ -1,6 +1,5 @@
 #include "proxy/inspect/message_reporter.h"
 
-#include "proxy/wire/bodies.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message_layouts.h"
 
@@ -96,6 +95,11 @@ record::MessageRecord record_of(const AcceptedMessage& message, const Reporter& 
             .number = message.head.number,
             .uuid = message.head.uuid,
             .payload = message.chunk.payload};
+}
+
+/// Whether nothing follows the fields of a snapshot message. They are never out of range.
+bool is_whole(const wire::SnapshotBody& snapshot, std::span<const std::byte> body) {
+    return snapshot.data_offset + snapshot.data.size() == body.size();
 }
 
 /// A decoded message, control packet or connless packet.
@@ -287,7 +291,8 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
                                    wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
-    if (!records_ && wire::is_flawless(*head.spec, head.body)) {
+    if (!records_ && (message.snapshot ? is_whole(*message.snapshot, head.body)
+                                       : wire::is_plainly_flawless(*head.spec, head.body))) {
         if (!message.tracked) {
             observers_->notify(&Observer::on_fields, head.body.size());
         }

@@ -2,12 +2,14 @@
 
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/wire/bodies.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 #include "proxy/wire/secrets.h"
 
 #include <bitset>
 #include <cstddef>
+#include <optional>
 
 namespace tw::inspect {
 
@@ -19,6 +21,8 @@ struct AcceptedMessage {
     bool expected =
         false; ///< the message is known, and its side sends it (wire::is_processed_by_receivers)
     bool tracked = false; ///< the message is a snapshot message, which SnapshotTracker reads
+    /// The body of a tracked message; nullopt if it cannot be decoded.
+    std::optional<wire::SnapshotBody> snapshot{};
     /// The message id has other meanings in other server versions, and the version is unknown.
     bool likely = false;
     bool is_taken = true; ///< the receiver accepts the message: no field is missing or out of range

@@ -205,15 +205,9 @@ void Session::read_datagram(record::Timestamp time, wire::Direction direction,
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
     acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
-    on_bytes(bytes, workspace);
-    observers_->notify(&Observer::on_datagram_end);
-}
-
-void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
-    record::DirectionStats& stats = reporter_.direction_stats();
     const auto packet =
         wire::decode_packet(bytes, acceptance_.connection().expected_protocol(), workspace.packet,
-                            acceptance_.token_bit(bytes, reporter_.direction()));
+                            acceptance_.token_bit(bytes, direction));
     if (!packet) {
         ++stats.malformed;
         reporter_.report_finding({.id = record::finding_of(packet.error().code),
@@ -221,47 +215,45 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
                                   .name = wire::error_info(packet.error().code).name,
                                   .bytes = bytes.first(std::min<std::size_t>(bytes.size(), 64)),
                                   .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
-        return;
+    } else if (packet->dialect == wire::Dialect::seven &&
+               packet->kind == wire::PacketKind::control) {
+        const auto control = acceptance_.read_as_six_control(bytes, reporter_);
+        on_packet(control ? *control : *packet, bytes, workspace);
+    } else {
+        on_packet(*packet, bytes, workspace);
     }
-    if (packet->dialect == wire::Dialect::seven && packet->kind == wire::PacketKind::control) {
-        if (const auto control = acceptance_.read_as_six_control(bytes, reporter_)) {
-            on_packet(*control, bytes, workspace);
-            return;
-        }
-    }
-    on_packet(*packet, bytes, workspace);
+    observers_->notify(&Observer::on_datagram_end);
 }
 
-void Session::on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
+void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> bytes,
                         Workspace& workspace) {
-    const wire::Packet* const packet = &read;
     record::DirectionStats& stats = reporter_.direction_stats();
-    observers_->notify(&Observer::on_packet, *packet);
-    if (packet->compressed) {
+    observers_->notify(&Observer::on_packet, packet);
+    if (packet.compressed) {
         ++stats.compressed;
-        stats.compressed_bytes += bytes.size() - std::min(bytes.size(), wire::header_size(*packet));
-        stats.decompressed_bytes += packet->payload.size();
+        stats.compressed_bytes += bytes.size() - std::min(bytes.size(), wire::header_size(packet));
+        stats.decompressed_bytes += packet.payload.size();
     }
-    switch (packet->kind) {
+    switch (packet.kind) {
     case wire::PacketKind::connless:
         ++stats.connless;
-        messages_.report_connless(*packet, workspace.fields, reporter_);
+        messages_.report_connless(packet, workspace.fields, reporter_);
         if (reporter_.direction() == wire::Direction::s2c &&
             acceptance_.server().is_version_unannounced()) {
-            if (const auto version = wire::find_server_version(packet->payload, packet->dialect)) {
+            if (const auto version = wire::find_server_version(packet.payload, packet.dialect)) {
                 acceptance_.server().on_info(*version);
             }
         }
         break;
     case wire::PacketKind::control:
         ++stats.control;
-        on_control(*packet, workspace);
+        on_control(packet, workspace);
         break;
     case wire::PacketKind::chunks:
-        on_chunks(*packet, workspace);
+        on_chunks(packet, workspace);
         break;
     }
-    if (packet->kind != wire::PacketKind::connless && !acceptance_.connection().established()) {
+    if (packet.kind != wire::PacketKind::connless && !acceptance_.connection().established()) {
         if (const ConnectionChange change =
                 acceptance_.on_other_datagram(bytes, workspace.packet, reporter_);
             change != ConnectionChange::none) {
@@ -372,13 +364,21 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
                        wire::is_processed_by_receivers(*head.spec, head.system,
                                                        reporter_.direction(), message.chunk.vital);
     message.tracked = snapshot && message.expected && !message.prelude;
+    if (message.tracked) {
+        message.snapshot = wire::decode_snapshot(head.spec->id, head.body);
+    }
     // The message's own record comes before the records that result from the message.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
         if (auto tile_map = maps_.find_missing_map(reporter_)) {
             snapshots_.set_tile_map(*std::move(tile_map));
         }
-        snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
+        if (message.snapshot) {
+            snapshots_.on_message(*message.snapshot, head.spec->id, compressed, reporter_,
+                                  workspace.snapshots);
+        } else { // messages_ has reported message.truncated
+            observers_->notify(&Observer::on_fields, head.body.size());
+        }
         if (acceptance_.server().wants_snapshots()) {
             if (const auto newest = snapshots_.newest()) {
                 acceptance_.server().on_snapshot(*newest, snapshots_.types());

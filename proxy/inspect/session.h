@@ -242,8 +242,7 @@ class Session {
     /// Reports, once per session, if no datagram of one side was ever seen.
     void report_missing_side();
     void check_server_silence(bool waits);
-    void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
-    void on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
+    void on_packet(const wire::Packet& packet, std::span<const std::byte> bytes,
                    Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);

@@ -157,8 +157,7 @@ std::optional<std::string_view> find_server_version(std::span<const std::byte> p
 
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out) {
     const std::size_t skipped = std::min(packet.payload.size(), kConnlessPrefixSize);
-    FieldCollector kept{out};
-    FieldDecoder{packet.payload.subspan(skipped), packet.connless_extra, kept, packet.dialect}
+    FieldDecoder{packet.payload.subspan(skipped), packet.connless_extra, out, packet.dialect}
         .decode_all(spec.fields);
 }
 

@@ -78,8 +78,7 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
                    const ShownCommands& shown) {
-    FieldCollector kept{out};
-    FieldDecoder{body, {}, kept, spec.dialect}.decode_all(fields_of(spec, body));
+    FieldDecoder{body, {}, out, spec.dialect}.decode_all(fields_of(spec, body));
     mark_secrets(spec, out, shown);
 }
 
@@ -97,16 +96,32 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 
 namespace {
 
-/// Like is_flawless, but only for bodies that consist of ints, bytes and an input's object, as most
-/// bodies do; returns false for any other body. Is many times faster than a FieldDecoder.
-bool is_plainly_flawless(std::span<const MessageField> fields, std::span<const std::byte> body) {
+/// Returns true only if the bytes are exactly `count` encoded ints. Returns false if so many ints
+/// are long that one of them may have too many bytes.
+bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
+    constexpr std::byte kMore{0x80}; // another byte of the same int follows
+    const std::ptrdiff_t size = end - at;
+    if (size - count >= static_cast<std::ptrdiff_t>(snapshot::kMaxVarintBytes)) {
+        return false;
+    }
+    const auto ends =
+        std::count_if(at, end, [](std::byte byte) { return (byte & kMore) == std::byte{}; });
+    return ends == count && (size == 0 || (end[-1] & kMore) == std::byte{});
+}
+
+} // namespace
+
+bool is_plainly_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
+    const std::byte* at = body.data();
+    const std::byte* const end = at + body.size();
     std::int32_t value = 0; // the last integer that was read
     const auto read_int = [&] {
-        const std::size_t used = snapshot::decode_varint(body.data(), body.size(), value);
-        body = body.subspan(used);
+        const std::size_t used =
+            snapshot::decode_varint(at, static_cast<std::size_t>(end - at), value);
+        at += used;
         return used != 0;
     };
-    for (const MessageField& field : fields) {
+    for (const MessageField& field : fields_of(spec, body)) {
         switch (field.type) {
         case FieldType::integer:
         case FieldType::boolean:
@@ -115,42 +130,34 @@ bool is_plainly_flawless(std::span<const MessageField> fields, std::span<const s
                 return false;
             }
             break;
-        case FieldType::raw:
-            if (value < 0 || static_cast<std::size_t>(value) > body.size()) {
+        case FieldType::string:
+            at = std::find(at, end, std::byte{0});
+            if (at == end) {
                 return false;
             }
-            body = body.subspan(static_cast<std::size_t>(value));
+            ++at;
+            value = 0;
+            break;
+        case FieldType::raw:
+            if (value < 0 || value > end - at) {
+                return false;
+            }
+            at += value;
             value = 0;
             break;
         case FieldType::object:
             // In a player_input object, every value is in range. Other objects are rare.
-            if (value < 0 || field.object != "player_input") {
+            if (value < 0 || field.object != "player_input" || !are_varints(at, end, value / 4)) {
                 return false;
             }
-            for (std::int32_t left = value / 4; left != 0; --left) {
-                if (!read_int()) {
-                    return false;
-                }
-            }
+            at = end;
             value = 0;
             break;
         default:
             return false;
         }
     }
-    return body.empty();
-}
-
-} // namespace
-
-bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
-    const auto fields = fields_of(spec, body);
-    if (is_plainly_flawless(fields, body)) [[likely]] {
-        return true;
-    }
-    FlawDetector search;
-    FieldDecoder{body, {}, search, spec.dialect}.decode_all(fields);
-    return !search.has_flaw();
+    return at == end;
 }
 
 std::vector<std::byte> encode_message(const MessageSpec& spec, std::span<const FieldValue> values) {
@@ -220,9 +227,10 @@ const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot:
 
 } // namespace
 
-template <class Values>
-void FieldDecoder<Values>::decode_all(std::span<const MessageField> fields) {
-    out_.clear();
+void FieldDecoder::decode_all(std::span<const MessageField> fields) {
+    out_.values.clear();
+    out_.trailing = {};
+    out_.error.reset();
     for (const auto& spec : fields) {
         if (spec.optional && in_.remaining() == 0) {
             add_missing_field(spec);
@@ -230,14 +238,14 @@ void FieldDecoder<Values>::decode_all(std::span<const MessageField> fields) {
             decode_field(spec);
         }
         if (in_.failed()) {
-            return out_.set_error(in_.error());
+            out_.error = in_.error();
+            return;
         }
     }
-    out_.set_trailing(in_.rest());
+    out_.trailing = in_.rest();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_field(const MessageField& spec) {
+void FieldDecoder::decode_field(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     switch (spec.type) {
     case FieldType::integer:
@@ -287,8 +295,7 @@ void FieldDecoder<Values>::decode_field(const MessageField& spec) {
     }
 }
 
-template <class Values>
-void FieldDecoder<Values>::add_missing_field(const MessageField& spec) {
+void FieldDecoder::add_missing_field(const MessageField& spec) {
     if (!spec.default_value) {
         return;
     }
@@ -298,15 +305,12 @@ void FieldDecoder<Values>::add_missing_field(const MessageField& spec) {
         in_.offset());
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_integer(const MessageField& spec) {
+void FieldDecoder::decode_integer(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     put_integer(spec, in_.var_int(), offset);
 }
 
-template <class Values>
-void FieldDecoder<Values>::put_integer(const MessageField& spec, std::int64_t value,
-                                       std::size_t offset) {
+void FieldDecoder::put_integer(const MessageField& spec, std::int64_t value, std::size_t offset) {
     if (in_.failed()) {
         return;
     }
@@ -319,8 +323,7 @@ void FieldDecoder<Values>::put_integer(const MessageField& spec, std::int64_t va
               offset);
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_string(const MessageField& spec) {
+void FieldDecoder::decode_string(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     const std::string_view text = in_.string();
     if (in_.failed()) {
@@ -331,8 +334,7 @@ void FieldDecoder<Values>::decode_string(const MessageField& spec) {
         offset);
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_raw(const MessageField& spec, Kind kind, std::int64_t size) {
+void FieldDecoder::decode_raw(const MessageField& spec, Kind kind, std::int64_t size) {
     const std::size_t offset = in_.offset();
     const auto bytes = in_.raw(size);
     if (in_.failed()) {
@@ -341,8 +343,7 @@ void FieldDecoder<Values>::decode_raw(const MessageField& spec, Kind kind, std::
     put_value({.kind = kind, .secrecy = spec.secrecy, .name = spec.name, .bytes = bytes}, offset);
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_decimal(const MessageField& spec) {
+void FieldDecoder::decode_decimal(const MessageField& spec) {
     const std::size_t offset = in_.offset();
     const std::string_view text = in_.string();
     if (in_.failed()) {
@@ -363,8 +364,7 @@ void FieldDecoder<Values>::decode_decimal(const MessageField& spec) {
     put_integer(spec, value, offset);
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_until_end(const MessageField& spec) {
+void FieldDecoder::decode_until_end(const MessageField& spec) {
     begin_nested(Kind::array_begin, spec.name);
     MessageField element = spec;
     element.name = {};
@@ -376,8 +376,7 @@ void FieldDecoder<Values>::decode_until_end(const MessageField& spec) {
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_array(const MessageField& spec) {
+void FieldDecoder::decode_array(const MessageField& spec) {
     const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
     if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
         return in_.fail(DecodeErrc::length_out_of_range); // an element has at least one byte
@@ -392,9 +391,8 @@ void FieldDecoder<Values>::decode_array(const MessageField& spec) {
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_object(const MessageField& spec, std::string_view name,
-                                         std::int64_t ints) {
+void FieldDecoder::decode_object(const MessageField& spec, std::string_view name,
+                                 std::int64_t ints) {
     begin_nested(Kind::object_begin, name);
     std::int64_t used = 0;
     if (const auto* known = find_object_by_name(spec.object, dialect_)) {
@@ -416,8 +414,7 @@ void FieldDecoder<Values>::decode_object(const MessageField& spec, std::string_v
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
+void FieldDecoder::decode_object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
     if (ints == 1) {
         const std::size_t offset = in_.offset();
         const std::int32_t value = in_.var_int();
@@ -439,8 +436,7 @@ void FieldDecoder<Values>::decode_object_field(const snapshot::FieldSpec& spec, 
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_objects(const MessageField& spec) {
+void FieldDecoder::decode_objects(const MessageField& spec) {
     const std::int64_t count = previous_integer();
     const auto* known = find_object_by_name(spec.object, dialect_);
     const std::int64_t ints = known == nullptr ? 1 : std::max<std::int64_t>(known->size, 1);
@@ -454,8 +450,7 @@ void FieldDecoder<Values>::decode_objects(const MessageField& spec) {
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_clients(const MessageField& spec) {
+void FieldDecoder::decode_clients(const MessageField& spec) {
     const bool extended = spec.type == FieldType::clients_extended;
     const auto fields =
         spec.type == FieldType::clients_seven
@@ -472,8 +467,7 @@ void FieldDecoder<Values>::decode_clients(const MessageField& spec) {
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::decode_addresses(const MessageField& spec) {
+void FieldDecoder::decode_addresses(const MessageField& spec) {
     constexpr std::size_t kEntrySize = kAddressSize + 2;
     begin_nested(Kind::array_begin, spec.name);
     while (in_.remaining() >= kEntrySize) {
@@ -485,29 +479,22 @@ void FieldDecoder<Values>::decode_addresses(const MessageField& spec) {
     end_nested();
 }
 
-template <class Values>
-void FieldDecoder<Values>::begin_nested(Kind kind, std::string_view name) {
+void FieldDecoder::begin_nested(Kind kind, std::string_view name) {
     put_value({.kind = kind, .name = name}, in_.offset());
 }
 
-template <class Values>
-void FieldDecoder<Values>::end_nested() {
+void FieldDecoder::end_nested() {
     put_value({.kind = Kind::end}, in_.offset());
 }
 
-template <class Values>
-void FieldDecoder<Values>::put_value(FieldValue value, std::size_t offset) {
+void FieldDecoder::put_value(FieldValue value, std::size_t offset) {
     value.offset = static_cast<std::uint16_t>(std::min<std::size_t>(offset, UINT16_MAX));
-    out_.add_value(value);
+    out_.values.push_back(value);
 }
 
-template <class Values>
-std::int64_t FieldDecoder<Values>::previous_integer() const {
-    return out_.last_integer();
+std::int64_t FieldDecoder::previous_integer() const {
+    return out_.values.empty() ? 0 : out_.values.back().integer;
 }
-
-template class FieldDecoder<FieldCollector>;
-template class FieldDecoder<FlawDetector>;
 
 const MessageSet& MessageSet::standard() {
     static const MessageSet set;

@@ -254,8 +254,8 @@ ServerProgram::Interpretation ServerProgram::interpretation(const wire::MessageH
     if (below_ <= until || is_said) {
         return Interpretation::certain;
     }
-    return wire::is_flawless(*head.spec, head.body) ? Interpretation::likely
-                                                    : Interpretation::mistaken;
+    return wire::is_plainly_flawless(*head.spec, head.body) ? Interpretation::likely
+                                                            : Interpretation::mistaken;
 }
 
 std::optional<DdnetVersion> ServerProgram::version() const {

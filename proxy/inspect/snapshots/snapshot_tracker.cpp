@@ -49,25 +49,21 @@ using record::FindingId;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-void SnapshotTracker::on_message(const wire::MessageHeader& head, bool compressed,
-                                 Reporter& reporter, SnapshotWorkspace& workspace) {
-    const auto body = wire::decode_snapshot(head.spec->id, head.body);
-    if (!body) {
-        observers_->notify(&Observer::on_fields, head.body.size());
-        return; // MessageReporter reports this as message.truncated
-    }
-    const DeltaBase base = base_tick(body->tick, body->distance);
-    const snapshot::Part part{.tick = body->tick,
+void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId id,
+                                 bool compressed, Reporter& reporter,
+                                 SnapshotWorkspace& workspace) {
+    const DeltaBase base = base_tick(body.tick, body.distance);
+    const snapshot::Part part{.tick = body.tick,
                               .delta_tick = base.tick,
-                              .num_parts = body->num_parts,
-                              .part = body->part,
-                              .crc = body->crc,
-                              .data = body->data,
+                              .num_parts = body.num_parts,
+                              .part = body.part,
+                              .crc = body.crc,
+                              .data = body.data,
                               .marked = compressed};
     if (part.tick >= 0 && base.odd) {
         reporter.report_finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
     }
-    const bool empty = head.spec->id == wire::MessageId::snap_empty;
+    const bool empty = id == wire::MessageId::snap_empty;
     PartFate fate = PartFate::empty;
     if (part.tick < 0) {
         fate = PartFate::out_of_range;
@@ -83,7 +79,7 @@ void SnapshotTracker::on_message(const wire::MessageHeader& head, bool compresse
     } else if (!empty) {
         fate = add_part(part, reporter);
     }
-    observers_->notify(&Observer::on_part, PartSeen{.body = *body, .fate = fate});
+    observers_->notify(&Observer::on_part, PartSeen{.body = body, .fate = fate});
     if (fate == PartFate::empty || fate == PartFate::stored || fate == PartFate::complete) {
         client_.on_part(part.tick);
     }

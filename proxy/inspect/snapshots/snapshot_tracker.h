@@ -157,8 +157,8 @@ class SnapshotTracker {
 
     /// Reads a snap, snap_single or snap_empty message. `compressed`: whether the message came in a
     /// compressed packet.
-    void on_message(const wire::MessageHeader& head, bool compressed, Reporter& reporter,
-                    SnapshotWorkspace& workspace);
+    void on_message(const wire::SnapshotBody& body, wire::MessageId id, bool compressed,
+                    Reporter& reporter, SnapshotWorkspace& workspace);
     void on_input(const ClientView::Input& input, Reporter& reporter);
 
     /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
