@@ -95,6 +95,23 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
+/// Decompresses the payload of a packet if it is compressed. An error replaces the packet.
+void read_payload(Result<Packet>& packet, std::size_t header_size, std::size_t max_size,
+                  PacketScratch& scratch) {
+    if (packet->compressed) {
+        const auto plain = scratch.decompress({packet->payload, max_size});
+        if (!plain) {
+            const WireError& error = plain.error();
+            packet = tl::unexpected{WireError{error.code, header_size + error.offset}};
+            return;
+        }
+        packet->payload = *plain;
+    }
+    if (packet->kind == PacketKind::control && packet->payload.empty()) {
+        packet = tl::unexpected{WireError{WireErrc::control_empty, header_size}};
+    }
+}
+
 /// Decodes a 0.6 packet that is not connless. Builds the result in place, because copying a Packet
 /// would slow down decoding.
 Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScratch& scratch,
@@ -116,18 +133,7 @@ Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScrat
         header_size += kTokenSize;
     }
     packet->payload = datagram.subspan(header_size);
-    if (packet->compressed) {
-        const auto plain = scratch.decompress({packet->payload, kMaxPayloadSize});
-        if (!plain) {
-            const WireError& error = plain.error();
-            packet = tl::unexpected{WireError{error.code, header_size + error.offset}};
-            return packet;
-        }
-        packet->payload = *plain;
-    }
-    if (packet->kind == PacketKind::control && packet->payload.empty()) {
-        packet = tl::unexpected{WireError{WireErrc::control_empty, header_size}};
-    }
+    read_payload(packet, header_size, kMaxPayloadSize, scratch);
     return packet;
 }
 
@@ -190,9 +196,10 @@ VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
 
 namespace {
 
-/// "TKEN". With it, a client asks for a DDNet token in a CONNECT. A server that supports tokens
-/// answers with it in a CONNECTACCEPT.
-constexpr std::array kTokenMagic{std::byte{'T'}, std::byte{'K'}, std::byte{'E'}, std::byte{'N'}};
+/// With it, a client asks for a DDNet token in a CONNECT. A server that supports tokens answers with
+/// it in a CONNECTACCEPT. In 0.7, DDNet's client writes it in place of a token when it repeats its
+/// CONNECT.
+constexpr Token kTokenMagic{'T', 'K', 'E', 'N'};
 
 /// The number of bytes with which a 0.6.5 client pads its CONNECT. No answer is larger than that.
 constexpr std::size_t kVanillaConnectPadding = 512;
@@ -206,14 +213,12 @@ bool ends_with(Bytes data, const std::optional<Token>& token) {
 }
 
 std::string_view text_before_nul(Bytes data) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
-    const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
+    const std::string_view text = text_of(data);
     return text.substr(0, text.find('\0'));
 }
 
 void decode_handshake(Bytes data, const Packet& packet, Control& control) {
-    if (data.size() >= kTokenMagic.size() &&
-        std::equal(kTokenMagic.begin(), kTokenMagic.end(), data.begin())) {
+    if (data.size() >= kTokenMagic.size() && token_at(data, 0) == kTokenMagic) {
         control.has_token_magic = true;
         if (data.size() >= kTokenMagic.size() + kTokenSize) {
             control.token = token_at(data, kTokenMagic.size());
@@ -305,8 +310,6 @@ constexpr std::uint32_t kSevenCompressedBit = 0x10;
 constexpr std::uint32_t kSevenResendBit = 0x08;
 constexpr std::uint32_t kSevenControlBit = 0x04;
 constexpr std::uint32_t kSevenAckHighBits = 0x03;
-/// The bytes that DDNet's client writes in place of a token when it repeats its CONNECT.
-constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
 
 ControlKind control_kind(std::uint32_t raw) {
     switch (raw) {
@@ -371,18 +374,7 @@ Result<Packet> decode_seven_packet(std::span<const std::byte> datagram, PacketSc
     }
     Result<Packet> packet{tl::in_place};
     read_header(datagram, *packet);
-    if (packet->compressed) {
-        const auto plain = scratch.decompress({packet->payload, kSevenMaxPayloadSize});
-        if (!plain) {
-            const WireError& error = plain.error();
-            packet = tl::unexpected{WireError{error.code, kSevenHeaderSize + error.offset}};
-            return packet;
-        }
-        packet->payload = *plain;
-    }
-    if (packet->kind == PacketKind::control && packet->payload.empty()) {
-        packet = tl::unexpected{WireError{WireErrc::control_empty, kSevenHeaderSize}};
-    }
+    read_payload(packet, kSevenHeaderSize, kSevenMaxPayloadSize, scratch);
     return packet;
 }
 
@@ -397,16 +389,14 @@ Control decode_seven_control(const Packet& packet) {
     const bool announces =
         control.kind == ControlKind::connect || control.kind == ControlKind::token;
     if (announces && data.size() >= kTokenSize) {
-        control.has_token_magic = token_at(data, 0) == kNotAToken;
+        control.has_token_magic = token_at(data, 0) == kTokenMagic;
         if (!control.has_token_magic) {
             control.token = token_at(data, 0);
         }
     } else if (control.kind == ControlKind::accept && data.size() == kTokenSize) {
         control.token = token_at(data, 0);
     } else if (control.kind == ControlKind::close) {
-        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
-        const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
-        control.reason = text.substr(0, text.find('\0'));
+        control.reason = text_before_nul(data);
     }
     return control;
 }
@@ -435,7 +425,7 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
     }
     const std::uint32_t kind = byte_at(datagram, kKind);
     const bool magic = datagram.size() >= kKind + 1 + 2 * kTokenSize &&
-                       token_at(datagram, kKind + 1) == kNotAToken;
+                       token_at(datagram, kKind + 1) == kTokenMagic;
     switch (static_cast<ControlKind>(kind)) {
     case ControlKind::connect: // 0.6.5's CONNECT has 512 bytes of padding
         return magic || datagram.size() == kKind + 1 || datagram.size() == kKind + 1 + 512;
