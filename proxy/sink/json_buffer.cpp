@@ -11,15 +11,6 @@ namespace tw::sink {
 
 namespace {
 
-/// Returns how many characters at the start of the text need no escapes in JSON.
-std::size_t plain_length(std::string_view text) {
-    std::size_t plain = 0;
-    while (plain < text.size() && is_plain(text[plain])) {
-        ++plain;
-    }
-    return plain;
-}
-
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 /// Appends a character as a JSON escape. `value`: at most U+FFFF.
@@ -74,14 +65,15 @@ void JsonBuffer::append_key(std::string_view name) {
 }
 
 void JsonBuffer::append_string(std::string_view text) {
+    if (is_plain(text)) [[likely]] {
+        char* const to = reserve(text.size() + 2);
+        *to = '"';
+        set_end(std::copy(text.begin(), text.end(), to + 1));
+        text_[size_++] = '"';
+        return;
+    }
     append('"');
     while (!text.empty()) {
-        const std::size_t plain = plain_length(text);
-        append(text.substr(0, plain));
-        text.remove_prefix(plain);
-        if (text.empty()) {
-            break;
-        }
         const auto byte = static_cast<unsigned char>(text.front());
         const auto code_point = wire::decode_code_point(std::as_bytes(std::span{text}));
         if (!code_point.valid) {

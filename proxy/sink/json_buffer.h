@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -51,10 +52,38 @@ constexpr bool is_plain(char character) {
     return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
 }
 
+/// Loads a number from memory of any alignment.
+template <typename T>
+T load(const char* from) {
+    T value{};
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+}
+
+/// Returns whether all eight characters of a word need no escape.
+inline bool is_plain(std::uint64_t word) {
+    constexpr std::uint64_t kEach = 0x0101010101010101; // times a byte: this byte eight times
+    const std::uint64_t too_low = word - kEach * 0x20;
+    const std::uint64_t too_high = word | (word + kEach);
+    const std::uint64_t quote = (word ^ kEach * '"') - kEach;
+    const std::uint64_t backslash = (word ^ kEach * '\\') - kEach;
+    return ((too_low | too_high | quote | backslash) & kEach * 0x80) == 0;
+}
+
+/// Returns whether no character of the text needs an escape. Words at the end overlap.
 inline bool is_plain(std::string_view text) {
-    bool plain = true;
-    for (const char character : text) {
-        plain &= is_plain(character); // no branches, because the result is nearly always true
+    const char* const end = text.data() + text.size();
+    if (text.size() < sizeof(std::uint32_t)) {
+        return std::all_of(text.begin(), text.end(), [](char each) { return is_plain(each); });
+    }
+    if (text.size() < sizeof(std::uint64_t)) {
+        return is_plain(std::uint64_t{load<std::uint32_t>(text.data())} << 32U |
+                        load<std::uint32_t>(end - sizeof(std::uint32_t)));
+    }
+    bool plain = is_plain(load<std::uint64_t>(end - sizeof(std::uint64_t)));
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) < text.size();
+         at += sizeof(std::uint64_t)) {
+        plain &= is_plain(load<std::uint64_t>(text.data() + at));
     }
     return plain;
 }
