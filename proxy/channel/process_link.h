@@ -26,9 +26,7 @@ enum class ControlMessage : std::uint8_t {
     token,     ///< the text contains the token of the live page; see PageToken
     begin,     ///< all startup messages were sent
     server,    ///< the text contains a server's new address; see RelayAccess::set_server_address()
-    /// Continue an output in the file of the descriptor; without a descriptor, in the next segment.
-    /// The text is the output's name (see kRecords).
-    file,
+    reopen, ///< open the outputs' paths again, because their files may have been moved away
     report, ///< write the totals since the start of the run
     /// Write the session checkpoints, for another relay's observer, to the file of the descriptor.
     checkpoint,
@@ -37,24 +35,14 @@ enum class ControlMessage : std::uint8_t {
     /// Start to inspect, because the previous observer has finished. Sent to an observer that waits
     /// for it. The descriptor, if any, is a file with that observer's session checkpoints.
     start_inspecting,
-    // Messages from the observer.
-    /// An output's file was moved or deleted; answer with `file`. The text is the output's name
-    /// (see kRecords).
-    reopen,
-    /// Make the server send a full snapshot to a session. The text is Event::session.
+    /// From the observer: make the server send a full snapshot to a session. The text is Event::session.
     resync,
-    // Messages from the relay.
     flight, ///< write the flight recorder's data to a file
     /// From the observer: open the live page's sockets, which the observer may not open. From the
     /// relay, once for each address of the page, in order: the socket as descriptor, or a text that
     /// says why the socket could not be opened.
     page,
 };
-
-/// The names of the outputs in the messages `file` and `reopen`.
-inline constexpr std::string_view kRecords = "records";
-inline constexpr std::string_view kCapture = "capture";
-inline constexpr std::string_view kSummary = "summary";
 
 /// One end of the connection between the relay's process and the observer's process. Messages
 /// arrive in order. No function blocks.

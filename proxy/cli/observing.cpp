@@ -129,24 +129,6 @@ ConfigReloader::servers_of(const RunFlags& flags) const {
 
 namespace {
 
-/// Returns the outputs that continue under their paths after their files were moved away.
-std::vector<process::ReopenedOutput> reopened_outputs(const RunFlags& flags) {
-    std::vector<process::ReopenedOutput> outputs;
-    const auto add = [&outputs](std::string_view name, const std::string& path, auto open) {
-        if (!path.empty() && path != "-") {
-            outputs.push_back({.name = name, .path = path, .open = std::move(open)});
-        }
-    };
-    add(channel::kRecords, flags.records.output,
-        flags.recording.reopener(recorded_lines(), flags.records.output));
-    add(channel::kCapture, flags.artifacts.capture,
-        flags.recording.reopener(recorded_capture(), flags.artifacts.capture));
-    add(channel::kSummary, flags.records.summary, [path = flags.records.summary] {
-        return base::UniqueFd{sink::FileOutput::open_again(path)};
-    });
-    return outputs;
-}
-
 /// Returns the descriptor for text to users, which must not be mixed with records on standard
 /// output.
 int console_of(const RunFlags& flags) {
@@ -368,7 +350,6 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
                               .reason = "the --duration has elapsed"};
     }
     options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
-    options.outputs = reopened_outputs(flags);
     std::signal(SIGHUP,
                 options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // until it is handled
     return options;

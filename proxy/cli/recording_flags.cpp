@@ -274,18 +274,6 @@ std::unique_ptr<sink::OutputFile> RecordingFlags::open(const RecordingKind& kind
     return recording ? open_files(kind, *recording, begin) : open_stream(kind, path);
 }
 
-std::function<base::UniqueFd()> RecordingFlags::reopener(const RecordingKind& kind,
-                                                         const std::string& path) const {
-    if (!folder(kind, path).empty()) {
-        return {};
-    }
-    return [path, readers = kind.readers] {
-        return base::UniqueFd{is_stream(path) ? sink::FileOutput::open_again(path)
-                                              : sink::system_disk().open(
-                                                    path, sink::Disk::OpenMode::append, readers)};
-    };
-}
-
 namespace {
 
 constexpr std::chrono::seconds kUsualTime{60};

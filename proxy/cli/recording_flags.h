@@ -1,13 +1,11 @@
 #pragma once
 
-#include "proxy/base/descriptors.h"
 #include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/recording.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,17 +64,13 @@ struct RecordingFlags {
     /// Errors: UsageError.
     [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,
                                                                 const std::string& path) const;
-    /// The folder in which files are created during the run; empty if none are.
+    /// The folder of the segments; empty if the recording has none.
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
     /// Opens the output for a path; returns null if the path is empty.
     /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<sink::OutputFile> open(const RecordingKind& kind,
                                                          const std::string& path,
                                                          sink::Recording::StartMode begin) const;
-    /// Returns a function that opens the file that the path then names; it returns an invalid
-    /// descriptor and sets errno on failure. Empty for segments.
-    [[nodiscard]] std::function<base::UniqueFd()> reopener(const RecordingKind& kind,
-                                                           const std::string& path) const;
 };
 
 /// The flags about the flight recorder.

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <vector>
 
@@ -257,6 +259,15 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
                                recording.folder(recorded_capture(), artifacts.capture)}) {
         if (!folder.empty()) {
             folders.emplace_back(folder);
+        }
+    }
+    // A file that was moved away is opened again by its path.
+    for (const std::string& path : {records.output, artifacts.capture, records.summary}) {
+        std::error_code ignored;
+        if (!path.empty() && path != "-" && !std::filesystem::is_character_file(path, ignored)) {
+            folders.push_back(
+                std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored)
+                    .parent_path());
         }
     }
     return folders;

@@ -27,6 +27,10 @@ void LiveOutput::log_changes() {
             "passed",
             jump > 0 ? "forward" : "back", std::abs(jump), file.path());
     }
+    if (const int error = file.take_reopening_error(); error != 0) {
+        spdlog::error("cannot reopen {}, keeping it as it is: {}", file.path(),
+                      std::generic_category().message(error));
+    }
     const int error = file.error();
     if (error == error_) {
         return;

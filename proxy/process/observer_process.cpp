@@ -283,11 +283,6 @@ void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) co
     case channel::ControlMessage::impair:
         parts_.impair(message.text);
         break;
-    case channel::ControlMessage::reopen:
-        if (parts_.reopen) {
-            parts_.reopen(message.text);
-        }
-        break;
     case channel::ControlMessage::page:
         if (parts_.open_page) {
             parts_.open_page();

@@ -80,9 +80,6 @@ class ObserverKeeper {
         /// Called when the observer requests an impairment. `settings`: text for
         /// relay::parse_impairment().
         std::function<void(const std::string& settings)> impair;
-        /// Called when the observer needs a new file for an output, because the output's file was
-        /// moved or deleted. `output`: the output's name; see channel::kRecords.
-        std::function<void(const std::string& output)> reopen{};
         /// Called when the observer needs the listening sockets of the live page.
         std::function<void()> open_page{};
         /// Called when the observer requests a full snapshot. `session`: the session's number.

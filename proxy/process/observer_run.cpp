@@ -3,8 +3,11 @@
 #include "proxy/process/observer_process.h"
 #include "proxy/record/terminal_text.h"
 
+#include <array>
+#include <initializer_list>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -208,8 +211,13 @@ void ObserverRun::await_message() {
 
 void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     switch (message.kind) {
-    case channel::ControlMessage::file:
-        reopen_output(message);
+    case channel::ControlMessage::reopen:
+        for (sink::OutputFile* const file : std::initializer_list<sink::OutputFile*>{
+                 options_.file, options_.capture, options_.summary}) {
+            if (file != nullptr) {
+                file->request_reopening();
+            }
+        }
         break;
     case channel::ControlMessage::impair:
         if (!impairment_) {
@@ -334,34 +342,10 @@ void ObserverRun::show_end() {
     std::fflush(out);
 }
 
-std::array<ObserverRun::NamedOutput, 3> ObserverRun::named_outputs() const {
-    return {NamedOutput{channel::kRecords, options_.file},
-            NamedOutput{channel::kCapture, options_.capture},
-            NamedOutput{channel::kSummary, options_.summary}};
-}
-
-void ObserverRun::reopen_output(channel::ProcessLink::Message& message) const {
-    for (const auto& [name, file] : named_outputs()) {
-        if (file == nullptr || name != message.text) {
-            continue;
-        }
-        if (file->has_segments()) {
-            file->request_segment();
-        } else if (message.descriptor.valid()) {
-            file->switch_to_file(message.descriptor.release());
-        }
-    }
-}
-
 void ObserverRun::check_disk() {
     for (auto* const output : {&records_, &capture_}) {
         if (*output) {
             (*output)->log_changes();
-        }
-    }
-    for (const auto& [name, file] : named_outputs()) {
-        if (file != nullptr && file->is_file_moved() && !file->has_segments()) {
-            link_.send(channel::ControlMessage::reopen, name);
         }
     }
 }

@@ -19,14 +19,12 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/wire/message.h"
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -64,7 +62,7 @@ struct ObserverOptions {
     sink::OutputFile* file = nullptr;    ///< output of records; null: no such output
     pipeline::BusTarget bus{};           ///< bus that gets the records, too
     sink::OutputFile* capture = nullptr; ///< capture file; null: no such file
-    sink::FileOutput* summary = nullptr; ///< output of the summary; null: no such output
+    sink::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
     /// Stream for status and findings as text for people; null: no such stream.
     sink::BoundedWaitStream* console = nullptr;
     sink::FindingLines::ExplainCommand explain{}; ///< empty if records cannot be read from a file
@@ -106,11 +104,6 @@ class ObserverRun {
     [[nodiscard]] ObserverResult run();
 
   private:
-    struct NamedOutput {
-        std::string_view name;  ///< one of channel::kRecords, kCapture and kSummary
-        sink::OutputFile* file; ///< null: the run has no such output
-    };
-
     void open_page(PageOptions options);
     void open_page_late();
     void start_inspecting(const base::UniqueFd& checkpoint);
@@ -122,12 +115,9 @@ class ObserverRun {
     void show_end();
     [[nodiscard]] std::string recording_text() const;
 
-    [[nodiscard]] std::array<NamedOutput, 3> named_outputs() const;
-
     [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
     void check_disk();
-    void reopen_output(channel::ProcessLink::Message& message) const;
     void write_flight(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);

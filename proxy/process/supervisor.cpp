@@ -3,10 +3,8 @@
 #include "proxy/base/descriptors.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <initializer_list>
-#include <system_error>
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
@@ -53,14 +51,6 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                         relay::parse_impairment(settings, facts.impairment.seed);
                     if (impairment && parts_.impair) {
                         parts_.impair(*impairment);
-                    }
-                },
-            .reopen =
-                [this](const std::string& name) {
-                    const auto output =
-                        std::ranges::find(options_.outputs, name, &ReopenedOutput::name);
-                    if (output != options_.outputs.end()) {
-                        reopen_output(*output);
                     }
                 },
             .open_page = [this] { open_page(); },
@@ -117,10 +107,7 @@ void Supervisor::on_signal(int signal) {
 
 void Supervisor::reload() {
     const ReloadedSettings changes = options_.reload();
-    for (ReopenedOutput& output : options_.outputs) {
-        output.error = 0; // a new failure is logged
-        reopen_output(output);
-    }
+    send(channel::ControlMessage::reopen);
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
         options_.startup.log_level = *changes.log_level;
@@ -174,20 +161,6 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     const auto now = std::chrono::steady_clock::now();
     second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
-}
-
-/// Opens a new file for an output and sends it to the observer. If no observer runs, the next
-/// observer opens the output's path at its start.
-void Supervisor::reopen_output(ReopenedOutput& output) {
-    const base::UniqueFd file = output.open ? output.open() : base::UniqueFd{};
-    const int error = !output.open || file.valid() ? 0 : errno;
-    if (error == 0) {
-        send(channel::ControlMessage::file, output.name, file.get());
-    } else if (error != output.error) {
-        spdlog::error("cannot reopen {}, keeping it as it is: {}", output.path,
-                      std::generic_category().message(error));
-    }
-    output.error = error;
 }
 
 void Supervisor::open_page() {

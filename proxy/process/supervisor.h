@@ -56,17 +56,6 @@ struct ReloadedSettings {
     std::optional<std::vector<ConfiguredServer>> servers{};
 };
 
-/// An output of the observer for which a new file is created at the same path when its file was
-/// moved away. The relay's process opens the file, because the observer may not access the folder.
-struct ReopenedOutput {
-    std::string_view name; ///< one of channel::kRecords, kCapture and kSummary
-    std::string path;
-    /// Opens the new file. Returns an invalid descriptor and sets errno on failure. An empty
-    /// function for an output in segments, whose files the observer opens.
-    std::function<base::UniqueFd()> open{};
-    int error = 0; ///< errno of the last attempt to open the file; 0 on success
-};
-
 /// The settings that relay runs and tap runs have in common.
 struct SupervisorOptions {
     /// See ObserverKeeper::Parts::command. Empty: the run has no observer.
@@ -75,7 +64,6 @@ struct SupervisorOptions {
     std::optional<TimeLimit> time_limit{};
     /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot do that.
     std::function<ReloadedSettings()> reload{};
-    std::vector<ReopenedOutput> outputs{};
     /// Opens the live page's sockets for the observer, which is confined. An exception is reported
     /// to the observer. Empty: the run has no live page.
     std::function<std::vector<web::ListeningSocket>()> open_page{};
@@ -138,7 +126,6 @@ class Supervisor {
     void on_signal(int signal);
     void reload();
     void every_second(const boost::system::error_code& error);
-    void reopen_output(ReopenedOutput& output);
     void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
     void apply_requested_impairment();

@@ -202,13 +202,6 @@ const Framing& capture_units() {
     return blocks;
 }
 
-void OutputFile::switch_to_file(int descriptor) {
-    const int other = next_.exchange(descriptor);
-    if (other >= 0) {
-        ::close(other);
-    }
-}
-
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
@@ -266,16 +259,21 @@ FileOutput::~FileOutput() {
     ::close(descriptor_);
 }
 
-int FileOutput::open_again(const std::string& path) {
-    return open_at_once(path, 0);
-}
-
-void FileOutput::change_file() {
-    const int next = next_.exchange(-1);
+void FileOutput::reopen() {
+    reopening_wanted_ = false;
+    if (path() == "-") {
+        return;
+    }
+    const int next = open_at_once(path(), 0);
+    if (next < 0) {
+        reopening_error_ = errno;
+        return;
+    }
     ::close(descriptor_);
     descriptor_ = next;
     detect_file_kind();
     error_ = 0;
+    put(units().file_header());
 }
 
 void FileOutput::detect_file_kind() {
@@ -309,13 +307,12 @@ std::size_t FileOutput::writable_bytes() const {
 }
 
 void FileOutput::write(std::string_view block) {
-    if (next_ >= 0) {
+    if (reopening_wanted_) {
         const std::size_t rest = whole_ ? 0 : units().size_of_first_units(block, 1);
         put(block.substr(0, rest));
         block.remove_prefix(rest);
         if (whole_) {
-            change_file();
-            put(units().file_header());
+            reopen();
         }
     }
     put(block);

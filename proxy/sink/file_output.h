@@ -96,8 +96,6 @@ class OutputFile : public Output {
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
-    ~OutputFile() override { switch_to_file(-1); }
-
     /// Carries out requests and work that is due at this time, such as syncing. Must be called
     /// regularly, also without new data.
     virtual void on_time(Clock::time_point /*now*/) {}
@@ -119,12 +117,10 @@ class OutputFile : public Output {
 
     // Requests. Any thread may call these functions.
 
-    /// Takes ownership of another open file and continues in it with the next unit. Clears the
-    /// error, but not the number of lost units. Not for outputs with segments.
-    void switch_to_file(int descriptor);
-
-    /// Makes the writing thread start the next segment as soon as possible.
-    void request_segment() { cut_wanted_ = true; }
+    /// Makes the writing thread open the path again and continue there with the next unit; with
+    /// segments, makes it start the next segment. Clears the error, but not the number of lost
+    /// units.
+    void request_reopening() { reopening_wanted_ = true; }
 
     /// Makes the writing thread remove an unfinished unit from the end of the file. No other
     /// process may write to the file at that time.
@@ -161,9 +157,9 @@ class OutputFile : public Output {
     /// Returns the number of bytes that this process wrote to a disk; 0 for other outputs.
     [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
 
-    /// Returns whether the path no longer refers to the open file, so that a call of
-    /// switch_to_file() is needed.
-    [[nodiscard]] bool is_file_moved() const { return moved_; }
+    /// Returns the errno of a failure to open the path again; 0 if there was none since the last
+    /// call of take_reopening_error(). The output then continues in the file that is open.
+    [[nodiscard]] int take_reopening_error() { return reopening_error_.exchange(0); }
 
     /// Returns how much was cut off the ends of files since the last call of take_removed_end().
     [[nodiscard]] RemovedEnd take_removed_end() {
@@ -179,16 +175,14 @@ class OutputFile : public Output {
                         std::size_t portion = 1, bool segmented = false)
         : path_{std::move(path)}, units_{&units}, portion_{portion}, segmented_{segmented} {}
 
-    /// The descriptor that was passed to switch_to_file(); negative if it has been taken over.
-    std::atomic<int> next_{-1};
-    std::atomic<bool> cut_wanted_{false};
+    std::atomic<bool> reopening_wanted_{false};
+    std::atomic<int> reopening_error_{0};
     std::atomic<bool> repair_wanted_{false};
     std::atomic<bool> hurried_{false};
     std::atomic<int> error_{0};
     std::atomic<bool> scarce_{false};
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> written_bytes_{0};
-    std::atomic<bool> moved_{false};
     std::atomic<std::uint64_t> cut_bytes_{0};
     std::atomic<std::uint64_t> cut_units_{0};
     std::atomic<std::int64_t> clock_jump_{0};
@@ -201,7 +195,7 @@ class OutputFile : public Output {
 };
 
 /// Appends data to a file, or to standard output if the path is "-". After the first error, only
-/// counts the lost data, until switch_to_file() sets another file. Waits some seconds until a pipe
+/// counts the lost data, until request_reopening() is called. Waits some seconds until a pipe
 /// has a reader, and later for a slow reader. After stop_waiting(), a reader that reads nothing for
 /// a while counts as gone.
 class FileOutput final : public OutputFile {
@@ -220,16 +214,12 @@ class FileOutput final : public OutputFile {
 
     void write(std::string_view block) override;
 
-    /// Opens or creates a file for appending, without waiting. Returns the descriptor for
-    /// switch_to_file(); a negative value, with errno set, if the file cannot be opened.
-    [[nodiscard]] static int open_again(const std::string& path);
-
   private:
     void detect_file_kind();
     [[nodiscard]] bool wait_for_reader() const;
     [[nodiscard]] std::size_t writable_bytes() const;
     void put(std::string_view block);
-    void change_file();
+    void reopen();
 
     int descriptor_ = -1;
     bool waits_ = false;       ///< true for a pipe or terminal: writes wait for the reader

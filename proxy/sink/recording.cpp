@@ -319,7 +319,7 @@ bool Recording::open_segment() {
                                            disk_->utc() * kNanoseconds);
             opened_ = now_;
             moved_ = false;
-            cut_wanted_ = false;
+            reopening_wanted_ = false;
             begin_file();
             ages_.on_segment_start(number_, now_);
             delete_segments();
@@ -517,17 +517,30 @@ void Recording::execute_requests() {
     if (repair_wanted_.exchange(false)) {
         continue_recording();
     }
-    if (const int next = next_.exchange(-1); next >= 0) {
-        change_file(next);
+    if (!options_.segments && (moved_ || reopening_wanted_)) {
+        reopen();
     }
 }
 
-void Recording::change_file(int next) {
+/// Continues in the file that the path now names.
+void Recording::reopen() {
+    if (reopening_wanted_.exchange(false)) {
+        told_error_ = 0;
+    }
+    moved_ = false; // check_path() sets it again
+    const int next = disk_->open(current_, Disk::OpenMode::append, options_.readers);
+    const int error = next < 0 ? errno : 0;
+    if (error != 0 && std::exchange(told_error_, error) != error) {
+        reopening_error_ = error;
+    }
+    if (error != 0) {
+        return;
+    }
+    told_error_ = 0;
     const auto own = disk_->facts(file_);
     const auto other = disk_->facts(next);
     if (own && other && own->is_same_file(*other)) {
         disk_->close(next);
-        moved_ = false;
         return;
     }
     end_frame();
@@ -546,7 +559,6 @@ void Recording::change_file(int next) {
     file_ = next;
     std::ignore = lock();
     written_ = 0;
-    moved_ = false;
     begin_file();
     if (error_ != 0) {
         std::ignore =
@@ -594,7 +606,7 @@ bool Recording::is_segment_due(Clock::time_point now) {
     if (!options_.segments || file_ < 0) {
         return false;
     }
-    if (cut_wanted_ || moved_) {
+    if (reopening_wanted_ || moved_) {
         return true;
     }
     const auto& limits = options_.rotate;

@@ -124,7 +124,7 @@ class Recording final : public OutputFile {
     bool write_unit();
     void remove_written_part();
     void execute_requests();
-    void change_file(int next);
+    void reopen();
     void check_path();
     void check_clock();
     void free_disk_space();
@@ -138,6 +138,8 @@ class Recording final : public OutputFile {
     int file_ = -1;
     std::string current_; ///< the path of file_
     bool locked_ = false; ///< true if this process has locked file_
+    bool moved_ = false;  ///< true if the path no longer refers to file_
+    int told_error_ = 0;  ///< the last error in `reopening_error_`
     std::optional<ZstdFrameWriter> frames_;
     Clock::time_point frame_begun_{};
     std::string unit_; ///< the current unit; the bytes before `written_` are in the file

@@ -92,8 +92,6 @@ TEST_CASE(
     } catch (const std::system_error& error) {
         CHECK(error.code() == std::errc::timed_out);
     }
-    CHECK(FileOutput::open_again(path) < 0);
-    CHECK(errno == ENXIO);
     const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     {
         FileOutput file{path, capture_units()};
@@ -196,32 +194,46 @@ TEST_CASE("a file that is changed for another ends with a whole line, and so doe
             file.write(block);
         }
         const bool whole = row.after.front().empty();
-        write_text(folder.file("second"), whole ? "what was there\n" : "");
-        file.switch_to_file(FileOutput::open_again(folder.file("gone before it is used")));
-        file.switch_to_file(FileOutput::open_again(folder.file("second")));
+        std::filesystem::rename(folder.file("first"), folder.file("moved"));
+        write_text(folder.file("first"), whole ? "what was there\n" : "");
+        file.request_reopening();
         for (const std::string& block : row.after) {
             file.write(block);
         }
-        CHECK(read_text(folder.file("first")) == row.first);
-        CHECK(read_text(folder.file("second")) == row.second);
-        CHECK(read_text(folder.file("gone before it is used")).empty());
+        CHECK(read_text(folder.file("moved")) == row.first);
+        CHECK(read_text(folder.file("first")) == row.second);
     }
 }
 
 TEST_CASE("after a failure it goes on in another file, and what was lost stays counted") {
     const TemporaryFolder folder;
-    FileOutput file{"/dev/full"};
+    const std::string path = folder.file("records");
+    std::filesystem::create_symlink("/dev/full", path);
+    FileOutput file{path};
     file.write("one\ntwo\nthr");
     CHECK(file.failed());
     file.write("ee\n");
     file.write("four\nfi");
     CHECK(file.lost() == 4);
-    file.switch_to_file(FileOutput::open_again(folder.file("second")));
+    std::filesystem::remove(path);
+    file.request_reopening();
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
     CHECK(file.lost() == 5);
-    CHECK(read_text(folder.file("second")) == "six\n");
-    CHECK(FileOutput::open_again(folder.file("no/folder")) < 0);
+    CHECK(read_text(path) == "six\n");
+}
+
+TEST_CASE("a path that cannot be opened again is reported, and the open file goes on") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("there"));
+    FileOutput file{folder.file("there/records")};
+    file.write("one\n");
+    std::filesystem::rename(folder.file("there"), folder.file("elsewhere"));
+    file.request_reopening();
+    file.write("two\n");
+    CHECK(file.take_reopening_error() == ENOENT);
+    CHECK(file.take_reopening_error() == 0);
+    CHECK(read_text(folder.file("elsewhere/records")) == "one\ntwo\n");
 }
 
 TEST_CASE("who empties the file while it is open finds what comes at its beginning") {
@@ -238,16 +250,19 @@ TEST_CASE("a capture that goes on in another pipe has its head there, and whole 
     const std::string head = capture_units().file_header();
     // A section's head is a block, and of many bytes that look like a line's end.
     const std::string block{"\x06\0\0\0\x14\0\0\0a\nb\n\n\n\nc\x14\0\0\0", 20};
+    const std::string path = folder.file("pipe");
     std::array<int, 2> readers{};
-    for (const std::size_t i : {0U, 1U}) {
-        const std::string path = folder.file("pipe" + std::to_string(i));
+    const auto make_pipe = [&path] {
         REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-        readers.at(i) = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    }
+        return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    };
+    readers[0] = make_pipe();
     {
-        FileOutput file{folder.file("pipe0"), capture_units()};
+        FileOutput file{path, capture_units()};
         file.write(block);
-        file.switch_to_file(FileOutput::open_again(folder.file("pipe1")));
+        std::filesystem::remove(path);
+        readers[1] = make_pipe();
+        file.request_reopening();
         file.write(block + block);
     }
     const auto read_all = [](int reader) {

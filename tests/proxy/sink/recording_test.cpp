@@ -350,22 +350,17 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         Clockwork clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
-        CHECK_FALSE(recording.is_file_moved());
         std::filesystem::rename(path, path + ".1");
         recording.write("two\n");
-        clock.pass(seconds{2});
-        CHECK(recording.is_file_moved());
-        recording.write("three\n");
-        recording.switch_to_file(system_disk().open(path, Disk::OpenMode::append));
         clock.pass(milliseconds{10});
-        CHECK_FALSE(recording.is_file_moved());
+        recording.write("three\n");
+        clock.pass(seconds{2});
+        clock.pass(milliseconds{10});
         recording.write("four\n");
-        recording.switch_to_file(system_disk().open(path, Disk::OpenMode::append)); // the same one
+        recording.request_reopening(); // the same one
         clock.pass(seconds{2});
         std::filesystem::remove(path);
-        clock.pass(seconds{2});
-        CHECK(recording.is_file_moved());
-        recording.switch_to_file(system_disk().open(path, Disk::OpenMode::append));
+        recording.request_reopening();
         clock.pass(milliseconds{10});
         recording.write("five\n");
         recording.finish();
@@ -389,7 +384,6 @@ TEST_CASE("a file that is copied and emptied begins anew, whatever was being wri
         recording.write("two\n");
         clock.pass(seconds{2});
         CHECK(text_of(path) == "two\n");
-        CHECK_FALSE(recording.is_file_moved());
     }
 }
 
@@ -404,11 +398,12 @@ TEST_CASE("what the file before did not take comes to the next one, whole") {
     CHECK(recording.error() == ENOSPC);
     disk.room = UINT64_MAX;
     disk.truncates = true;
-    recording.switch_to_file(system_disk().open(folder.file("b.jsonl"), Disk::OpenMode::append));
+    std::filesystem::rename(folder.file("a.jsonl"), folder.file("b.jsonl"));
+    recording.request_reopening();
     clock.pass(milliseconds{10});
     CHECK(recording.ready());
-    CHECK(read_text(folder.file("a.jsonl")) == "one\ntw");
-    CHECK(read_text(folder.file("b.jsonl")) == "two\nthree\n");
+    CHECK(read_text(folder.file("b.jsonl")) == "one\ntw");
+    CHECK(read_text(folder.file("a.jsonl")) == "two\nthree\n");
     CHECK(recording.lost() == 0);
 }
 
@@ -447,7 +442,9 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
          }},
         {"a word",
          {},
-         [](Recording& recording, Clockwork&, const std::string&) { recording.request_segment(); }},
+         [](Recording& recording, Clockwork&, const std::string&) {
+             recording.request_reopening();
+         }},
         {"it was removed",
          {},
          [](Recording&, Clockwork& clock, const std::string& current) {
