@@ -59,7 +59,7 @@ void RecordsCheck::on_line(std::string_view line,
         ++counts_.broken_lines;
         return;
     }
-    if (line.ends_with(R"("again":true})")) {
+    if (record::is_repeated(line)) {
         return; // another segment contains the same record
     }
     if (head->type == "segment") {

@@ -2,6 +2,7 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/bus/subjects.h"
+#include "proxy/record/json.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
 
@@ -14,9 +15,6 @@ namespace tw::bus {
 
 namespace {
 
-/// The end of a line that repeats an earlier line at the start of a file segment. The stream
-/// already contains the earlier line.
-constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
 
@@ -28,14 +26,14 @@ std::string path_of(const PublishOptions& options) {
 /// Returns the lines without repeated lines, which the stream already contains. `kept`: memory for
 /// the result.
 std::string_view without_repetitions(std::string_view block, std::string& kept) {
-    if (block.find(kAgain) == std::string_view::npos) {
+    if (block.find(record::kRepeatedEnd) == std::string_view::npos) {
         return block;
     }
     kept.clear();
     while (!block.empty()) {
         const std::size_t end = block.find('\n');
         const std::string_view line = block.substr(0, end);
-        if (!line.ends_with(kAgain)) {
+        if (!record::is_repeated(line)) {
             kept.append(line).push_back('\n');
         }
         block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);

@@ -6,6 +6,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/filter/keys.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 #include "proxy/sink/retention.h"
@@ -138,11 +139,7 @@ class Selection {
         if (part == nullptr || (filter_ && !filter_->matches(line))) {
             return;
         }
-        std::string again{line};
-        if (constexpr std::string_view kMark = R"(,"again":true})"; !line.ends_with(kMark)) {
-            again.replace(again.size() - 1, 1, kMark);
-        }
-        earlier_[head.session].*part = std::move(again);
+        earlier_[head.session].*part = record::repeated(line);
     }
 
     std::set<std::int64_t> sessions_;
@@ -171,7 +168,7 @@ class RepeatedLines {
         if (line.substr(0, kHeadBytes).find(R"("type":"segment")") != std::string_view::npos) {
             return true; // what it names is gone when segments are read as one
         }
-        const bool again = line.ends_with(R"("again":true})");
+        const bool again = record::is_repeated(line);
         const bool event =
             line.substr(0, kHeadBytes).find(R"("type":"session")") != std::string_view::npos;
         if (!again && !event) {

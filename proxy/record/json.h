@@ -46,4 +46,18 @@ inline constexpr unsigned kMaxJsonDepth = 32;
 /// because they are escaped in JSON strings.
 [[nodiscard]] bool has_control_bytes(std::string_view text);
 
+/// The end of a record's line that is repeated at the start of a segment, because readers of that
+/// segment need it.
+inline constexpr std::string_view kRepeatedEnd = R"(,"again":true})";
+
+[[nodiscard]] inline bool is_repeated(std::string_view line) {
+    return line.ends_with(kRepeatedEnd);
+}
+
+/// Returns the line, without a newline, as it is repeated in a later segment.
+[[nodiscard]] inline std::string repeated(std::string_view line) {
+    std::string text{line};
+    return is_repeated(line) ? text : text.replace(text.size() - 1, 1, kRepeatedEnd);
+}
+
 } // namespace tw::record

@@ -1,5 +1,6 @@
 #include "proxy/sink/json_lines.h"
 
+#include "proxy/record/json.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/wire/secrets.h"
 
@@ -29,7 +30,6 @@ void OpenSessions::append_to(JsonBuffer& out) const {
         for (const std::string* const line : {&session.open, &session.established, &session.map}) {
             if (!line->empty()) {
                 out.append(*line);
-                out.append(std::string_view{R"(,"again":true})"});
                 out.append('\n');
             }
         }
@@ -49,12 +49,12 @@ bool OpenSessions::is_first_snapshot(const record::Record& record, std::uint32_t
 }
 
 void OpenSessions::store_line(const record::Record& record, std::string_view line) {
-    line.remove_suffix(2); // removes the closing bracket and the line's end
+    line.remove_suffix(1);
     if (const auto* const* const event = std::get_if<const record::SessionRecord*>(&record)) {
         on_event(**event, line);
     } else if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
         if (Session* const session = find((*map)->head.session)) {
-            session->map = line;
+            session->map = record::repeated(line);
         }
     }
 }
@@ -66,9 +66,9 @@ void OpenSessions::on_event(const record::SessionRecord& event, std::string_view
     if (session == nullptr) {
         sessions_.erase(event.head.session);
     } else if (event.event == record::SessionEvent::open) {
-        session->open = line;
+        session->open = record::repeated(line);
     } else if (event.event == record::SessionEvent::established) {
-        session->established = line;
+        session->established = record::repeated(line);
     } else { // the number of the session stays the same
         session->established.clear();
         session->map.clear();

@@ -155,3 +155,12 @@ TEST_CASE("control bytes are found wherever they stand") {
     CHECK_FALSE(has_control_bytes(""));
     CHECK_FALSE(has_control_bytes(" \xff\x80"));
 }
+
+TEST_CASE("a line is marked as repeated once, however often it is repeated") {
+    const std::string line = R"({"type":"session"})";
+    const std::string marked = R"({"type":"session","again":true})";
+    CHECK_FALSE(is_repeated(line));
+    CHECK(is_repeated(marked));
+    CHECK(repeated(line) == marked);
+    CHECK(repeated(marked) == marked);
+}
