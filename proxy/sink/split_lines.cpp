@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <span>
 #include <utility>
 
 namespace tw::sink {
@@ -24,22 +23,31 @@ constexpr std::size_t kMarkBytes = 40;
 struct Member {
     std::string_view key;
     std::string_view value;
-    /// The elements, if the value is an array that can be divided; else nullopt.
-    std::optional<std::vector<std::string_view>> elements{};
+    bool is_divided = false; ///< true if the value is an array that can be divided
+    std::vector<std::string_view> elements{};
 
-    /// Returns the member's size in bytes, with a comma and without elements of a divided array.
+    /// Returns the member's size in bytes, with a comma and without the elements of a divided array.
     [[nodiscard]] std::size_t size() const {
         constexpr std::size_t kAround = 4; // two quotes, a colon, a comma
-        return key.size() + kAround + (elements ? 2 : value.size());
+        return key.size() + kAround + (is_divided ? 2 : value.size());
     }
 };
 
-/// Returns the size of the JSON value at the start of a text; 0 if the text does not start with a
-/// value. Looks only at strings and brackets.
-std::size_t value_size(std::string_view text) {
-    std::size_t depth = 0;
+using Members = std::vector<Member>;
+
+/// Returns the members of a JSON object, or the elements of an array; nullopt if the text is neither.
+/// Looks only at strings and brackets.
+std::optional<std::vector<std::string_view>> parts_of(std::string_view text) {
+    const bool is_enclosed = (text.starts_with('{') && text.ends_with('}')) ||
+                             (text.starts_with('[') && text.ends_with(']'));
+    if (!is_enclosed || text.size() <= 2) {
+        return is_enclosed ? std::optional{std::vector<std::string_view>{}} : std::nullopt;
+    }
+    std::vector<std::string_view> parts;
+    std::size_t begin = 1;
+    std::size_t depth = 1;
     bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
+    for (std::size_t i = 1; i < text.size() && depth != 0; ++i) {
         const char c = text[i];
         if (in_string) {
             i += c == '\\' ? 1 : 0;
@@ -48,122 +56,88 @@ std::size_t value_size(std::string_view text) {
             in_string = true;
         } else if (c == '[' || c == '{') {
             ++depth;
-        } else if ((c == ']' || c == '}' || c == ',') && depth == 0) {
-            return i;
         } else if (c == ']' || c == '}') {
             --depth;
         }
-    }
-    return 0;
-}
-
-/// Returns the elements of a JSON array; nullopt if the text is not an array.
-std::optional<std::vector<std::string_view>> elements_of(std::string_view array) {
-    if (array.size() < 2 || array.front() != '[' || array.back() != ']') {
-        return std::nullopt;
-    }
-    std::vector<std::string_view> elements;
-    array.remove_prefix(1);
-    while (array != "]") {
-        const std::size_t size = value_size(array);
-        if (size == 0 || (array[size] != ',' && array.size() != size + 1)) {
-            return std::nullopt;
+        if (depth == 0 || (depth == 1 && !in_string && c == ',')) {
+            parts.push_back(text.substr(begin, i - begin));
+            begin = i + 1;
         }
-        elements.push_back(array.substr(0, size));
-        array.remove_prefix(size + (array[size] == ',' ? 1 : 0));
     }
-    return elements;
+    return begin == text.size() ? std::optional{std::move(parts)} : std::nullopt;
 }
 
 /// Returns the members of a record; nullopt if JsonLines cannot have written the line.
-std::optional<std::vector<Member>> members_of(std::string_view line) {
-    if (line.size() < 2 || line.front() != '{' || line.back() != '}') {
+std::optional<Members> members_of(std::string_view line) {
+    const auto parts = line.starts_with('{') ? parts_of(line) : std::nullopt;
+    if (!parts) {
         return std::nullopt;
     }
-    std::vector<Member> members;
-    line.remove_prefix(1);
-    while (line != "}") {
-        const std::size_t quote = line.find('"', 1);
-        if (line.front() != '"' || quote == std::string_view::npos ||
-            line.substr(quote + 1, 1) != ":") {
+    Members members;
+    for (const std::string_view part : *parts) {
+        const std::size_t quote = part.find('"', 1);
+        if (!part.starts_with('"') || quote == std::string_view::npos ||
+            part.substr(quote + 1, 1) != ":") {
             return std::nullopt;
         }
-        Member member{.key = line.substr(1, quote - 1), .value = {}};
-        line.remove_prefix(quote + 2);
-        const std::size_t size = value_size(line);
-        if (size == 0 || (line[size] != ',' && line.size() != size + 1)) {
-            return std::nullopt;
-        }
-        member.value = line.substr(0, size);
-        if (std::ranges::find(kDivided, member.key) != kDivided.end()) {
-            member.elements = elements_of(member.value);
+        Member member{.key = part.substr(1, quote - 1), .value = part.substr(quote + 2)};
+        if (std::ranges::find(kDivided, member.key) != kDivided.end() &&
+            member.value.starts_with('[')) {
+            auto elements = parts_of(member.value);
+            member.is_divided = elements.has_value();
+            member.elements = std::move(elements).value_or(std::vector<std::string_view>{});
         }
         members.push_back(std::move(member));
-        line.remove_prefix(size + (line[size] == ',' ? 1 : 0));
     }
     return members;
 }
 
-/// An element of a divided array, and the index of the array's member.
-struct Element {
-    std::size_t member;
-    std::string_view text;
-};
-
-/// Appends the member with this index. A divided array gets the member's elements in `elements`.
-void append_member(const Member& member, std::size_t index, std::span<const Element> elements,
-                   JsonBuffer& out) {
-    out.append(out.back() == '{' ? std::string_view{"\""} : std::string_view{",\""});
-    out.append(member.key);
-    out.append(std::string_view{"\":"});
-    if (!member.elements) {
-        out.append(member.value);
-        return;
-    }
-    out.append('[');
-    for (const Element& element : elements) {
-        if (element.member == index) {
+/// Appends a record with these members, without the closing bracket.
+void append_members(const Members& members, JsonBuffer& out) {
+    out.append('{');
+    for (const Member& member : members) {
+        out.append_key(member.key);
+        if (!member.is_divided) {
+            out.append(member.value);
+            continue;
+        }
+        out.append('[');
+        for (const std::string_view element : member.elements) {
             if (out.back() != '[') {
                 out.append(',');
             }
-            out.append(element.text);
+            out.append(element);
         }
+        out.append(']');
     }
-    out.append(']');
 }
 
-std::vector<Element> all_elements(const std::vector<Member>& members) {
-    std::vector<Element> all;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        for (const std::string_view text :
-             members[i].elements.value_or(std::vector<std::string_view>{})) {
-            all.push_back({i, text});
-        }
+/// Divides a record's elements among lines with this room for elements.
+std::vector<Members> divide(const Members& record, std::size_t room) {
+    Members empty = record; // the record without elements
+    for (Member& member : empty) {
+        member.elements.clear();
     }
-    return all;
-}
-
-/// Divides elements among lines with this room. Returns the index of each line's first element, and
-/// at the end the number of elements.
-std::vector<std::size_t> divide(const std::vector<Element>& elements, std::size_t room) {
-    std::vector<std::size_t> begins{0};
+    std::vector<Members> lines{empty};
+    std::erase_if(empty, [](const Member& member) { return member.key == kFull; });
     std::size_t used = 0;
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-        const std::size_t size = elements[i].text.size() + 1;
-        if (used + size > room && i != begins.back()) {
-            begins.push_back(i);
-            used = 0;
+    for (const Member& member : record) {
+        for (const std::string_view element : member.elements) {
+            const std::size_t size = element.size() + 1;
+            if (used + size > room && used != 0) {
+                lines.push_back(empty);
+                used = 0;
+            }
+            std::ranges::find(lines.back(), member.key, &Member::key)->elements.push_back(element);
+            used += size;
         }
-        used += size;
     }
-    begins.push_back(elements.size());
-    return begins;
+    return lines;
 }
 
 struct Mark {
     std::uint32_t line = 0;
     std::uint32_t lines = 0;
-    std::size_t begin = 0; ///< its offset in the line
 };
 
 /// Reads `,"line":K,"lines":N}` at the end of a line; nullopt if the line does not end so. No
@@ -176,9 +150,9 @@ std::optional<Mark> mark_of(std::string_view line) {
     if (begin == std::string_view::npos) {
         return std::nullopt;
     }
-    Mark mark{.begin = tail + begin};
+    Mark mark;
     const char* const end = line.data() + line.size();
-    const auto first = std::from_chars(line.data() + mark.begin + kLine.size(), end, mark.line);
+    const auto first = std::from_chars(line.data() + tail + begin + kLine.size(), end, mark.line);
     const std::string_view rest{first.ptr, static_cast<std::size_t>(end - first.ptr)};
     if (first.ec != std::errc{} || !rest.starts_with(kLines)) {
         return std::nullopt;
@@ -190,37 +164,30 @@ std::optional<Mark> mark_of(std::string_view line) {
 
 /// Returns the record that was split into these lines; nullopt if they are not of one record.
 std::optional<std::string> joined(const std::vector<std::string>& lines) {
-    std::vector<std::string> records; // the lines without their line numbers
-    std::vector<Member> members;
-    std::vector<Element> elements;
-    records.reserve(lines.size());
+    constexpr std::size_t kMarks = 2; // the members `line` and `lines` at the end
+    Members record;
     for (const std::string& line : lines) {
-        records.push_back(line.substr(0, mark_of(line)->begin) + '}');
-        auto more = members_of(records.back());
-        if (!more) {
+        auto members = members_of(line);
+        if (!members || members->size() <= kMarks) {
             return std::nullopt;
         }
-        if (members.empty()) {
-            members = *more;
+        members->resize(members->size() - kMarks);
+        if (record.empty()) {
+            record = *std::move(members);
+            continue;
         }
-        for (const Member& member : *more) {
-            const auto same = std::ranges::find(members, member.key, &Member::key);
-            if (same == members.end() ||
-                (member.elements ? !same->elements : same->value != member.value)) {
+        for (const Member& member : *members) {
+            const auto same = std::ranges::find(record, member.key, &Member::key);
+            if (same == record.end() || same->is_divided != member.is_divided ||
+                (!member.is_divided && same->value != member.value)) {
                 return std::nullopt;
             }
-            const auto index = static_cast<std::size_t>(same - members.begin());
-            for (const std::string_view text :
-                 member.elements.value_or(std::vector<std::string_view>{})) {
-                elements.push_back({index, text});
-            }
+            same->elements.insert(same->elements.end(), member.elements.begin(),
+                                  member.elements.end());
         }
     }
     JsonBuffer out;
-    out.append('{');
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        append_member(members[i], i, elements, out);
-    }
+    append_members(record, out);
     out.append('}');
     return std::string{out.view()};
 }
@@ -228,36 +195,27 @@ std::optional<std::string> joined(const std::vector<std::string>& lines) {
 } // namespace
 
 bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out) {
-    if (line.size() < limit) {
-        return false;
-    }
-    const auto members = members_of(line);
-    if (!members) {
+    const auto record = line.size() < limit ? std::nullopt : members_of(line);
+    if (!record) {
         return false;
     }
     std::size_t fixed = kMarkBytes + 3; // the brackets and the newline
-    for (const Member& member : *members) {
+    for (const Member& member : *record) {
         fixed += member.size();
     }
-    const std::vector<Element> elements = all_elements(*members);
-    const auto begins = divide(elements, limit - std::min(limit, fixed));
-    const std::size_t lines = begins.size() - 1;
-    for (std::size_t k = 0; k < lines && lines > 1; ++k) {
-        const std::span own = std::span{elements}.subspan(begins[k], begins[k + 1] - begins[k]);
-        out.append('{');
-        for (std::size_t i = 0; i < members->size(); ++i) {
-            const Member& member = (*members)[i];
-            if (k == 0 || member.key != kFull) {
-                append_member(member, i, own, out);
-            }
-        }
+    const std::vector<Members> lines = divide(*record, limit - std::min(limit, fixed));
+    if (lines.size() == 1) {
+        return false;
+    }
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        append_members(lines[i], out);
         out.append(std::string_view{R"(,"line":)"});
-        out.append_int(static_cast<std::int64_t>(k + 1));
+        out.append_int(static_cast<std::int64_t>(i + 1));
         out.append(std::string_view{R"(,"lines":)"});
-        out.append_int(static_cast<std::int64_t>(lines));
+        out.append_int(static_cast<std::int64_t>(lines.size()));
         out.append(std::string_view{"}\n"});
     }
-    return lines > 1;
+    return true;
 }
 
 void LineJoiner::add_line(std::string_view line, const Use& use) {
