@@ -3,7 +3,6 @@
 #include "snapshot/objects.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -15,8 +14,8 @@ constexpr record::Timestamp kWindow = 1'000'000'000;
 
 constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 
-constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id, std::size_t type = 0) {
-    return std::uint64_t{session} << 32U | type << 16U | id;
+constexpr std::uint64_t first_key_of(std::uint32_t session) {
+    return std::uint64_t{session} << 32U;
 }
 
 /// Returns the key of a finding's kind. For snapshot.size_differs, the key includes the item type,
@@ -24,12 +23,12 @@ constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id, std::size_
 std::uint64_t key_of(const record::FindingRecord& finding) {
     const bool has_type = finding.id == record::FindingId::snapshot_size_differs && finding.item &&
                           finding.item->type_id < kSizedTypes;
-    return key_of(finding.head.session, static_cast<std::size_t>(finding.id),
-                  has_type ? finding.item->type_id : 0);
+    return first_key_of(finding.head.session) | static_cast<std::uint64_t>(finding.id) << 16U |
+           (has_type ? finding.item->type_id : 0U);
 }
 
 constexpr record::FindingId id_of(std::uint64_t key) {
-    return static_cast<record::FindingId>(key & UINT16_MAX);
+    return static_cast<record::FindingId>(key >> 16U & UINT16_MAX);
 }
 
 } // namespace
@@ -84,20 +83,17 @@ void FindingLimit::report_omitted_findings(record::FindingId id, const record::R
 }
 
 void FindingLimit::end_session(const record::RecordHeader& head) {
-    for (std::size_t id = 0; id < static_cast<std::size_t>(record::FindingId::count); ++id) {
-        const auto finding = static_cast<record::FindingId>(id);
-        const std::size_t types =
-            finding == record::FindingId::snapshot_size_differs ? kSizedTypes : 1;
-        std::uint64_t left_out = 0;
-        for (std::size_t type = 0; type < types; ++type) {
-            const auto found = kinds_.find(key_of(head.session, id, type));
-            if (found != kinds_.end()) {
-                left_out += found->second.left_out;
-                kinds_.erase(found);
-            }
+    const auto begin = kinds_.lower_bound(first_key_of(head.session));
+    const auto end = kinds_.upper_bound(first_key_of(head.session) | UINT32_MAX);
+    for (auto each = begin; each != end;) {
+        const record::FindingId id = id_of(each->first);
+        std::uint64_t left_out = 0; // of all item types together
+        for (; each != end && id_of(each->first) == id; ++each) {
+            left_out += each->second.left_out;
         }
-        report_omitted_findings(finding, head, left_out);
+        report_omitted_findings(id, head, left_out);
     }
+    kinds_.erase(begin, end);
 }
 
 void FindingLimit::make_room(record::Timestamp now) {
@@ -119,12 +115,10 @@ void FindingLimit::make_room(record::Timestamp now) {
 }
 
 void FindingLimit::finish() {
-    // a sorted copy, so that the order of the reports is fixed
-    const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()};
-    kinds_.clear();
-    for (const auto& [key, kind] : rest) {
+    for (const auto& [key, kind] : kinds_) {
         report_omitted_findings(id_of(key), kind.head, kind.left_out);
     }
+    kinds_.clear();
 }
 
 namespace {
@@ -228,12 +222,10 @@ void MessageLimit::make_room(record::Timestamp now) {
 }
 
 void MessageLimit::finish() {
-    // A sorted copy, so that the order of the reports is fixed.
-    const std::map<std::uint32_t, Session> rest{sessions_.begin(), sessions_.end()};
-    sessions_.clear();
-    for (auto [number, session] : rest) {
+    for (auto& [unused, session] : sessions_) {
         report_omitted_messages(session);
     }
+    sessions_.clear();
 }
 
 } // namespace tw::sink

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <map>
 
 namespace tw::sink {
 
@@ -45,8 +45,8 @@ class FindingLimit final : public record::RecordSink {
                                  std::uint64_t left_out);
 
     record::RecordSink* target_;
-    record::Timestamp cleared_ = 0;                 ///< when kinds were last forgotten
-    std::unordered_map<std::uint64_t, Kind> kinds_; ///< the key is made of session and id
+    record::Timestamp cleared_ = 0;       ///< when kinds were last forgotten
+    std::map<std::uint64_t, Kind> kinds_; ///< the key is made of session, id and item type
 };
 
 /// Passes records on, but only a limited number of bytes a second of message records per session,
@@ -90,7 +90,7 @@ class MessageLimit final : public record::RecordSink {
     JsonLines* target_;
     std::uint64_t bytes_;
     std::uint64_t left_out_ = 0;
-    std::unordered_map<std::uint32_t, Session> sessions_;
+    std::map<std::uint32_t, Session> sessions_;
 };
 
 } // namespace tw::sink
