@@ -110,20 +110,17 @@ std::int64_t seconds_between(SegmentAges::Clock::time_point from,
     return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
 }
 
-struct Found {
-    std::string path;
-    std::uint64_t size;
-};
-
-/// Returns the segments of a recording, the oldest first. Sets `dated` to their times.
-std::vector<Found> find_segments(Disk& disk, const SegmentNames& names,
-                                 std::vector<DatedSegment>& dated) {
-    std::vector<Found> found;
+/// Returns the segments of a recording, the oldest first.
+std::vector<DatedSegment> find_segments(Disk& disk, const SegmentNames& names) {
+    std::vector<DatedSegment> found;
     for (const Segment& segment : segments_in(names.folder, &names)) {
         std::string path = names.folder + '/' + segment.file;
         if (const auto facts = disk.facts(path); facts && facts->regular) {
-            dated.push_back({segment.number, segment.begun, facts->written});
-            found.push_back({std::move(path), facts->size});
+            found.push_back({.number = segment.number,
+                             .begun = segment.begun,
+                             .written = facts->written,
+                             .path = std::move(path),
+                             .size = facts->size});
         }
     }
     return found;
@@ -174,12 +171,11 @@ std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const Kee
     if (!limits.has_limit()) {
         return 0;
     }
-    std::vector<DatedSegment> dated;
-    const std::vector<Found> found = find_segments(disk, names, dated);
-    const std::vector<std::int64_t> seconds = ages.ages_of(dated, now);
-    std::uint64_t bytes =
-        std::accumulate(found.begin(), found.end(), std::uint64_t{0},
-                        [](std::uint64_t sum, const Found& each) { return sum + each.size; });
+    const std::vector<DatedSegment> found = find_segments(disk, names);
+    const std::vector<std::int64_t> seconds = ages.ages_of(found, now);
+    std::uint64_t bytes = std::accumulate(
+        found.begin(), found.end(), std::uint64_t{0},
+        [](std::uint64_t sum, const DatedSegment& each) { return sum + each.size; });
     std::uint64_t free = least_free == 0 ? 0 : disk.free_bytes(names.folder);
     std::size_t deleted = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {

@@ -60,12 +60,14 @@ struct KeepLimits {
     [[nodiscard]] bool has_limit() const { return age.count() != 0 || bytes != 0; }
 };
 
-/// The number of a segment and its times, as the wall clock said.
+/// A segment's file, with its times as the wall clock said.
 struct DatedSegment {
     std::uint64_t number = 0;
     std::int64_t begun = 0; ///< start time in the segment's name, in seconds since 1970-01-01 UTC
     /// Time of the file's last modification, in seconds since 1970-01-01 UTC.
     std::int64_t written = 0;
+    std::string path{};
+    std::uint64_t size = 0; ///< size of the file in bytes
 };
 
 /// Computes how long ago the segments of a recording ended. For segments of this run, it uses a
