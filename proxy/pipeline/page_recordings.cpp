@@ -147,17 +147,15 @@ std::string capture_name(record::Timestamp now) {
 
 } // namespace
 
-PageRecordings::PageRecordings(PageRecordingOptions options, unsigned workers,
-                               std::uint64_t max_bytes, std::atomic<std::uint64_t>* progress)
-    : options_{std::move(options)}, workers_{workers}, max_bytes_{max_bytes},
-      files_{sink::FileQueue::WhenFull::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
+PageRecordings::PageRecordings(PageRecordingOptions options, std::uint64_t max_bytes,
+                               std::atomic<std::uint64_t>* progress)
+    : options_{std::move(options)}, max_bytes_{max_bytes}, files_{sink::FileQueue::WhenFull::refuse,
+                                                                  sink::FileQueue::kMaxQueueBytes,
+                                                                  progress} {}
 
 std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kind) const {
     if (kind == web::RecordingKind::capture && !options_.captures) {
         return "a capture contains passwords and whispers, and this run may not show secrets";
-    }
-    if (kind == web::RecordingKind::capture && writing_.load(std::memory_order_acquire) != 0) {
-        return "the previous capture is still being finished; try again";
     }
     if (recorded_bytes(options_.demos.folder) >= max_bytes_) {
         return fmt::format("the recordings in {} take {} MiB or more; move some away first",
@@ -204,13 +202,12 @@ void PageRecordings::switch_capture(bool on) {
         if (!file) {
             return;
         }
-        capture_ = *file;
+        capture_ = std::make_shared<const Capture>(files_, *file);
         capture_since_ms_ = now / kMillisecond;
-        writing_.store(workers_, std::memory_order_release);
     } else {
+        capture_.reset();
         capture_since_ms_.reset();
     }
-    ++capture_round_;
     spdlog::info("capture from the page: {}", on ? "on" : "off");
 }
 
@@ -257,17 +254,11 @@ void PageRecordings::stop_if_failed_or_full() {
 
 PageRecordings::RecordingTask PageRecordings::current_task() const {
     const std::lock_guard lock{mutex_};
-    return {
-        .capture_round = capture_round_, .capture = capture_, .demos = demos_since_ms_.has_value()};
-}
-
-void PageRecordings::leave_capture(sink::FileQueue::File capture) {
-    if (writing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        files_.close(capture);
-    }
+    return {.capture = capture_, .demos = demos_since_ms_.has_value()};
 }
 
 void PageRecordings::finish() {
+    capture_.reset();
     files_.finish();
     while (const auto complaint = files_.take_error_text()) {
         spdlog::error("not written: {}", *complaint);
@@ -280,7 +271,7 @@ void PageRecordings::finish() {
 PageRecorder::PageRecorder(PageRecordings& recordings)
     : recordings_{&recordings}, demos_{recordings.options().demos, recordings.files()},
       block_buffer_{[this](std::span<const std::byte> blocks) {
-          return recordings_->files().append(*capture_, {blocks.begin(), blocks.end()});
+          return recordings_->files().append(capture_->file, {blocks.begin(), blocks.end()});
       }} {
     demos_.set_enabled(false);
 }
@@ -300,7 +291,6 @@ void PageRecorder::on_datagram_end() {
 
 void PageRecorder::end_capture(record::Timestamp now) {
     block_buffer_.finish(now);
-    recordings_->leave_capture(*capture_);
     capture_.reset();
 }
 
@@ -309,19 +299,13 @@ void PageRecorder::apply_task(const PageRecordings::RecordingTask& task, record:
         demos_on_ = task.demos;
         demos_.set_enabled(demos_on_);
     }
-    if (task.capture_round == capture_round_) {
+    if (task.capture == capture_) {
         return;
     }
-    // A new capture begins only after all workers have left the previous capture. Therefore, a
-    // worker can miss a whole capture, but not an end and the next start.
-    const bool is_on = task.capture_round % 2 != 0;
     if (capture_) {
         end_capture(now);
-    } else if (!is_on) {
-        recordings_->leave_capture(task.capture);
     }
-    capture_round_ = task.capture_round;
-    if (is_on) {
+    if (task.capture) {
         capture_ = task.capture;
         block_buffer_.discard_comments(); // forgets data about earlier sessions
         block_buffer_.blocks().on_new_file();

@@ -71,19 +71,29 @@ class PageRecordings {
     /// Recordings stop when the folder has this size in bytes.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
 
-    /// What every worker has to record now. All workers write to the same capture file.
+    /// A capture to which all workers write. Its file is closed when nobody writes to it any more.
+    struct Capture {
+        Capture(sink::FileQueue& queue, sink::FileQueue::File opened)
+            : files{&queue}, file{opened} {}
+
+        ~Capture() { files->close(file); }
+
+        Capture(const Capture&) = delete;
+        Capture& operator=(const Capture&) = delete;
+
+        sink::FileQueue* files;
+        sink::FileQueue::File file;
+    };
+
+    /// What every worker has to record now.
     struct RecordingTask {
-        /// Incremented at the start and end of each capture; odd while a capture runs.
-        std::uint32_t capture_round = 0;
-        sink::FileQueue::File capture = 0;
+        std::shared_ptr<const Capture> capture{}; ///< null: no capture
         bool demos = false;
     };
 
-    /// `workers`: the number of workers. `max_bytes`: the size limit of the folder. `progress`: see
-    /// FileQueue.
-    PageRecordings(PageRecordingOptions options, unsigned workers,
-                   std::uint64_t max_bytes = kMaxFolderBytes,
-                   std::atomic<std::uint64_t>* progress = nullptr);
+    /// `max_bytes`: the size limit of the folder. `progress`: see FileQueue.
+    explicit PageRecordings(PageRecordingOptions options, std::uint64_t max_bytes = kMaxFolderBytes,
+                            std::atomic<std::uint64_t>* progress = nullptr);
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
@@ -104,10 +114,6 @@ class PageRecordings {
 
     [[nodiscard]] sink::FileQueue& files() { return files_; }
 
-    /// Tells that the calling worker has stopped writing to the capture. The last worker's call
-    /// closes the file.
-    void leave_capture(sink::FileQueue::File capture);
-
     /// Counts blocks that a worker lost because the queue was full.
     void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
@@ -121,17 +127,14 @@ class PageRecordings {
     void stop_all(std::string reason);
 
     PageRecordingOptions options_;
-    unsigned workers_;
     std::uint64_t max_bytes_;
+    sink::FileQueue files_;
     mutable std::mutex mutex_; ///< guards the members that switch_recording() changes
-    std::uint32_t capture_round_ = 0;
-    sink::FileQueue::File capture_ = 0;
+    std::shared_ptr<const Capture> capture_;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
     std::string stopped_; ///< why the last recordings were stopped; empty if a viewer stopped them
-    std::atomic<unsigned> writing_{0}; ///< number of workers that write or will write the capture
     std::atomic<std::uint64_t> lost_{0};
-    sink::FileQueue files_;
 };
 
 /// Writes one worker's part of the recordings that viewers of the page switched on. Only tracks
@@ -172,8 +175,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     bool demos_on_ = false;
     /// The losses that were already added to the PageRecordings.
     sink::DemoLosses counted_losses_{};
-    std::uint32_t capture_round_ = 0;
-    std::optional<sink::FileQueue::File> capture_;
+    std::shared_ptr<const PageRecordings::Capture> capture_; ///< null while no capture runs
     sink::CaptureBlockBuffer block_buffer_;
 };
 

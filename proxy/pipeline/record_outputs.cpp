@@ -130,8 +130,8 @@ void FileQueues::open(const Config& config, Outputs& outputs) {
         outputs.flight = &flight_.emplace(kFull, kMost, progress_);
     }
     if (config.page_recordings) {
-        outputs.page_recordings = &page_.emplace(*config.page_recordings, outputs.workers,
-                                                 PageRecordings::kMaxFolderBytes, progress_);
+        outputs.page_recordings =
+            &page_.emplace(*config.page_recordings, PageRecordings::kMaxFolderBytes, progress_);
     }
 }
 
