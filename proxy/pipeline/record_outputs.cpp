@@ -2,10 +2,8 @@
 
 #include "proxy/record/terminal_text.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <system_error>
-#include <thread>
 
 #include <spdlog/spdlog.h>
 
@@ -52,19 +50,9 @@ std::uint64_t LiveOutput::finish() {
     return queue_.dropped() + target_->lost();
 }
 
-namespace {
-
-/// The time for which finish() waits for the bus: a little longer than the timeout of a live run's
-/// bus.
-constexpr std::chrono::milliseconds kMaxFinishTime{1200};
-constexpr std::chrono::milliseconds kProgressInterval{50};
-
-} // namespace
-
 void RecordOutputs::open(const BusTarget& bus, LiveOutput* file,
                          std::atomic<std::uint64_t>& progress) {
     file_ = file;
-    progress_ = &progress;
     if (bus.output == nullptr) {
         return;
     }
@@ -100,24 +88,8 @@ void RecordOutputs::log_changes() {
     }
 }
 
-// Counts the wait for the bus as progress. Otherwise, the supervisor would kill the observer as
-// hanging if the bus acknowledges the last records slowly.
 std::uint64_t RecordOutputs::finish() {
-    if (!bus_) {
-        return 0;
-    }
-    std::atomic<bool> done{false};
-    std::thread pulse{[this, &done] {
-        const auto until = std::chrono::steady_clock::now() + kMaxFinishTime;
-        while (!done && std::chrono::steady_clock::now() < until) {
-            progress_->fetch_add(1, std::memory_order_relaxed);
-            std::this_thread::sleep_for(kProgressInterval);
-        }
-    }};
-    const std::uint64_t lost = bus_->finish();
-    done = true;
-    pulse.join();
-    return lost;
+    return bus_ ? bus_->finish() : 0;
 }
 
 void FileQueues::open(const Config& config, Outputs& outputs) {

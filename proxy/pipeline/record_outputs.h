@@ -67,7 +67,6 @@ class RecordOutputs {
     std::optional<LiveOutput> bus_;
     std::function<record::BusTotals()> bus_totals_;
     std::optional<sink::TeeOutput> both_;
-    std::atomic<std::uint64_t>* progress_ = nullptr;
 };
 
 /// The queues through which demos, flight recordings and page recordings are written. Logs their

@@ -162,8 +162,9 @@ constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 /// An observer hangs if it has made no progress for this many checks, which are a second apart.
 constexpr int kHangingChecks = 10;
-/// At the end of the run, the observer is killed if it makes no progress for this long.
-constexpr std::chrono::milliseconds kStallTime{1200};
+/// At the end of the run, the observer is killed if it makes no progress for this long. A live run
+/// waits up to a second until the bus has acknowledged the last records (bus::kLiveTimeouts).
+constexpr std::chrono::milliseconds kStallTime{2500};
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::seconds kMaxFinishTime{10};
 constexpr int kMaxMessagesAtOnce = 16;
