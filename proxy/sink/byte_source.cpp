@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -324,54 +323,33 @@ bool LineReader::fill() {
 
 namespace {
 
-/// The default size of a pipe's buffer. It usually contains the first block of compressed data.
-constexpr std::size_t kCopied = std::size_t{64} << 10U;
 /// How many times a pipe with too few bytes is checked, and the time between two checks.
 constexpr int kLooks = 50;
 constexpr std::chrono::milliseconds kLook{20};
 
-/// Returns the first bytes of a file, decompressed. Opens the descriptor's file a second time.
-std::string unpacked_begin(int file, std::size_t size) {
-    std::string bytes(size, '\0');
-    std::size_t held = 0;
-    try {
-        ByteSource source{fmt::format("/proc/self/fd/{}", file)};
-        while (held < size) {
-            const std::size_t read = source.read(std::span{bytes}.subspan(held));
-            if (read == 0) {
-                break;
-            }
-            held += read;
-        }
-    } catch (const std::system_error&) {
-        held = 0; // the file cannot be opened again, for example because it is a terminal
+/// Returns the first bytes of a file, or the bytes that wait in a pipe or socket, without consuming
+/// them. A pipe's buffer usually contains the first block of compressed data.
+std::string peeked_bytes(int file) {
+    std::string bytes(kPiece, '\0');
+    ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);
+    if (size < 0) {
+        size = ::recv(file, bytes.data(), bytes.size(), MSG_PEEK);
     }
-    bytes.resize(held);
+    if (std::array<int, 2> copy{}; size < 0 && ::pipe2(copy.data(), O_CLOEXEC) == 0) {
+        size = ::tee(file, copy[1], bytes.size(), 0) > 0
+                   ? ::read(copy[0], bytes.data(), bytes.size())
+                   : -1;
+        ::close(copy[0]);
+        ::close(copy[1]);
+    }
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     return bytes;
 }
 
-/// Copies the data that waits in a pipe or socket to another pipe, without consuming the data.
-/// Returns false if that is impossible.
-bool copy_ahead(int from, int to) {
-    if (::tee(from, to, kCopied, 0) > 0) {
-        return true;
-    }
-    constexpr std::size_t kFits = 4096; // fits into any pipe
-    std::array<char, kFits> bytes{};
-    const ssize_t peeked = ::recv(from, bytes.data(), bytes.size(), MSG_PEEK);
-    return peeked > 0 && ::write(to, bytes.data(), static_cast<std::size_t>(peeked)) == peeked;
-}
-
-std::string waiting_begin(int file, std::size_t size) {
-    std::array<int, 2> copy{};
-    if (::pipe2(copy.data(), O_CLOEXEC) != 0) {
-        return {};
-    }
-    const bool copied = copy_ahead(file, copy[1]);
-    ::close(copy[1]);
-    std::string bytes = copied ? unpacked_begin(copy[0], size) : std::string{};
-    ::close(copy[0]);
-    return bytes;
+/// Returns the first bytes of a file, decompressed if necessary.
+std::string text_begin(int file, std::size_t size) {
+    const std::string bytes = peeked_bytes(file);
+    return make_decompressor(bytes) ? decompressed(bytes, size) : bytes.substr(0, size);
 }
 
 /// Returns whether the path is a named pipe. A named pipe is not opened a second time, because
@@ -404,17 +382,18 @@ FileStartReader::FileStartReader(const std::string& path, std::size_t size)
     if (file_ < 0) {
         return;
     }
-    if (const off_t at = ::lseek(file_, 0, SEEK_CUR); at >= 0) {
-        // A file that is opened again is read from its first byte on. That is wrong for standard
-        // input if some of its bytes were already read.
-        bytes_ = at == 0 ? unpacked_begin(file_, size) : std::string{};
+    const off_t at = ::lseek(file_, 0, SEEK_CUR);
+    if (at > 0) {
+        return; // standard input, some of whose bytes were already read
+    }
+    bytes_ = text_begin(file_, size);
+    if (at == 0) {
         return;
     }
-    bytes_ = waiting_begin(file_, size);
     for (int look = 0; look < kLooks && !bytes_.empty() && bytes_.size() < size && !ended(file_);
          ++look) {
         std::this_thread::sleep_for(kLook);
-        bytes_ = waiting_begin(file_, size);
+        bytes_ = text_begin(file_, size);
     }
 }
 

@@ -4,7 +4,6 @@
 #include "proxy/sink/byte_source.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
@@ -62,13 +61,12 @@ bool read_frames(int file, std::uint64_t at,
 
 /// Returns the first bytes of a compressed file's text; fewer if the text is short or damaged.
 std::string begin_of_text(int file) {
-    constexpr std::size_t kBegin = 4096;
-    std::string begin;
-    std::ignore = read_frames(file, 0, [&begin](std::string_view text) {
-        begin.append(text);
-        return begin.size() < kBegin;
-    });
-    return begin;
+    constexpr std::size_t kPacked = std::size_t{256} << 10U; // holds a frame's first block
+    constexpr std::size_t kBegin = 64;
+    std::string packed(kPacked, '\0');
+    const ssize_t read = ::pread(file, packed.data(), packed.size(), 0);
+    packed.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+    return decompressed(packed, kBegin);
 }
 
 bool write_all(Disk& disk, int file, std::string_view bytes) {
@@ -167,22 +165,6 @@ std::int64_t seconds_of(Recording::Clock::time_point time) {
 std::string other_writer_complaint(const std::string& path) {
     return fmt::format("{}: another process is recording to it; stop that one, or name another {}",
                        path, path.ends_with('/') ? "folder" : "file or folder");
-}
-
-/// Returns the decompressed text of complete frames.
-std::string unpacked(std::string_view frames) {
-    std::string text;
-    const auto unpacker = make_decompressor(frames.substr(0, kSignatureSize));
-    std::array<char, 65536> room{};
-    while (unpacker && !frames.empty()) {
-        const auto step = unpacker->unpack(frames, room);
-        text.append(room.data(), step.written);
-        if (step.damaged || (step.read == 0 && step.written == 0)) {
-            break;
-        }
-        frames.remove_prefix(step.read);
-    }
-    return text;
 }
 
 } // namespace
@@ -661,7 +643,7 @@ void Recording::finish() {
     execute_requests();
     end_frame();
     if (!unit_.empty() && !write_current_unit()) {
-        const std::string text = frames_ ? unpacked(unit_) : unit_;
+        const std::string text = frames_ ? decompressed(unit_, SIZE_MAX) : unit_;
         lost_ +=
             units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
         unit_.clear();

@@ -1,12 +1,11 @@
 #include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <new>
 
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -123,6 +122,22 @@ std::unique_ptr<Decompressor> make_decompressor(std::string_view begin) {
     return nullptr;
 }
 
+std::string decompressed(std::string_view packed, std::size_t size) {
+    std::string text;
+    std::vector<char> room(std::size_t{64} << 10U);
+    const auto unpacker = make_decompressor(packed);
+    while (unpacker && text.size() < size) {
+        const auto step = unpacker->unpack(packed, room);
+        text.append(room.data(), step.written);
+        packed.remove_prefix(step.read);
+        if (step.damaged || (step.read == 0 && step.written == 0)) {
+            break;
+        }
+    }
+    text.resize(std::min(text.size(), size));
+    return text;
+}
+
 namespace {
 
 /// The compression level of add(): three times as fast as a game server's disk.
@@ -140,131 +155,6 @@ constexpr int kWindowLog = 24;
 /// of append_complete_frame(), which cannot refer to earlier text, kWholeRepetitive is enough.
 constexpr std::uint64_t kRepetitive = 64;
 constexpr std::uint64_t kWholeRepetitive = 48;
-
-constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
-constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
-constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
-constexpr std::uint64_t kMagicBytes = 4;
-
-/// Reads numbers from a file at ascending offsets.
-class FileBytes {
-  public:
-    FileBytes(int file, std::uint64_t size) : file_{file}, size_{size} {}
-
-    [[nodiscard]] std::uint64_t size() const { return size_; }
-
-    [[nodiscard]] bool broken() const { return broken_; }
-
-    /// Reads a little-endian number of up to eight bytes at offset `at`; nullopt at the end of the
-    /// file.
-    std::optional<std::uint64_t> number(std::uint64_t at, std::uint64_t count) {
-        if (at > size_ || count > size_ - at || !load(at, count)) {
-            return std::nullopt;
-        }
-        std::uint64_t value = 0;
-        for (std::uint64_t i = count; i-- > 0;) {
-            value = value << 8U |
-                    static_cast<unsigned char>(piece_[static_cast<std::size_t>(at - begin_ + i)]);
-        }
-        return value;
-    }
-
-    bool only_zeros_from(std::uint64_t at) {
-        for (; at < size_; ++at) {
-            if (number(at, 1) != 0U) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-  private:
-    bool load(std::uint64_t at, std::uint64_t count) {
-        if (at >= begin_ && at + count <= begin_ + held_) {
-            return true;
-        }
-        const ssize_t read = ::pread(file_, piece_.data(), piece_.size(), static_cast<off_t>(at));
-        begin_ = at;
-        held_ = static_cast<std::uint64_t>(std::max<ssize_t>(read, 0));
-        broken_ = broken_ || held_ < count;
-        return held_ >= count;
-    }
-
-    int file_;
-    std::uint64_t size_;
-    std::array<char, 16384> piece_{};
-    std::uint64_t begin_ = 0;
-    std::uint64_t held_ = 0;
-    bool broken_ = false;
-};
-
-enum class FoundFrame : std::uint8_t { whole, unfinished, foreign };
-
-/// Returns the offset of the first block of the frame at `at`. Sets `checksum` if the frame ends
-/// with a checksum. Source: RFC 8878, 3.1.1.1.
-std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, bool& checksum) {
-    constexpr std::array<std::uint64_t, 4> kDictionaryBytes{0, 1, 2, 4};
-    constexpr std::array<std::uint64_t, 4> kSizeBytes{0, 2, 4, 8};
-    const auto descriptor = bytes.number(at + kMagicBytes, 1);
-    if (!descriptor) {
-        return std::nullopt;
-    }
-    const bool single = (*descriptor & 0x20U) != 0;
-    checksum = (*descriptor & 0x04U) != 0;
-    std::uint64_t size = kSizeBytes[*descriptor >> 6U];
-    size = size == 0 && single ? 1 : size;
-    return at + kMagicBytes + 1 + (single ? 0 : 1) + kDictionaryBytes[*descriptor & 3U] + size;
-}
-
-/// Skips a block. Sets `last` if it was the last block of the frame.
-/// Source: RFC 8878, 3.1.1.2.
-FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
-    constexpr std::uint64_t kHeader = 3;
-    constexpr std::uint64_t kReserved = 3;
-    constexpr std::uint64_t kRepeated = 1;
-    const auto header = bytes.number(at, kHeader);
-    // If a new frame starts here, the current frame was left unfinished. The start of a frame
-    // cannot be a block, because the block's size would be invalid.
-    if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
-        return FoundFrame::unfinished;
-    }
-    last = (*header & 1U) != 0;
-    const std::uint64_t type = *header >> 1U & 3U;
-    if (type == kReserved) {
-        return FoundFrame::foreign;
-    }
-    at += kHeader + (type == kRepeated ? 1 : *header >> 3U);
-    return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
-}
-
-/// Skips the frame at `at`.
-FoundFrame step_over_frame(FileBytes& bytes, std::uint64_t& at) {
-    const auto magic = bytes.number(at, kMagicBytes);
-    if (!magic) {
-        return FoundFrame::unfinished;
-    }
-    if ((*magic & kSkippableMask) == kSkippableMagic) {
-        const auto size = bytes.number(at + kMagicBytes, 4);
-        at += 2 * kMagicBytes + size.value_or(0);
-        return size && at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
-    }
-    if (*magic != kFrameMagic) {
-        return FoundFrame::foreign;
-    }
-    bool checksum = false;
-    const auto blocks = behind_header(bytes, at, checksum);
-    if (!blocks) {
-        return FoundFrame::unfinished;
-    }
-    at = *blocks;
-    for (bool last = false; !last;) {
-        if (const FoundFrame found = step_over_block(bytes, at, last); found != FoundFrame::whole) {
-            return found;
-        }
-    }
-    at += checksum ? 4 : 0;
-    return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
-}
 
 } // namespace
 
@@ -332,18 +222,25 @@ std::optional<FrameScan> scan_frames(int file) {
         return std::nullopt;
     }
     FrameScan scan{.size = static_cast<std::uint64_t>(found.st_size)};
-    FileBytes bytes{file, scan.size};
-    for (std::uint64_t at = 0; at < scan.size;) {
-        const FoundFrame frame = step_over_frame(bytes, at);
-        if (bytes.broken()) {
-            return std::nullopt;
-        }
-        if (frame != FoundFrame::whole) {
-            scan.foreign = frame == FoundFrame::foreign && !bytes.only_zeros_from(scan.whole);
+    if (scan.size == 0) {
+        return scan;
+    }
+    void* const memory = ::mmap(nullptr, scan.size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (memory == MAP_FAILED) {
+        return std::nullopt;
+    }
+    const std::string_view bytes{static_cast<const char*>(memory), scan.size};
+    while (scan.whole < scan.size) {
+        const std::string_view rest = bytes.substr(scan.whole);
+        const std::size_t size = ZSTD_findFrameCompressedSize(rest.data(), rest.size());
+        if (ZSTD_isError(size) != 0) {
+            scan.foreign = ZSTD_getErrorCode(size) != ZSTD_error_srcSize_wrong &&
+                           rest.find_first_not_of('\0') != std::string_view::npos;
             break;
         }
-        scan.whole = at;
+        scan.whole += size;
     }
+    ::munmap(memory, scan.size);
     return scan;
 }
 

@@ -47,6 +47,9 @@ inline constexpr std::size_t kSignatureSize = 4;
 /// is not compressed. Errors: throws std::bad_alloc.
 [[nodiscard]] std::unique_ptr<Decompressor> make_decompressor(std::string_view begin);
 
+/// Returns up to `size` bytes of the text of compressed data, which may be truncated or damaged.
+[[nodiscard]] std::string decompressed(std::string_view packed, std::size_t size);
+
 } // namespace tw::sink
 
 struct ZSTD_CCtx_s;
@@ -111,7 +114,8 @@ struct FrameScan {
 
 /// Finds the complete frames of a file from the headers of all frames and blocks, without reading
 /// their contents. Zeros up to the end of the file, which a power failure may leave, count as an
-/// unfinished frame. Returns nullopt if the file cannot be read.
+/// unfinished frame. Returns nullopt if the file cannot be read. No other process may truncate it
+/// meanwhile.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
 } // namespace tw::sink
