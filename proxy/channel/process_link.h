@@ -26,8 +26,8 @@ enum class ControlMessage : std::uint8_t {
     token,     ///< the text contains the token of the live page; see PageToken
     begin,     ///< all startup messages were sent
     server,    ///< the text contains a server's new address; see RelayAccess::set_server_address()
-    reopen, ///< open the outputs' paths again, because their files may have been moved away
-    report, ///< write the totals since the start of the run
+    reopen,    ///< open the outputs' paths again, because their files may have been moved away
+    report,    ///< write the totals since the start of the run
     /// Write the session checkpoints, for another relay's observer, to the file of the descriptor.
     checkpoint,
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.

@@ -20,7 +20,6 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -215,8 +214,7 @@ int run_collect(const CollectFlags& flags) {
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.lookup.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
-    std::optional<sink::FileOutput> summary;
-    open_output_file("--summary", records.summary, summary);
+    const auto summary = open_output_file("--summary", records.summary);
     BatchOutput output{records.output, std::move(filter), checks};
     CollectPage page{flags.page, stream, *mod, output};
     if (!page.opened()) {
@@ -257,7 +255,7 @@ int run_collect(const CollectFlags& flags) {
         sink::print_error("--until-end: {} missing",
                           record::counted(collector.missed_count(), "record[s] [is|are]"));
     }
-    const int code = report_result(checks.outcome(fail_on, running.seconds()), summary);
+    const int code = report_result(checks.outcome(fail_on, running.seconds()), summary.get());
     const bool short_of = missed || (flags.until_end && collector.missed_count() != 0);
     return code == 0 && (!written || short_of) ? kExitFailed : code;
 }

@@ -491,8 +491,8 @@ int run_program(int argc, char** argv) {
     return kExitUsage;
 }
 
-int report_result(const analyze::Outcome& outcome, std::optional<sink::FileOutput>& file) {
-    if (file) {
+int report_result(const analyze::Outcome& outcome, sink::OutputFile* file) {
+    if (file != nullptr) {
         file->write(file->path().ends_with(".xml") ? outcome_junit(outcome)
                                                    : outcome_text(outcome));
     }
@@ -501,11 +501,11 @@ int report_result(const analyze::Outcome& outcome, std::optional<sink::FileOutpu
             sink::print_error("{} {}: {}", check.flag, check.text, check.actual);
         }
     }
-    if (const int error = file ? file->take_reopening_error() : 0; error != 0) {
+    if (const int error = file != nullptr ? file->take_reopening_error() : 0; error != 0) {
         sink::print_error("--summary {}: cannot be reopened, and is written where it was: {}",
                           file->path(), std::generic_category().message(error));
     }
-    if (file && file->failed()) {
+    if (file != nullptr && file->failed()) {
         sink::print_error("--summary {}: {}", file->path(),
                           std::generic_category().message(file->error()));
         return kExitFailed;

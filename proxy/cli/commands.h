@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,6 @@ struct Invocation {
 
 /// Prints failed checks to standard error and writes the summary to its file, if there is one (as
 /// JUnit if its name ends with .xml). Returns the exit code.
-[[nodiscard]] int report_result(const analyze::Outcome& outcome,
-                                std::optional<sink::FileOutput>& file);
+[[nodiscard]] int report_result(const analyze::Outcome& outcome, sink::OutputFile* file);
 
 } // namespace tw::cli

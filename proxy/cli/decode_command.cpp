@@ -109,7 +109,7 @@ class DecodeCommand {
     const DecodeFlags* flags_;
     base::Stopwatch running_;
     analyze::FailingFindings fail_on_;
-    std::optional<sink::FileOutput> summary_;
+    std::unique_ptr<sink::OutputFile> summary_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
     inspect::MemoryBudget memory_;
@@ -149,7 +149,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                           {"--write", flags.artifacts.capture}});
     captures_.emplace(std::move(files), flags.captures.servers());
     // Everything is checked by now, as opening files empties them.
-    open_output_file("--summary", records.summary, summary_);
+    summary_ = open_output_file("--summary", records.summary);
     config_.inspect.memory = &memory_;
     config_.inspect.learn_sizes |= flags.reports.sizes;
     config_.stats = flags.reports.stats;
@@ -196,7 +196,7 @@ sink::Output* DecodeCommand::open_lines() {
     const std::string& output = flags_->records.output;
     if (!output.empty()) {
         check_replaceable("--output", output);
-        file_ = open_records_output("--output", output);
+        file_ = open_recording(recorded_lines(), output);
     }
     bus_ = flags_->bus.open(name_on_bus(), bus::kFileTimeouts);
     if (file_ != nullptr && bus_ != nullptr) {
@@ -283,8 +283,7 @@ int DecodeCommand::print_reports() {
 /// Writes what --sizes found. The file is opened here, as an existing one stays unchanged if there
 /// was no snapshot. Returns the exit code.
 int DecodeCommand::write_objects() {
-    std::optional<sink::FileOutput> file;
-    open_output_file("--write-objects", flags_->reports.objects, file);
+    const auto file = open_output_file("--write-objects", flags_->reports.objects);
     if (file) {
         file->write(sizes_->objects_json());
     }
@@ -367,7 +366,7 @@ int DecodeCommand::run() {
                                     "--expect");
     const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,
                                                          result_.sessions, running_.seconds()),
-                                   summary_);
+                                   summary_.get());
     const bool whole = recorded && captured && filmed && !captures_->damaged();
     const int worst = code == 0 ? reported : code;
     return worst == 0 && !whole ? kExitFailed : worst;

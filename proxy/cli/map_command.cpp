@@ -193,7 +193,7 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
         // Keeps a symbolic link.
         return base::replace_file(fs::weakly_canonical(path, ignored), bytes);
     }
-    const auto output = open_plain_output("--png", path);
+    const auto output = open_output_file("--png", path);
     output->write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return {output->error(), std::generic_category()};
 }

@@ -18,12 +18,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -172,12 +170,12 @@ void print_stats(sink::BoundedWaitStream& console, const process::ObserverResult
 /// Prints the result of a run and returns the exit code. `after_loss`: the previous observer ended
 /// without a result.
 int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
-               std::optional<sink::FileOutput>& summary) {
+               sink::OutputFile* summary) {
     auto checks = flags.records.fail_on_findings().make_checks(result.seen.totals, "--fail-on");
     analyze::add_expectation_checks(
         checks, filter::Expectations{result.seen.expectations}.results(), "--expect");
     const std::chrono::duration<double> seconds = result.duration;
-    if (after_loss && (summary || !checks.empty())) {
+    if (after_loss && (summary != nullptr || !checks.empty())) {
         checks.push_back(
             {.flag = "run",
              .text = "checked as a whole",
@@ -233,7 +231,7 @@ bool open_page(process::ObserverOptions& options, const HttpFlags& http,
 
 /// Runs the observer until the relay has ended. Returns the exit code.
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
-                 sink::BoundedWaitStream& console, std::optional<sink::FileOutput>& summary) {
+                 sink::BoundedWaitStream& console, sink::OutputFile* summary) {
     try {
         const process::ObserverResult result = run.run();
         if (!result.inspected) {
@@ -290,8 +288,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     settings.complete(std::move(greeting->settings));
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.lookup.description();
-    std::optional<sink::FileOutput> summary;
-    open_output_file("--summary", flags.records.summary, summary);
+    const auto summary = open_output_file("--summary", flags.records.summary);
     const StartMode begin = post.waits ? StartMode::shared : StartMode::behind;
     const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
     const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
@@ -305,7 +302,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         options.bus = {.output = bus.get(), .totals = [&bus] { return bus->totals(); }};
     }
     options.console = flags.quiet ? nullptr : &console;
-    options.summary = summary ? &*summary : nullptr;
+    options.summary = summary.get();
     options.capture = capture.get();
     const auto page = [&flags, &greeting](std::vector<web::ListeningSocket> listening) {
         return process::PageOptions{.listening = std::move(listening),
@@ -326,7 +323,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         spdlog::info("{}", flags.describe_recording());
     }
     process::ObserverRun run{std::move(options), std::move(post)};
-    return run_observer(flags, run, after_loss, console, summary);
+    return run_observer(flags, run, after_loss, console, summary.get());
 }
 
 process::SupervisorOptions supervision(const std::string& command, const RunFlags& flags,

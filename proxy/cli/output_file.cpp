@@ -1,13 +1,11 @@
 #include "proxy/cli/output_file.h"
 
-#include "proxy/base/files.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/output.h"
-#include "proxy/sink/recording.h"
 #include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
@@ -51,20 +49,11 @@ UsageError open_error(const std::string& flag, const std::string& path,
                                   path, error.code().message())};
 }
 
-void open_output_file(const std::string& flag, const std::string& path,
-                      std::optional<sink::FileOutput>& file) {
+std::unique_ptr<sink::OutputFile> open_output_file(const std::string& flag, const std::string& path,
+                                                   const sink::Framing& units) {
     if (path.empty()) {
-        return;
+        return nullptr;
     }
-    try {
-        file.emplace(path);
-    } catch (const std::system_error& error) {
-        throw open_error(flag, path, error);
-    }
-}
-
-std::unique_ptr<sink::OutputFile>
-open_plain_output(const std::string& flag, const std::string& path, const sink::Framing& units) {
     try {
         return std::make_unique<sink::FileOutput>(path, units, std::chrono::milliseconds{0});
     } catch (const std::system_error& error) {
@@ -141,26 +130,6 @@ std::string kind_hint(const std::string& path, FileType wanted) {
     const auto* const kind = std::ranges::find_if(
         kFileKinds, [&](const FileKind& each) { return begin.bytes().starts_with(each.mark); });
     return kind == kFileKinds.end() || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
-}
-
-std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
-                                                      const std::string& path) {
-    if (!is_compressed(flag, path)) {
-        std::error_code ignored;
-        if (std::filesystem::is_regular_file(path, ignored) && base::is_locked(path)) {
-            throw UsageError{fmt::format(
-                "{} {}: another process is recording to it; name another file", flag, path)};
-        }
-        return open_plain_output(flag, path);
-    }
-    try {
-        return std::make_unique<sink::Recording>(
-            sink::RecordingOptions{
-                .path = path, .compressed = true, .frame_text = kOfflineFrameText},
-            sink::Recording::StartMode::empty);
-    } catch (const std::system_error& error) {
-        throw open_error(flag, path, error);
-    }
 }
 
 bool finish_records(const std::string& flag, sink::OutputFile& file, std::string_view what) {

@@ -27,20 +27,11 @@ inline constexpr std::string_view kCompressed = ".zst";
 /// Errors: UsageError for the name of another compression format.
 [[nodiscard]] bool is_compressed(const std::string& flag, std::string_view path);
 
-/// The size of the text in a compressed frame, for files that are not written live. If the disk
-/// becomes full, the last frame is lost; smaller frames would compress less well.
-inline constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
-
-/// Opens the file that a flag names ("-": standard output). `file` stays empty if the flag was not
-/// given.
-/// Errors: UsageError that names the flag.
-void open_output_file(const std::string& flag, const std::string& path,
-                      std::optional<sink::FileOutput>& file);
-
-/// Opens a file of any kind for uncompressed text. Otherwise like open_output_file().
+/// Opens the file of any kind that a flag names, for uncompressed data ("-": standard output).
+/// Returns null if the flag was not given. Errors: UsageError that names the flag.
 [[nodiscard]] std::unique_ptr<sink::OutputFile>
-open_plain_output(const std::string& flag, const std::string& path,
-                  const sink::Framing& units = sink::record_lines());
+open_output_file(const std::string& flag, const std::string& path,
+                 const sink::Framing& units = sink::record_lines());
 
 /// Checks that an existing file may be replaced: it must begin like records, or like zstd data if
 /// its name ends in .zst. Compressed data is not decompressed, so any zstd file may be replaced.
@@ -52,10 +43,6 @@ enum class FileType : std::uint8_t { capture, map, records };
 /// Returns a text to append to an error, which says what a file is and which command reads it, such
 /// as "; this is a capture; use 'twscope decode'". Empty if the type is unknown or is `wanted`.
 [[nodiscard]] std::string kind_hint(const std::string& path, FileType wanted);
-
-/// Opens a file for records, compressed if its name ends in .zst. Existing contents are lost.
-[[nodiscard]] std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
-                                                                    const std::string& path);
 
 /// Writes all buffered data, and prints on standard error how many records are missing. Returns
 /// true if none are. `what`: the noun and verb for the message.

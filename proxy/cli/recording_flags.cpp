@@ -22,6 +22,10 @@ namespace tw::cli {
 
 namespace {
 
+/// The size of the text in a compressed frame, for files that are not written live. If the disk
+/// becomes full, the last frame is lost; smaller frames would compress less well.
+constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
+
 /// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
 /// to an hour.
 constexpr sink::RotateLimits kUsualRotation{.age = std::chrono::hours{1},
@@ -95,7 +99,7 @@ std::unique_ptr<sink::OutputFile> open_stream(const RecordingKind& kind, const s
         throw UsageError{
             fmt::format("{} {}: name a file, or a pipe with a reader", kind.flag, path)};
     }
-    return open_plain_output(kind.flag, path, *kind.units);
+    return open_output_file(kind.flag, path, *kind.units);
 }
 
 std::unique_ptr<sink::OutputFile> open_files(const RecordingKind& kind,

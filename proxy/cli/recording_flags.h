@@ -39,8 +39,8 @@ struct RecordingKind {
 [[nodiscard]] const RecordingKind& recorded_lines();
 [[nodiscard]] const RecordingKind& recorded_capture();
 
-/// Opens a file for a recording without segments. Existing contents are lost.
-/// Errors: UsageError.
+/// Opens a file for a recording that is not live, without segments; compressed if its name ends in
+/// .zst. Existing contents are lost. Errors: UsageError, also if another process records to it.
 [[nodiscard]] std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
                                                                const std::string& path);
 

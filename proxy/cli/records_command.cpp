@@ -2,6 +2,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/keys.h"
@@ -263,7 +264,7 @@ std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_t
     if (!is_table) {
         check_replaceable("--output", path);
     }
-    return open_records_output("--output", path);
+    return open_recording(recorded_lines(), path);
 }
 
 /// Writes the selected lines.

@@ -3,6 +3,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
@@ -122,7 +123,7 @@ class ReplayCommand {
 
     const ReplayFlags* flags_;
     analyze::FailingFindings fail_on_;
-    std::optional<sink::FileOutput> summary_;
+    std::unique_ptr<sink::OutputFile> summary_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
@@ -185,10 +186,10 @@ void ReplayCommand::read_scripts() {
 
 void ReplayCommand::open_sinks() {
     const RecordFlags& records = flags_->records;
-    open_output_file("--summary", records.summary, summary_);
+    summary_ = open_output_file("--summary", records.summary);
     if (!records.output.empty()) {
         check_replaceable("--output", records.output);
-        file_ = open_records_output("--output", records.output);
+        file_ = open_recording(recorded_lines(), records.output);
     }
     written_.emplace(config_, pipeline::Outputs{.records = file_.get()});
 }
@@ -225,7 +226,7 @@ int ReplayCommand::report_run(const replay::ReplayResult& result) {
     analyze::add_expectation_checks(checks, written_->expectations().results(), "--expect");
     const int code = report_result(
         analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
-        summary_);
+        summary_.get());
     if (result.num_ended(Ending::unanswered) == result.clients) {
         sink::print_error("no answer from {}; is the server running?", flags_->server);
         return kExitNotYet;

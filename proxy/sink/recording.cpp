@@ -213,14 +213,15 @@ void Recording::open(StartMode begin) {
         std::ignore = await_writer();
     }
     current_ = options_.path;
-    file_ = disk_->open(current_,
-                        begin == StartMode::empty ? Disk::OpenMode::empty : Disk::OpenMode::append,
-                        options_.readers);
+    file_ = disk_->open(current_, Disk::OpenMode::append, options_.readers);
     if (file_ < 0) {
         print_error();
     }
     if (begin != StartMode::shared && !lock()) {
         throw std::runtime_error{other_writer_complaint(options_.path)};
+    }
+    if (begin == StartMode::empty && !disk_->truncate(file_, 0)) { // only now, behind the lock
+        print_error();
     }
     if (begin == StartMode::behind) {
         const RepairResult::Result result = repair();

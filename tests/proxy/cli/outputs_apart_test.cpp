@@ -54,7 +54,7 @@ TEST_CASE("a file that another process records to is never overwritten") {
     };
     for (const Arguments& row : rows) {
         CAPTURE(row.front());
-        check_refused(row, ": another process is recording to it; name another file");
+        check_refused(row, ": another process is recording to it; stop that one, or name another");
     }
     CHECK(read_text(other) == read_text(files.records));
 }

@@ -3,6 +3,7 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
 #include "proxy/sink/recording.h"
+#include "tests/proxy/sink/zstd_text.h"
 #include "tests/support/program.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -218,6 +220,38 @@ TEST_CASE("of recordings that start at the same time one is opened") {
             start.join();
         }
         CHECK(std::count(opened.begin(), opened.end(), nullptr) == kStarts - 1);
+    }
+}
+
+TEST_CASE("a start that loses the race for the lock leaves the file as it is") {
+    /// Another program starts to record just before the file is opened.
+    class RacingDisk final : public Disk {
+      public:
+        explicit RacingDisk(RecordingOptions options) : options_{std::move(options)} {}
+
+        int open(const std::string& path, OpenMode how, Readers readers) override {
+            first.emplace(options_, StartMode::empty);
+            first->write(kLine);
+            first->finish();
+            return Disk::open(path, how, readers);
+        }
+
+        std::optional<Recording> first;
+
+      private:
+        RecordingOptions options_;
+    };
+
+    for (const bool compressed : {false, true}) {
+        CAPTURE(compressed);
+        const TemporaryFolder folder;
+        const RecordingOptions options = single_file(folder, compressed);
+        RacingDisk disk{options};
+        CHECK_THROWS_AS((Recording{options, StartMode::empty, disk}), std::runtime_error);
+        disk.first->write(kLine);
+        disk.first.reset();
+        const std::string bytes = read_text(options.path);
+        CHECK((compressed ? unpacked(bytes) : bytes).starts_with(kLine));
     }
 }
 
