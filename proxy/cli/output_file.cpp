@@ -316,8 +316,7 @@ bool is_hour(std::string_view text) {
 std::string compress(std::string_view text) {
     sink::ZstdFrameWriter frames;
     std::string out;
-    frames.add(text, out);
-    frames.end(out);
+    frames.append_frame(text, out);
     return out;
 }
 

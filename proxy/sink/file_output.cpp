@@ -342,8 +342,7 @@ namespace {
 
 /// The interval of calls of OutputFile::on_time() while no data is written.
 constexpr std::chrono::milliseconds kTurn{250};
-/// The number of bytes that are passed on at a time if the output file prefers no size. The number
-/// is small, so that the progress count rises steadily.
+/// The number of bytes that are passed on at a time: few, so that the progress count rises steadily.
 constexpr std::size_t kQueuedPiece = 65'536;
 /// The time that is added to the current time in the last call of on_time(), so that the output
 /// file tries at once to write again.
@@ -398,9 +397,6 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
         std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
-        if (queue.size() < target_->preferred_write_bytes()) {
-            return;
-        }
     }
     wake_.notify_one();
 }
@@ -460,13 +456,12 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
 
 /// Passes the data in `writing_` to the output file, as long as the file accepts data.
 void QueuedOutput::pass_on_data() {
-    const std::size_t most = std::max(kQueuedPiece, target_->preferred_write_bytes());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
         // A small remainder is passed on together with the last piece.
-        const std::size_t size = text.size() <= most + most / 2
+        const std::size_t size = text.size() <= kQueuedPiece + kQueuedPiece / 2
                                      ? text.size()
-                                     : target_->units().size_of_first_units(text, most);
+                                     : target_->units().size_of_first_units(text, kQueuedPiece);
         target_->write(text.substr(0, size));
         handed_ += size;
         if (progress_ != nullptr) {
@@ -485,8 +480,7 @@ void QueuedOutput::run() {
         wake_.wait_for(lock, kTurn, [this] {
             const bool all_arrived = switching_ && arrived_ >= makers_;
             return stop_ ||
-                   (target_->ready() && (queues_[0].size() >= target_->preferred_write_bytes() ||
-                                         !writing_.empty() || all_arrived));
+                   (target_->ready() && (!queues_[0].empty() || !writing_.empty() || all_arrived));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);

@@ -137,9 +137,6 @@ class OutputFile : public Output {
     /// Returns the framing of the data that is written.
     [[nodiscard]] const Framing& units() const { return *units_; }
 
-    /// Returns the preferred size of a write in bytes. Smaller data may wait until on_time().
-    [[nodiscard]] std::size_t preferred_write_bytes() const { return portion_; }
-
     /// Returns whether the output is written in segments; see is_segment_due().
     [[nodiscard]] bool has_segments() const { return segmented_; }
 
@@ -172,8 +169,8 @@ class OutputFile : public Output {
 
   protected:
     explicit OutputFile(std::string path, const Framing& units = record_lines(),
-                        std::size_t portion = 1, bool segmented = false)
-        : path_{std::move(path)}, units_{&units}, portion_{portion}, segmented_{segmented} {}
+                        bool segmented = false)
+        : path_{std::move(path)}, units_{&units}, segmented_{segmented} {}
 
     std::atomic<bool> reopening_wanted_{false};
     std::atomic<int> reopening_error_{0};
@@ -190,7 +187,6 @@ class OutputFile : public Output {
   private:
     std::string path_;
     const Framing* units_;
-    std::size_t portion_;
     bool segmented_;
 };
 

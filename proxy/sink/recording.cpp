@@ -27,9 +27,9 @@ namespace {
 
 using Result = RepairResult::Result;
 
-/// The most text in an unfinished frame that is cut off. A recording's unfinished frame has at most
-/// kMaxFrameText and a unit.
-constexpr std::uint64_t kMaxCutText = 2 * kMaxFrameText;
+/// The most text in an unfinished frame that is cut off: more than any frame of a recording has,
+/// also of one by an earlier version.
+constexpr std::uint64_t kMaxCutText = std::uint64_t{128} << 20U;
 /// The most bytes that are cut off: kMaxCutText bytes of text that cannot be compressed.
 constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
 
@@ -170,10 +170,7 @@ std::string other_writer_complaint(const std::string& path) {
 } // namespace
 
 Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
-    : OutputFile{options.path, *options.units,
-                 options.compressed ? std::min<std::size_t>(kWholeFrameText, options.frame_text)
-                                    : 1,
-                 options.segments.has_value()},
+    : OutputFile{options.path, *options.units, options.segments.has_value()},
       options_{std::move(options)}, disk_{&disk}, head_{units().file_header()},
       ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
     clock_ = disk_->utc() - seconds_of(now_);
@@ -323,8 +320,7 @@ void Recording::begin_file() {
 /// Returns a separate compressed frame with this text.
 std::string Recording::frame_of(std::string_view text) {
     std::string frame;
-    frames_->add(text, frame);
-    frames_->end(frame);
+    frames_->append_frame(text, frame);
     return frame;
 }
 
@@ -361,25 +357,18 @@ void Recording::write(std::string_view block) {
         std::ignore = write_current_unit();
         return;
     }
-    if (frames_->is_repetitive() && block.size() >= preferred_write_bytes() / 2) {
-        end_frame();
-        frames_->append_complete_frame(block, unit_);
-        std::ignore = write_current_unit();
-        return;
-    }
-    if (frames_->text_bytes() == 0) {
-        frame_begun_ = now_;
-    }
-    frames_->add(block, unit_);
-    if (frames_->text_bytes() >= options_.frame_text) {
+    frame_begun_ = text_.empty() ? now_ : frame_begun_;
+    text_.append(block);
+    if (text_.size() >= options_.frame_text) {
         end_frame();
         std::ignore = write_current_unit();
     }
 }
 
 void Recording::end_frame() {
-    if (frame_open()) {
-        frames_->end(unit_);
+    if (!text_.empty()) {
+        frames_->append_frame(text_, unit_);
+        text_.clear();
     }
 }
 
@@ -458,7 +447,7 @@ void Recording::on_time(Clock::time_point now) {
         }
         return;
     }
-    if (frame_open() && now - frame_begun_ >= kFrameTime) {
+    if (!text_.empty() && now - frame_begun_ >= kFrameTime) {
         end_frame();
         std::ignore = write_current_unit();
     }
@@ -628,7 +617,7 @@ void Recording::leave_file() {
     }
     // An empty frame is written to an empty file, so that readers recognise it as zstd.
     const auto facts =
-        frames_ && !frame_open() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+        frames_ && text_.empty() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
     if (facts && facts->regular && facts->size == 0) {
         std::ignore = write_all(*disk_, file_, frame_of(""));
     }

@@ -59,7 +59,7 @@ struct RecordingOptions {
     std::uint64_t least_free = 0;
     SyncPolicy sync = SyncPolicy::none;
     /// A compressed frame ends at this many bytes of text.
-    std::uint64_t frame_text = kMaxFrameText;
+    std::uint64_t frame_text = kFrameText;
     /// How long the start waits until no other process writes to the recording. The observer of a
     /// killed twscope writes for a moment longer.
     std::chrono::milliseconds patience{3000};
@@ -115,8 +115,7 @@ class Recording final : public OutputFile {
     void begin_file();
     [[nodiscard]] std::string frame_of(std::string_view text);
 
-    [[nodiscard]] bool frame_open() const { return frames_ && frames_->text_bytes() != 0; }
-
+    /// Compresses the waiting text, if any, as the next frame of the current unit.
     void end_frame();
     /// Writes the rest of the current unit. Returns false if that is not possible now.
     bool write_current_unit();
@@ -141,6 +140,7 @@ class Recording final : public OutputFile {
     bool moved_ = false;  ///< true if the path no longer refers to file_
     int told_error_ = 0;  ///< the last error in `reopening_error_`
     std::optional<ZstdFrameWriter> frames_;
+    std::string text_; ///< the text of the next frame; empty if the recording is not compressed
     Clock::time_point frame_begun_{};
     std::string unit_; ///< the current unit; the bytes before `written_` are in the file
     std::size_t written_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <vector>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -140,79 +141,46 @@ std::string decompressed(std::string_view packed, std::size_t size) {
 
 namespace {
 
-/// The compression level of add(): three times as fast as a game server's disk.
+/// The usual compression level: three times as fast as a game server's disk.
 constexpr int kLevel = 3;
 
-/// The level of append_complete_frame(). In repetitive text, a higher level saves little.
-constexpr int kWholeLevel = 1;
+/// The level for much repetitive text, in which a higher level saves little.
+constexpr int kFastLevel = 1;
 
 /// The size of the window, as log2 of its bytes: 16 MiB. With this window, the lines of a tick can
 /// refer to the lines of the previous tick, even on a full server. Readers of zstd accept up to 128
 /// MiB by default.
 constexpr int kWindowLog = 24;
 
-/// Text is repetitive if it is at least this many times as long as its compressed frame. For frames
-/// of append_complete_frame(), which cannot refer to earlier text, kWholeRepetitive is enough.
-constexpr std::uint64_t kRepetitive = 64;
-constexpr std::uint64_t kWholeRepetitive = 48;
+/// Text is repetitive if it is at least this many times as long as its frame.
+constexpr std::uint64_t kRepetitive = 48;
 
 } // namespace
 
-ZstdFrameWriter::ZstdFrameWriter()
-    : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx}, room_(ZSTD_CStreamOutSize()) {
+ZstdFrameWriter::ZstdFrameWriter() : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx} {
     if (context_ == nullptr) {
         throw std::bad_alloc{};
     }
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog);
 }
 
 ZstdFrameWriter::~ZstdFrameWriter() = default;
 
-void ZstdFrameWriter::add(std::string_view text, std::string& out) {
-    text_bytes_ += text.size();
-    run(text, ZSTD_e_continue, out);
-}
-
-void ZstdFrameWriter::end(std::string& out) {
-    run({}, ZSTD_e_end, out);
-    repetitive_ = text_bytes_ / frame_bytes_ >= kRepetitive;
-    text_bytes_ = 0;
-    frame_bytes_ = 0;
-}
-
-void ZstdFrameWriter::append_complete_frame(std::string_view text, std::string& out) {
-    if (const std::size_t most = ZSTD_compressBound(text.size()); whole_size_ < most) {
-        whole_room_ = std::make_unique_for_overwrite<char[]>(most);
-        whole_size_ = most;
+void ZstdFrameWriter::append_frame(std::string_view text, std::string& out) {
+    if (const std::size_t most = ZSTD_compressBound(text.size()); room_size_ < most) {
+        room_ = std::make_unique_for_overwrite<char[]>(most);
+        room_size_ = most;
     }
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kWholeLevel);
+    const bool is_fast = repetitive_ && text.size() >= kFrameText / 2;
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, is_fast ? kFastLevel : kLevel);
     const std::size_t size =
-        ZSTD_compress2(context_.get(), whole_room_.get(), whole_size_, text.data(), text.size());
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
+        ZSTD_compress2(context_.get(), room_.get(), room_size_, text.data(), text.size());
     if (ZSTD_isError(size) != 0) {
         throw std::bad_alloc{}; // no other error is possible when compressing in memory
     }
-    out.append(whole_room_.get(), size);
-    repetitive_ = text.size() / size >= kWholeRepetitive;
-}
-
-void ZstdFrameWriter::run(std::string_view text, int directive, std::string& out) {
-    const auto mode = static_cast<ZSTD_EndDirective>(directive);
-    ZSTD_inBuffer in{.src = text.data(), .size = text.size(), .pos = 0};
-    while (true) {
-        ZSTD_outBuffer room{.dst = room_.data(), .size = room_.size(), .pos = 0};
-        const std::size_t left = ZSTD_compressStream2(context_.get(), &room, &in, mode);
-        out.append(room_.data(), room.pos);
-        frame_bytes_ += room.pos;
-        if (ZSTD_isError(left) != 0) {
-            throw std::bad_alloc{}; // no other error is possible when compressing in memory
-        }
-        if (mode == ZSTD_e_end ? left == 0 : in.pos == in.size) {
-            return;
-        }
-    }
+    out.append(room_.get(), size);
+    repetitive_ = text.size() / size >= kRepetitive;
 }
 
 std::optional<FrameScan> scan_frames(int file) {

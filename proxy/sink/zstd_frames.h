@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tw::sink {
 
@@ -65,43 +64,22 @@ class ZstdFrameWriter {
     ZstdFrameWriter(const ZstdFrameWriter&) = delete;
     ZstdFrameWriter& operator=(const ZstdFrameWriter&) = delete;
 
-    /// Adds text to the current frame, and appends the compressed data that is ready to `out`.
-    void add(std::string_view text, std::string& out);
-    /// Ends the current frame, and appends its last data to `out`.
-    void end(std::string& out);
-    /// Appends a complete frame with this text to `out`. Precondition: no frame is open. For
-    /// repetitive text, this takes half the time of add(), because zstd searches the text itself
-    /// instead of a copy, and with less effort.
-    void append_complete_frame(std::string_view text, std::string& out);
-
-    /// Returns the number of text bytes in the current frame; 0 if no frame is open.
-    [[nodiscard]] std::uint64_t text_bytes() const { return text_bytes_; }
-
-    /// Returns whether the last frame was so small that most of each line must repeat earlier
-    /// lines. An additional frame then costs little.
-    [[nodiscard]] bool is_repetitive() const { return repetitive_; }
+    /// Appends a frame with this text to `out`.
+    void append_frame(std::string_view text, std::string& out);
 
   private:
-    void run(std::string_view text, int directive, std::string& out);
-
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
-    std::vector<char> room_;
-    /// The output buffer of append_complete_frame(). Unused parts take no physical memory.
-    std::unique_ptr<char[]> whole_room_;
-    std::size_t whole_size_ = 0;
-    std::uint64_t text_bytes_ = 0;
-    std::uint64_t frame_bytes_ = 0; ///< number of compressed bytes in the current frame
+    /// The output buffer. Unused parts take no physical memory.
+    std::unique_ptr<char[]> room_;
+    std::size_t room_size_ = 0;
+    /// True if the last frame was so small that most of each line must repeat earlier lines.
     bool repetitive_ = false;
 };
 
-/// The most bytes of text in a frame. A frame's compressed data stays in memory while the disk is
-/// full, and readers need memory for its text until they have verified the checksum. A full server
-/// fills a frame within a second.
-inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
-
-/// Repetitive text of at least this many bytes is written as a separate frame. This is the text of
-/// several ticks of a full server, for all its players.
-inline constexpr std::size_t kWholeFrameText = std::size_t{12} << 20U;
+/// A frame of a recording ends at this many bytes of text. This is the text of several ticks of a
+/// full server, for all its players. A frame stays in memory while the disk is full, and readers
+/// need memory for its text until they have verified the checksum.
+inline constexpr std::size_t kFrameText = std::size_t{12} << 20U;
 
 /// The structure of a file of zstd frames.
 struct FrameScan {

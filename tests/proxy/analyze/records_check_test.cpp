@@ -75,8 +75,7 @@ std::string with_carriage_returns(std::string text) {
 std::string packed(std::string_view text) {
     sink::ZstdFrameWriter writer;
     std::string out;
-    writer.add(text, out);
-    writer.end(out);
+    writer.append_frame(text, out);
     return out;
 }
 

@@ -33,8 +33,7 @@ struct Read {
 std::string checked_frame(std::string_view text) {
     ZstdFrameWriter writer;
     std::string frame;
-    writer.add(text, frame);
-    writer.end(frame);
+    writer.append_frame(text, frame);
     return frame;
 }
 

@@ -3,7 +3,6 @@
 #include "proxy/sink/file_output.h"
 
 #include <condition_variable>
-#include <cstddef>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -13,8 +12,7 @@ namespace tw::test {
 /// Keeps what it gets, with `---` where it was cut; busy or wanting a cut when it is told to be.
 class KeptTarget : public sink::OutputFile {
   public:
-    explicit KeptTarget(bool segmented = false, std::size_t portion = 1)
-        : OutputFile{"", sink::record_lines(), portion, segmented} {}
+    explicit KeptTarget(bool segmented = false) : OutputFile{"", sink::record_lines(), segmented} {}
 
     void write(std::string_view block) override {
         const std::scoped_lock lock{mutex_};

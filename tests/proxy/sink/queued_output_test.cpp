@@ -48,23 +48,6 @@ class Gate final : public KeptTarget {
     int entered_ = 0;
 };
 
-/// Wants so much at a time.
-class Portions final : public KeptTarget {
-  public:
-    explicit Portions(std::size_t portion) : KeptTarget{false, portion} {}
-
-    void write(std::string_view block) override {
-        sizes_.push_back(block.size());
-        KeptTarget::write(block);
-    }
-
-    /// Only when nobody writes any more.
-    [[nodiscard]] const std::vector<std::size_t>& sizes() const { return sizes_; }
-
-  private:
-    std::vector<std::size_t> sizes_;
-};
-
 } // namespace
 
 TEST_CASE("what is queued is written in order, all of it, before the end") {
@@ -119,23 +102,6 @@ TEST_CASE(
     CHECK(text.find(R"("type":"records_lost","session":0,"lost":3,"since":")", end) !=
           std::string::npos);
     CHECK(text.ends_with("\"cause\":\"too_slow\"}\n"));
-}
-
-TEST_CASE("a target gets as much at a time as it wants, and less when it is time") {
-    constexpr std::size_t kPortion = 100'000;
-    const std::string line = std::string(999, 'x') + '\n';
-    const std::string first = line.substr(990);
-    Portions target{kPortion};
-    QueuedOutput queue{target};
-    queue.write(first);
-    target.await_text(first); // of which there is not enough
-    std::string lines;
-    while (lines.size() <= 3 * kPortion) {
-        lines += line;
-    }
-    queue.write(lines);
-    queue.finish();
-    CHECK(target.sizes() == std::vector{first.size(), kPortion, kPortion, kPortion + line.size()});
 }
 
 TEST_CASE("a block longer than the queue is dropped, and what follows is written") {

@@ -166,45 +166,8 @@ TEST_CASE("lines are there at once, and a frame of them within a second") {
         expected += "one\ntwo\n";
         CHECK(text_of(path) == expected);
     }
-    recording.write(std::string(std::size_t{65} << 20U, 'x') + '\n'); // too much to wait
-    CHECK(text_of(path).size() > (std::size_t{65} << 20U));
-}
-
-TEST_CASE("where lines repeat those before them, as many as make a frame are there at once") {
-    const TemporaryFolder folder;
-    const std::string path = folder.file("a.jsonl.zst");
-    Recording recording{compressed(path), StartMode::behind};
-    Clockwork clock{recording};
-    std::string repetitive;
-    std::string various;
-    std::uint32_t state = 1;
-    while (repetitive.size() < recording.preferred_write_bytes()) {
-        state = state * 1664525U + 1013904223U;
-        repetitive += "one line as good as any other\n";
-        various += "a line with " + std::to_string(state) + '\n';
-    }
-    const std::string few = repetitive.substr(0, 30'000);
-
-    struct Row {
-        const std::string* text;
-        bool at_once;
-    };
-
-    std::string expected;
-    for (const Row row : {Row{&repetitive, false},
-                          {&few, false},
-                          {&repetitive, true},
-                          {&various, true},
-                          {&repetitive, false}}) {
-        CAPTURE(row.text->size());
-        recording.write(*row.text);
-        const std::string before = expected;
-        expected += *row.text;
-        CHECK((text_of(path) == expected) == row.at_once);
-        CHECK((text_of(path) == before) != row.at_once);
-        clock.pass(seconds{1});
-        CHECK(text_of(path) == expected);
-    }
+    recording.write(std::string(kFrameText, 'x') + '\n'); // too much to wait
+    CHECK(text_of(path).size() > kFrameText);
 }
 
 TEST_CASE("many lines at once, behind a frame that is open, wait for room on the disk with it") {
@@ -214,7 +177,7 @@ TEST_CASE("many lines at once, behind a frame that is open, wait for room on the
     Recording recording{compressed(path), StartMode::behind, disk};
     Clockwork clock{recording};
     std::string many;
-    while (many.size() < recording.preferred_write_bytes()) {
+    while (many.size() < kFrameText) {
         many += "one line as good as any other\n";
     }
     recording.write(many);

@@ -40,35 +40,14 @@ TEST_CASE("frames that were written are read by the library as one text") {
     ZstdFrameWriter writer;
     std::string out;
     std::string expected;
-    for (int frame = 0; frame < 3; ++frame) {
-        for (int block = 0; block < 3; ++block) {
-            const std::string text = lines(10'000);
-            writer.add(text, out);
-            expected += text;
-        }
-        writer.end(out);
-        CHECK(unpacked(out) == expected);
-    }
-    const auto found = scan(out);
-    REQUIRE(found);
-    CHECK(found->whole == out.size());
-    CHECK_FALSE(found->foreign);
-}
-
-TEST_CASE("text that is a frame at once stands between those that were added to") {
-    ZstdFrameWriter writer;
-    std::string out;
-    std::string expected;
     std::size_t expected_frames = 0;
-    for (const std::size_t count : {1U, 0U, 100'000U, 10U}) {
-        const std::string added = lines(count);
-        writer.add(added, out);
-        writer.end(out);
-        const std::string whole = lines(2 * count);
-        writer.append_complete_frame(whole, out);
-        expected += added + whole;
-        expected_frames += 2;
-        CHECK(unpacked(out) == expected);
+    const std::string repetitive(kFrameText, 'x'); // the second one is compressed with less effort
+    for (const std::string& text :
+         {lines(1), std::string{}, lines(100'000), repetitive, repetitive, lines(10)}) {
+        writer.append_frame(text, out);
+        expected += text;
+        ++expected_frames;
+        CHECK((unpacked(out) == expected));
     }
     std::size_t frames = 0;
     for (std::size_t at = 0; at < out.size(); ++frames) {
@@ -80,32 +59,7 @@ TEST_CASE("text that is a frame at once stands between those that were added to"
     const auto found = scan(out);
     REQUIRE(found);
     CHECK(found->whole == out.size());
-}
-
-TEST_CASE("how little a frame takes says whether text is repetitive") {
-    const std::string block = lines(2'000);
-
-    struct Row {
-        std::size_t copies;
-        bool added; ///< repetitive as a frame that was added to
-        bool whole; ///< as one of its own
-    };
-
-    for (const Row& row : {Row{20, false, false}, {25, false, true}, {40, true, true}}) {
-        CAPTURE(row.copies);
-        std::string text;
-        for (std::size_t i = 0; i < row.copies; ++i) {
-            text += block;
-        }
-        ZstdFrameWriter writer;
-        CHECK_FALSE(writer.is_repetitive());
-        std::string out;
-        writer.add(text, out);
-        writer.end(out);
-        CHECK(writer.is_repetitive() == row.added);
-        writer.append_complete_frame(text, out);
-        CHECK(writer.is_repetitive() == row.whole);
-    }
+    CHECK_FALSE(found->foreign);
 }
 
 TEST_CASE("a file cut at any byte ends where its last whole frame does") {
