@@ -1,6 +1,7 @@
 #include "proxy/cli/output_file.h"
 
 #include "proxy/bus/subjects.h"
+#include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
@@ -21,7 +22,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -229,40 +229,6 @@ void check_outputs(const std::vector<std::string>& read, const std::vector<Named
     }
 }
 
-namespace {
-
-/// Finds the first value of a key in a JSON line.
-struct FirstValue {
-    std::string text;
-    std::int64_t number = 0;
-};
-
-class FirstValueVisitor final : public filter::ValueVisitor {
-  public:
-    explicit FirstValueVisitor(FirstValue& first) : first_{&first} {}
-
-    bool take(const filter::Value& value) override {
-        first_->text = value.text;
-        if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
-            first_->number = *integer;
-        }
-        return true;
-    }
-
-  private:
-    FirstValue* first_;
-};
-
-FirstValue value_of(std::string_view line, std::string_view key) {
-    FirstValue first;
-    FirstValueVisitor taking{first};
-    filter::JsonLine json{line};
-    filter::visit_record(json.object(), key, taking);
-    return first;
-}
-
-} // namespace
-
 void LineChecks::check_line(std::string_view line) {
     for (filter::Expectation& expectation : expectations_) {
         expectation.evaluate_line(line);
@@ -275,17 +241,19 @@ void LineChecks::count(std::string_view line) {
     if (!head) {
         return;
     }
+    filter::JsonLine json{line};
+    filter::JsonObject& object = json.object();
     if (head->type == "finding") {
-        if (const auto finding = record::find_finding(value_of(line, "id").text)) {
-            const std::int64_t more = value_of(line, "left_out").number;
+        const std::string_view quoted = object.find_text("id").value_or(R"("")");
+        if (const auto finding = record::find_finding(quoted.substr(1, quoted.size() - 2))) {
             totals_.findings[static_cast<std::size_t>(*finding)] +=
-                1 + static_cast<std::uint64_t>(std::max<std::int64_t>(more, 0));
+                1 + object.find_count("left_out");
         }
     } else if (head->type == "session") {
-        sessions_ += value_of(line, "event").text == "established" ? 1U : 0U;
+        sessions_ += object.find_text("event") == R"("established")" ? 1U : 0U;
     } else if (head->type == "snapshot") {
         ++totals_.snapshots;
-        totals_.verified += value_of(line, "ok").number != 0 ? 1U : 0U;
+        totals_.verified += object.find_text("ok") == "true" ? 1U : 0U;
     }
 }
 
