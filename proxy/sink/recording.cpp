@@ -206,32 +206,32 @@ void Recording::open(StartMode begin) {
         }
         return; // another process may still write; continue_recording() opens the segment later
     }
-    if (begin != StartMode::shared) {
-        std::ignore = await_writer();
-    }
     current_ = options_.path;
     file_ = disk_->open(current_, Disk::OpenMode::append, options_.readers);
     if (file_ < 0) {
         print_error();
     }
-    if (begin != StartMode::shared && !lock()) {
-        throw std::runtime_error{other_writer_complaint(options_.path)};
+    if (begin == StartMode::shared) {
+        return;
     }
-    if (begin == StartMode::empty && !disk_->truncate(file_, 0)) { // only now, behind the lock
+    for (const auto until = Clock::now() + options_.patience; !lock();) {
+        if (Clock::now() >= until) {
+            throw std::runtime_error{other_writer_complaint(options_.path)};
+        }
+        std::this_thread::sleep_for(kLockPoll);
+    }
+    if (begin == StartMode::empty && !disk_->truncate(file_, 0)) {
         print_error();
     }
-    if (begin == StartMode::behind) {
-        const RepairResult::Result result = repair();
-        if (result == RepairResult::Result::failed) {
-            print_error();
-        }
-        if (result != RepairResult::Result::done) {
-            throw std::runtime_error{repair_error_text(result)};
-        }
+    const RepairResult::Result result =
+        begin == StartMode::behind ? repair() : RepairResult::Result::done;
+    if (result == RepairResult::Result::failed) {
+        print_error();
     }
-    if (begin != StartMode::shared) {
-        begin_file();
+    if (result != RepairResult::Result::done) {
+        throw std::runtime_error{repair_error_text(result)};
     }
+    begin_file();
 }
 
 void Recording::count_segments() {
@@ -240,21 +240,20 @@ void Recording::count_segments() {
     }
 }
 
-/// Waits until no other process writes to the recording. Errors: std::runtime_error if another
-/// process still writes after RecordingOptions::patience. While the result exists, other processes
-/// wait in this function.
+/// Waits until no other process writes to segments of the recording. Errors: std::runtime_error if
+/// another process still writes after RecordingOptions::patience. While the result exists, other
+/// processes wait in this function.
 base::UniqueFd Recording::await_writer() const {
-    base::UniqueFd folder;
-    if (options_.segments) {
-        folder = base::UniqueFd{
-            ::open(options_.segments->folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    }
+    const std::string& path = options_.segments->folder;
+    base::UniqueFd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const auto until = Clock::now() + options_.patience;
     while (true) {
         // A starting twscope holds this lock for a moment; another program perhaps for ever.
         const bool has_turn = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
                               errno != EWOULDBLOCK || Clock::now() >= until + kStartTime;
-        const bool is_written = has_other_writer();
+        const bool is_written = std::ranges::any_of(
+            segments_in(path, &*options_.segments),
+            [&path](const Segment& each) { return base::is_locked(path + "/" + each.file); });
         if (has_turn && !is_written) {
             return folder;
         }
@@ -264,17 +263,6 @@ base::UniqueFd Recording::await_writer() const {
         ::flock(folder.get(), LOCK_UN);
         std::this_thread::sleep_for(kLockPoll);
     }
-}
-
-bool Recording::has_other_writer() const {
-    if (!options_.segments) {
-        return base::is_locked(options_.path);
-    }
-    const std::string& folder = options_.segments->folder;
-    const auto there = segments_in(folder, &*options_.segments);
-    return std::ranges::any_of(there, [&folder](const Segment& segment) {
-        return base::is_locked(folder + "/" + segment.file);
-    });
 }
 
 /// Locks the file. Returns false if another process has locked it. Not all file systems have locks.

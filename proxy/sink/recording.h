@@ -106,7 +106,6 @@ class Recording final : public OutputFile {
     void count_segments();
     [[nodiscard]] bool open_segment();
     [[nodiscard]] base::UniqueFd await_writer() const;
-    [[nodiscard]] bool has_other_writer() const;
     [[nodiscard]] bool lock();
     /// Repairs the end of the file so that units can be appended.
     [[nodiscard]] RepairResult::Result repair();
