@@ -105,11 +105,6 @@ void FileQueue::finish() {
     }
     wake_.notify_one();
     thread_.join();
-    for (const auto& [unused, open] : open_) {
-        if (open.descriptor >= 0) {
-            ::close(open.descriptor);
-        }
-    }
     open_.clear();
 }
 
@@ -182,21 +177,6 @@ std::optional<std::string> FileQueue::take_error_text() {
     return first;
 }
 
-std::size_t FileQueue::queued_bytes() const {
-    const std::lock_guard lock{mutex_};
-    return queued_bytes_;
-}
-
-std::uint64_t FileQueue::lost() const {
-    const std::lock_guard lock{mutex_};
-    return lost_;
-}
-
-std::uint64_t FileQueue::created() const {
-    const std::lock_guard lock{mutex_};
-    return created_;
-}
-
 void FileQueue::run() {
     std::unique_lock lock{mutex_};
     while (true) {
@@ -231,9 +211,6 @@ void FileQueue::execute(Command& command) {
         write(found->second, command);
         return;
     }
-    if (found->second.descriptor >= 0) {
-        ::close(found->second.descriptor);
-    }
     open_.erase(found);
     const std::lock_guard lock{mutex_};
     dead_.erase(command.file);
@@ -245,43 +222,43 @@ void FileQueue::create_file(const Command& command) {
     const mode_t mode = mode_of(command.readers);
     constexpr int kMaxSameName = 1000;
     for (int number = 2; number <= kMaxSameName; ++number) {
-        open.descriptor = ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (open.descriptor >= 0 || errno != EEXIST) {
+        open.descriptor = base::UniqueFd{
+            ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
+        if (open.descriptor.valid() || errno != EEXIST) {
             break;
         }
         open.path =
             command.path.parent_path() / fmt::format("{}-{}{}", command.path.stem().string(),
                                                      number, command.path.extension().string());
     }
-    if (open.descriptor < 0) {
+    if (!open.descriptor.valid()) {
         fail(open, command.file, {errno, std::generic_category()});
         return;
     }
     write(open, command);
-    if (!open.dead) {
-        const std::lock_guard lock{mutex_};
+    if (open.dead) {
+        ::unlink(open.path.c_str()); // the file would be incomplete
+        open.descriptor = base::UniqueFd{};
+    } else {
         ++created_;
-        return;
     }
-    ::unlink(open.path.c_str()); // the file would be incomplete
-    ::close(std::exchange(open.descriptor, -1));
 }
 
 void FileQueue::write(OpenFile& open, const Command& command) {
     const bool is_patch = command.kind == Command::Kind::patch;
-    if (open.descriptor < 0 || (open.dead && !is_patch)) {
-        const std::lock_guard lock{mutex_};
+    if (!open.descriptor.valid() || (open.dead && !is_patch)) {
         ++lost_;
         return;
     }
-    const off_t end = ::lseek(open.descriptor, 0, SEEK_CUR);
+    const int file = open.descriptor.get();
+    const off_t end = ::lseek(file, 0, SEEK_CUR);
     if (is_patch) {
-        ::lseek(open.descriptor, static_cast<off_t>(command.at), SEEK_SET);
+        ::lseek(file, static_cast<off_t>(command.at), SEEK_SET);
     }
-    const std::error_code error = base::write_all(open.descriptor, command.bytes);
-    const bool cut = error && !is_patch && ::ftruncate(open.descriptor, end) == 0;
+    const std::error_code error = base::write_all(file, command.bytes);
+    const bool cut = error && !is_patch && ::ftruncate(file, end) == 0;
     if (is_patch || cut) {
-        ::lseek(open.descriptor, end, SEEK_SET); // the data before this offset is complete
+        ::lseek(file, end, SEEK_SET); // the data before this offset is complete
     }
     if (error) {
         fail(open, command.file, error);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/record/interface.h"
 
 #include <atomic>
@@ -123,11 +124,13 @@ class FileQueue {
     /// nullopt if there is no such text.
     [[nodiscard]] std::optional<std::string> take_error_text();
 
-    [[nodiscard]] std::size_t queued_bytes() const;
+    [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
+
     /// Returns the number of blocks that were rejected or could not be written.
-    [[nodiscard]] std::uint64_t lost() const;
+    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+
     /// Returns the number of files that were created.
-    [[nodiscard]] std::uint64_t created() const;
+    [[nodiscard]] std::uint64_t created() const { return created_; }
 
   private:
     struct Command {
@@ -142,7 +145,7 @@ class FileQueue {
     };
 
     struct OpenFile {
-        int descriptor = -1; ///< negative if the file could not be created
+        base::UniqueFd descriptor{}; ///< invalid if the file could not be created
         std::filesystem::path path{};
         bool dead = false; ///< true if no data can be appended after an error
     };
@@ -157,15 +160,15 @@ class FileQueue {
     WhenFull full_;
     std::size_t max_bytes_;
     std::atomic<std::uint64_t>* progress_;
-    mutable std::mutex mutex_;
+    std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable room_;
     std::deque<Command> queue_;
-    std::size_t queued_bytes_ = 0;
+    std::atomic<std::size_t> queued_bytes_{0};
     std::atomic<File> next_{1};
     std::vector<std::string> complaints_;
-    std::uint64_t lost_ = 0;
-    std::uint64_t created_ = 0;
+    std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> created_{0};
     std::set<File> dead_; ///< open files to which no more data can be appended
     bool stop_ = false;
     std::map<File, OpenFile> open_; ///< used only by the queue's thread
