@@ -103,7 +103,6 @@ struct AdmissionRow {
     AdmissionUnit unit;
     std::string_view sentence;
     std::uint64_t AdmissionTotals<std::uint64_t>::*value;
-    Counter AdmissionTotals<Counter>::*live;
 };
 
 /// Returns the descriptions of all counters of AdmissionTotals.
