@@ -1,5 +1,7 @@
 #include "proxy/relay/tap.h"
 
+#include <utility>
+
 namespace tw::relay {
 
 namespace {
@@ -13,64 +15,40 @@ constexpr std::size_t kCopyNone = 15;
 
 } // namespace
 
-void LoadShedding::SessionList::push_newest(TapSession& session) noexcept {
-    session.older = newest;
-    session.newer = nullptr;
-    (newest == nullptr ? oldest : newest->newer) = &session;
-    newest = &session;
-    ++size;
-}
-
-void LoadShedding::SessionList::push_oldest(TapSession& session) noexcept {
-    session.older = nullptr;
-    session.newer = oldest;
-    (oldest == nullptr ? newest : oldest->older) = &session;
-    oldest = &session;
-    ++size;
-}
-
-void LoadShedding::SessionList::remove(TapSession& session) noexcept {
-    (session.older == nullptr ? oldest : session.older->newer) = session.newer;
-    (session.newer == nullptr ? newest : session.newer->older) = session.older;
-    session.older = session.newer = nullptr;
-    --size;
-}
-
 void LoadShedding::add(TapSession& session) noexcept {
     session.listed = true;
-    session.is_aside = aside_.size != 0;
+    session.is_aside = !aside_.empty();
     session.aside_reported = false;
-    list_of(session).push_newest(session);
+    list_of(session).push_back(session);
 }
 
 void LoadShedding::remove(TapSession& session) noexcept {
-    if (session.listed) {
-        list_of(session).remove(session);
-        session.listed = false;
+    if (std::exchange(session.listed, false)) {
+        list_of(session).erase(SessionList::s_iterator_to(session));
     }
 }
 
 void LoadShedding::set_aside(TapSession& session) noexcept {
-    shown_.remove(session);
+    shown_.erase(SessionList::s_iterator_to(session));
     session.is_aside = true;
     session.aside_reported = false;
     // All sessions that are set aside are newer.
-    aside_.push_oldest(session);
+    aside_.push_front(session);
 }
 
 void LoadShedding::resume_oldest(std::size_t count) noexcept {
-    for (; count != 0 && aside_.oldest != nullptr; --count) {
-        TapSession& session = *aside_.oldest;
-        aside_.remove(session);
+    for (; count != 0 && !aside_.empty(); --count) {
+        TapSession& session = aside_.front();
+        aside_.pop_front();
         session.is_aside = false;
-        shown_.push_newest(session);
+        shown_.push_back(session);
     }
 }
 
 std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
                                               std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
-    const std::size_t all = shown_.size + aside_.size;
+    const std::size_t all = shown_.size() + aside_.size();
     if (backlog <= kCopyAll * part) {
         return all;
     }

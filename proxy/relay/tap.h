@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include <boost/intrusive/list.hpp>
+
 namespace tw::relay {
 
 /// A Tap's state about one session. The object must not be moved until the session is closed.
@@ -27,8 +29,9 @@ struct TapSession {
     std::array<std::uint64_t, 2> lost{};
 
     // The following members are set by LoadShedding.
-    TapSession* older = nullptr;
-    TapSession* newer = nullptr;
+    /// Links the session into one of the lists of LoadShedding.
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>
+        place;
     bool listed = false;
     bool is_aside = false; ///< true if the session's datagrams are not copied now
     /// True if the observer got a `gap` event since the session was set aside.
@@ -55,22 +58,19 @@ class LoadShedding {
                                                   std::size_t capacity) const noexcept;
 
     /// Returns the newest session that is not set aside; null if all are set aside.
-    [[nodiscard]] TapSession* newest_copied() const noexcept { return shown_.newest; }
+    [[nodiscard]] TapSession* newest_copied() noexcept {
+        return shown_.empty() ? nullptr : &shown_.back();
+    }
 
-    [[nodiscard]] std::size_t num_copied() const noexcept { return shown_.size; }
+    [[nodiscard]] std::size_t num_copied() const noexcept { return shown_.size(); }
 
-    [[nodiscard]] std::size_t num_set_aside() const noexcept { return aside_.size; }
+    [[nodiscard]] std::size_t num_set_aside() const noexcept { return aside_.size(); }
 
   private:
-    struct SessionList {
-        TapSession* oldest = nullptr;
-        TapSession* newest = nullptr;
-        std::size_t size = 0;
-
-        void push_newest(TapSession& session) noexcept;
-        void push_oldest(TapSession& session) noexcept;
-        void remove(TapSession& session) noexcept;
-    };
+    /// Sessions, the oldest first.
+    using SessionList = boost::intrusive::list<
+        TapSession,
+        boost::intrusive::member_hook<TapSession, decltype(TapSession::place), &TapSession::place>>;
 
     [[nodiscard]] SessionList& list_of(const TapSession& session) noexcept {
         return session.is_aside ? aside_ : shown_;
