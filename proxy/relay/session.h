@@ -10,7 +10,6 @@
 #include "proxy/relay/tap.h"
 #include "proxy/relay/upstream.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,59 +20,6 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 namespace tw::relay {
-
-/// The type of an entry's member `timer`, which links the entry into a TimerWheel. Destroying the
-/// entry removes it from the wheel.
-using TimerHook =
-    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-
-/// Sorts entries by the tick at which they are due. Adding and removing an entry take constant
-/// time. Each advance() handles a bounded number of due entries and leaves the others for the next
-/// call. Owns nothing and allocates nothing.
-template <typename Entry>
-class TimerWheel {
-  public:
-    /// The number of slots. Entries are scheduled less than this many ticks ahead.
-    static constexpr std::uint64_t kTicks = 512;
-
-    explicit TimerWheel(std::uint64_t now) : next_tick_{now} {}
-
-    /// Schedules an entry `ticks` ticks ahead, but at least 1 and at most kTicks - 1. Precondition:
-    /// the entry is not scheduled.
-    void add(Entry& entry, std::uint64_t ticks) noexcept {
-        const std::uint64_t wait = std::clamp<std::uint64_t>(ticks, 1, kTicks - 1);
-        slots_[static_cast<std::size_t>((next_tick_ + wait) % kTicks)].push_front(entry);
-    }
-
-    void remove(Entry& entry) noexcept { entry.timer.unlink(); }
-
-    /// Removes up to `max` entries that are due at tick `now` and calls `visit(Entry&)` for each of
-    /// them. `visit` may add the entry again. Returns true if no further entry is due.
-    template <typename Visit>
-    bool advance(std::uint64_t now, std::size_t max, Visit&& visit) {
-        for (; next_tick_ <= now; ++next_tick_) {
-            auto& due = slots_[static_cast<std::size_t>(next_tick_ % kTicks)];
-            while (!due.empty()) {
-                if (max-- == 0) {
-                    return false;
-                }
-                Entry& entry = due.front();
-                due.pop_front();
-                visit(entry);
-            }
-        }
-        return true;
-    }
-
-  private:
-    using Slot =
-        boost::intrusive::list<Entry,
-                               boost::intrusive::member_hook<Entry, TimerHook, &Entry::timer>,
-                               boost::intrusive::constant_time_size<false>>;
-
-    std::array<Slot, kTicks> slots_{};
-    std::uint64_t next_tick_; ///< all entries of earlier ticks have been visited
-};
 
 class SessionTable;
 
@@ -119,7 +65,10 @@ struct Session {
     std::unique_ptr<HeldCopies> held;
     std::unique_ptr<SessionImpairment> lines{}; ///< null if no impairment is set
 
-    TimerHook timer;
+    /// Links the session into SessionTimers::waiting_, until the session is closed.
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
+        timer;
+    base::Clock::time_point check_at;          ///< when the session is next checked for a timeout
     boost::intrusive::list_member_hook<> rank; ///< links the session into the list of its standing
     std::size_t index = 0;                     ///< index of the session in Sessions::all_
     /// The next session in SessionTimers::closed_.

@@ -194,17 +194,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kShortestTick{5};
-constexpr milliseconds kLongestTick{100};
+constexpr milliseconds kShortestBetweenChecks{5};
+constexpr milliseconds kLongestBetweenChecks{1000};
 /// How often a session is checked per timeout. So it is closed at most 1/8 of the timeout too late.
 constexpr int kChecksPerTimeout = 8;
-constexpr milliseconds kLongestBetweenChecks{1000};
 
 } // namespace
 
 SessionTimers::SessionTimers(milliseconds shortest, Time started)
-    : started_{started}, tick_{std::clamp(shortest / kChecksPerTimeout, kShortestTick,
-                                          kLongestTick)} {}
+    : started_{started}, between_checks_{std::clamp(shortest / kChecksPerTimeout,
+                                                    kShortestBetweenChecks,
+                                                    kLongestBetweenChecks)} {}
 
 base::Timestamp SessionTimers::begin_batch(Time now) noexcept {
     now_ = {.steady = now,
@@ -214,22 +214,8 @@ base::Timestamp SessionTimers::begin_batch(Time now) noexcept {
     return now_.utc;
 }
 
-std::uint64_t SessionTimers::ticks_at(Time time) const noexcept {
-    return static_cast<std::uint64_t>((time - started_) / tick_);
-}
-
-void SessionTimers::set_first_timer(Session& session, milliseconds timeout) noexcept {
-    ++sessions_;
-    set_next_timer(session, timeout);
-}
-
-void SessionTimers::set_next_timer(Session& session, milliseconds timeout) noexcept {
-    wheel_.add(session, static_cast<std::uint64_t>(
-                            std::min(timeout / kChecksPerTimeout, kLongestBetweenChecks) / tick_));
-}
-
 void SessionTimers::free_later(std::unique_ptr<Session> session) noexcept {
-    wheel_.remove(*session);
+    session->timer.unlink();
     session->next_closed = std::move(closed_);
     closed_ = std::move(session);
 }

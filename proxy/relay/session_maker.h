@@ -8,6 +8,7 @@
 #include "proxy/relay/stranger_filter.h"
 #include "proxy/relay/upstream.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -121,21 +122,31 @@ class SessionTimers {
     template <typename CheckTimeout>
     bool check_due_sessions(Time now, CheckTimeout&& check_timeout) {
         begin_batch(now);
-        const bool all = wheel_.advance(ticks_at(now), kChecksPerSweep, check_timeout);
+        const auto is_due = [&] { return !waiting_.empty() && waiting_.front().check_at <= now; };
+        for (std::size_t checked = 0; is_due() && checked < kChecksPerSweep; ++checked) {
+            Session& session = waiting_.front();
+            waiting_.pop_front();
+            wait_for_check(session);
+            check_timeout(session);
+        }
         end_batch();
-        return all;
+        return !is_due();
     }
 
     /// Returns the interval at which check_due_sessions() must be called while there are sessions.
-    [[nodiscard]] std::chrono::milliseconds check_interval() const noexcept { return tick_; }
+    [[nodiscard]] std::chrono::milliseconds check_interval() const noexcept {
+        return std::min(between_checks_, kLongestSleep);
+    }
 
     /// Returns the time at which the current batch began.
     [[nodiscard]] const BatchTime& batch_time() const noexcept { return now_; }
 
-    /// Sets the timer for the first timeout check of a new session.
-    void set_first_timer(Session& session, std::chrono::milliseconds timeout) noexcept;
-    /// Sets the timer for the next timeout check of a session.
-    void set_next_timer(Session& session, std::chrono::milliseconds timeout) noexcept;
+    /// Adds a session, which is checked regularly until it is passed to free_later().
+    void add(Session& session) noexcept {
+        ++sessions_;
+        wait_for_check(session);
+    }
+
     /// Takes ownership of a closed session and frees it when none of its datagrams waits any more.
     void free_later(std::unique_ptr<Session> session) noexcept;
     /// Frees the closed sessions without waiting datagrams. `all`: frees all closed sessions.
@@ -145,11 +156,20 @@ class SessionTimers {
     [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
 
   private:
-    [[nodiscard]] std::uint64_t ticks_at(Time time) const noexcept;
+    static constexpr std::chrono::milliseconds kLongestSleep{100};
+
+    using WaitingSessions = boost::intrusive::list<
+        Session, boost::intrusive::member_hook<Session, decltype(Session::timer), &Session::timer>,
+        boost::intrusive::constant_time_size<false>>;
+
+    void wait_for_check(Session& session) noexcept {
+        session.check_at = now_.steady + between_checks_;
+        waiting_.push_back(session);
+    }
 
     Time started_;
-    std::chrono::milliseconds tick_;
-    TimerWheel<Session> wheel_{0};
+    std::chrono::milliseconds between_checks_; ///< the time between two checks of a session
+    WaitingSessions waiting_; ///< the sessions that are not closed, in the order of check_at
     /// The closed sessions, linked by Session::next_closed, so that closing does not allocate.
     std::unique_ptr<Session> closed_;
     std::size_t sessions_ = 0; ///< number of sessions, including closed ones

@@ -8,8 +8,6 @@ namespace tw::relay {
 
 namespace {
 
-using std::chrono::milliseconds;
-
 /// After a change of the server's address, sessions with the old address end when the old address
 /// has sent nothing for this long.
 constexpr std::uint32_t kFormerAddressMs = 5000;
@@ -388,7 +386,7 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
-    timers_->set_first_timer(session, timeout_of(session));
+    timers_->add(session);
     if (is_announced) {
         announce(session);
         return &session;
@@ -562,6 +560,10 @@ bool SessionTable::waits_for_server(Session& session) {
 }
 
 void SessionTable::check_timeout(Session& session, Time now) {
+    if (session.active) {
+        counters_->kernel_dropped.add(
+            new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
+    }
     if (session.active || has_waiting_datagrams(session)) {
         session.active = false;
         session.last_active = now;
@@ -582,18 +584,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
             session.counts_against_limit && session.standing < Standing::verified;
         counters_->admission.expired.add(proved_nothing ? 1 : 0);
         close_session(session, CloseReason::idle);
-        return;
     }
-    counters_->kernel_dropped.add(
-        new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
-    timers_->set_next_timer(session, timeout_of(session));
-}
-
-milliseconds SessionTable::timeout_of(const Session& session) const noexcept {
-    return session.standing == Standing::connless ? shared_.limits.connless_time
-           : session.standing >= Standing::verified
-               ? shared_.idle_timeout
-               : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
 }
 
 void SessionTable::for_each_session(const std::function<void(SessionState, int)>& use) {
@@ -619,7 +610,7 @@ void SessionTable::take_over_session(const SessionState& state, base::UniqueFd s
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
-    timers_->set_first_timer(session, timeout_of(session));
+    timers_->add(session);
 }
 
 void SessionTable::close_all_sessions(CloseReason reason) {

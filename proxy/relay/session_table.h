@@ -75,7 +75,7 @@ class SessionTable {
         }
     }
 
-    /// Closes a session whose timer is due if it has timed out, else schedules its next check.
+    /// Closes a session if it has timed out.
     void check_timeout(Session& session, Time now);
 
     void close_all_sessions(CloseReason reason);
@@ -157,7 +157,6 @@ class SessionTable {
 
     void evict(Session& session);
     void close_session(Session& session, CloseReason reason);
-    [[nodiscard]] std::chrono::milliseconds timeout_of(const Session& session) const noexcept;
 
     SharedServer& shared_;
     SessionMaker maker_;

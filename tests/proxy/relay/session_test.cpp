@@ -1,5 +1,7 @@
 #include "proxy/relay/session.h"
+#include "proxy/relay/session_maker.h"
 
+#include <chrono>
 #include <memory>
 #include <tuple>
 #include <vector>
@@ -75,6 +77,33 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
         CHECK(sessions.count_of(network) == 1);
         CHECK(sessions.count_of(network, Standing::unproven) == 0);
     }
+}
+
+TEST_CASE("sessions are checked in turn, a bounded number at a time") {
+    using namespace std::chrono_literals;
+    Clock::time_point now = Clock::now();
+    SessionTimers timers{80ms, now}; // a session is checked every 10 ms
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (std::uint16_t port = 1; port <= 100; ++port) {
+        sessions.push_back(session_at(port, Standing::player));
+        timers.add(*sessions.back());
+    }
+    std::vector<std::uint16_t> checked;
+    const auto check = [&](Session& session) { checked.push_back(session.tap.client.port); };
+    now += 9ms;
+    CHECK(timers.check_due_sessions(now, check));
+    CHECK(checked.empty());
+    sessions.erase(sessions.begin()); // a session that is gone is not checked
+    now += 1ms;
+    for (const std::size_t after : {32U, 64U, 96U, 99U}) {
+        CHECK(timers.check_due_sessions(now, check) == (after == 99));
+        CHECK(checked.size() == after);
+    }
+    CHECK(checked.front() == 2);
+    CHECK(checked.back() == 100);
+    now += 10ms;
+    CHECK_FALSE(timers.check_due_sessions(now, check));
+    CHECK(checked.at(99) == 2);
 }
 
 } // namespace
