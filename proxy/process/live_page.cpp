@@ -17,14 +17,16 @@ namespace {
 
 record::ImpairedDirection record_of(const relay::DirectionImpairment& line) {
     constexpr double kThousand = 1000;
-    record::ImpairedDirection direction{.delay_us = line.delay.count(),
-                                        .jitter_us = line.jitter.count(),
+    record::ImpairedDirection direction{.delay_us = line.delay_us,
+                                        .jitter_us = line.jitter_us,
                                         .loss_ppm = line.loss,
                                         .dup_ppm = line.duplicate,
-                                        .reorder_ppm = line.reorder,
-                                        .rate_bps = line.rate};
-    if (line.burst) {
-        direction.burst = *line.burst / kThousand;
+                                        .reorder_ppm = line.reorder};
+    if (line.burst != 0) {
+        direction.burst = static_cast<double>(line.burst) / kThousand;
+    }
+    if (line.rate != 0) {
+        direction.rate_bps = line.rate;
     }
     return direction;
 }

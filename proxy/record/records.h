@@ -347,11 +347,11 @@ struct SummaryRecord {
 
 /// The settings of the simulated impairment for one direction.
 struct ImpairedDirection {
-    std::int64_t delay_us = 0;
-    std::int64_t jitter_us = 0;
-    std::uint32_t loss_ppm = 0;    ///< probability of loss, in millionths
-    std::uint32_t dup_ppm = 0;     ///< probability of duplication, in millionths
-    std::uint32_t reorder_ppm = 0; ///< probability of reordering, in millionths
+    std::uint64_t delay_us = 0;
+    std::uint64_t jitter_us = 0;
+    std::uint64_t loss_ppm = 0;    ///< probability of loss, in millionths
+    std::uint64_t dup_ppm = 0;     ///< probability of duplication, in millionths
+    std::uint64_t reorder_ppm = 0; ///< probability of reordering, in millionths
     std::optional<double> burst{}; ///< mean number of datagrams lost in a row; nullopt if not set
     std::optional<std::uint64_t> rate_bps{};
 };

@@ -56,63 +56,31 @@ constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<SettingUnit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
-/// A setting: its units, its range in its smallest steps, and access to its DirectionImpairment
-/// member.
+/// A setting: its units, its range in its smallest steps, and its DirectionImpairment member.
 struct Setting {
     std::string_view name;
     std::span<const SettingUnit> units;
     std::uint64_t min;
     std::uint64_t max;
     std::string_view expected;
-    void (*set)(DirectionImpairment& line, std::uint64_t value);
-    std::uint64_t (*get)(
-        const DirectionImpairment& line); ///< returns the setting's value; 0: not set
+    std::uint64_t DirectionImpairment::*value; ///< 0: not set
 };
 
-constexpr auto kMaxDelaySteps = static_cast<std::uint64_t>(kMaxImpairDelay.count());
+constexpr std::uint64_t kCertain = DirectionImpairment::kCertain;
 constexpr std::string_view kTimeText = "a time up to 10s, for example 40ms";
 constexpr std::string_view kShareText = "a share from 0% to 100%, for example 2%";
 
-std::chrono::microseconds time_of(std::uint64_t steps) {
-    return std::chrono::microseconds{static_cast<std::int64_t>(steps)};
-}
-
 constexpr std::array<Setting, 7> kSettings{{
-    {"delay", kTimes, 0, kMaxDelaySteps, kTimeText,
-     [](DirectionImpairment& line, std::uint64_t value) { line.delay = time_of(value); },
-     [](const DirectionImpairment& line) {
-         return static_cast<std::uint64_t>(line.delay.count());
-     }},
-    {"jitter", kTimes, 0, kMaxDelaySteps, kTimeText,
-     [](DirectionImpairment& line, std::uint64_t value) { line.jitter = time_of(value); },
-     [](const DirectionImpairment& line) {
-         return static_cast<std::uint64_t>(line.jitter.count());
-     }},
-    {"loss", kShares, 0, DirectionImpairment::kCertain, kShareText,
-     [](DirectionImpairment& line, std::uint64_t value) {
-         line.loss = static_cast<std::uint32_t>(value);
-     },
-     [](const DirectionImpairment& line) { return std::uint64_t{line.loss}; }},
-    {"dup", kShares, 0, DirectionImpairment::kCertain, kShareText,
-     [](DirectionImpairment& line, std::uint64_t value) {
-         line.duplicate = static_cast<std::uint32_t>(value);
-     },
-     [](const DirectionImpairment& line) { return std::uint64_t{line.duplicate}; }},
-    {"reorder", kShares, 0, DirectionImpairment::kCertain, kShareText,
-     [](DirectionImpairment& line, std::uint64_t value) {
-         line.reorder = static_cast<std::uint32_t>(value);
-     },
-     [](const DirectionImpairment& line) { return std::uint64_t{line.reorder}; }},
-    {"burst", kCounts, 1000, std::uint64_t{kMaxImpairBurst} * 1000,
+    {"delay", kTimes, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::delay_us},
+    {"jitter", kTimes, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::jitter_us},
+    {"loss", kShares, 0, kCertain, kShareText, &DirectionImpairment::loss},
+    {"dup", kShares, 0, kCertain, kShareText, &DirectionImpairment::duplicate},
+    {"reorder", kShares, 0, kCertain, kShareText, &DirectionImpairment::reorder},
+    {"burst", kCounts, 1000, kMaxImpairBurst * 1000,
      "the mean number of losses in a row, from 1 to 1000, for example 3",
-     [](DirectionImpairment& line, std::uint64_t value) {
-         line.burst = static_cast<std::uint32_t>(value);
-     },
-     [](const DirectionImpairment& line) { return std::uint64_t{line.burst.value_or(0)}; }},
+     &DirectionImpairment::burst},
     {"rate", kRates, kMinImpairRate, kMaxImpairRate,
-     "bits a second from 64kbit to 100gbit, for example 1mbit",
-     [](DirectionImpairment& line, std::uint64_t value) { line.rate = value; },
-     [](const DirectionImpairment& line) { return line.rate.value_or(0); }},
+     "bits a second from 64kbit to 100gbit, for example 1mbit", &DirectionImpairment::rate},
 }};
 
 using Seen = std::array<bool, kSettings.size()>;
@@ -221,7 +189,7 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
                              (direction == 0 ? "c2s" : "s2c")};
             }
             seen[direction][*index] = true;
-            kSettings[*index].set(impairment.directions[direction], *value);
+            impairment.directions[direction].*kSettings[*index].value = *value;
         }
     } while (!section.empty());
     return {};
@@ -229,10 +197,10 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
 
 /// Checks that the settings of one direction fit together.
 Result<void> check(const DirectionImpairment& line) {
-    if (line.jitter > line.delay) {
+    if (line.jitter_us > line.delay_us) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
     }
-    if (!line.burst) {
+    if (line.burst == 0) {
         return {};
     }
     if (line.loss == 0) {
@@ -240,8 +208,7 @@ Result<void> check(const DirectionImpairment& line) {
     }
     // After each burst a datagram is not lost. So the loss is at most n/(n+1) if the mean burst is
     // n.
-    const std::uint64_t burst = *line.burst;
-    if (std::uint64_t{line.loss} * (burst + 1000) > burst * DirectionImpairment::kCertain) {
+    if (line.loss * (line.burst + 1000) > line.burst * kCertain) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }
     return {};
@@ -267,7 +234,7 @@ std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) 
 std::string line_text(const DirectionImpairment& line) {
     std::string text;
     for (const Setting& setting : kSettings) {
-        if (const std::uint64_t value = setting.get(line); value != 0) {
+        if (const std::uint64_t value = line.*setting.value; value != 0) {
             text += (text.empty() ? "" : ",") + std::string{setting.name} + '=' +
                     value_text(value, setting.units);
         }
@@ -357,20 +324,20 @@ std::uint64_t ImpairedDirection::draw_number(Draw what) const noexcept {
                static_cast<std::uint64_t>(what));
 }
 
-bool ImpairedDirection::draw_chance(Draw what, std::uint32_t share) const noexcept {
-    return below(draw_number(what), DirectionImpairment::kCertain) < share;
+bool ImpairedDirection::draw_chance(Draw what, std::uint64_t share) const noexcept {
+    return below(draw_number(what), kCertain) < share;
 }
 
 /// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
 /// a lossless state. The probability of leaving the lossy state follows from the mean burst; the
 /// probability of entering it follows from the loss.
 bool ImpairedDirection::is_lost() noexcept {
-    if (!impairment_.burst) {
+    if (impairment_.burst == 0) {
         return draw_chance(Draw::loss, impairment_.loss);
     }
     constexpr double kThousand = 1000;
-    const double leave = kThousand / static_cast<double>(*impairment_.burst);
-    const double loss = static_cast<double>(impairment_.loss) / DirectionImpairment::kCertain;
+    const double leave = kThousand / static_cast<double>(impairment_.burst);
+    const double loss = static_cast<double>(impairment_.loss) / kCertain;
     const double enter = leave * loss / (1 - loss);
     const double drawn = unit(draw_number(Draw::loss));
     losing_ = losing_ ? drawn >= leave : drawn < enter;
@@ -378,9 +345,9 @@ bool ImpairedDirection::is_lost() noexcept {
 }
 
 microseconds ImpairedDirection::delay() const noexcept {
-    const auto jitter = static_cast<std::uint64_t>(impairment_.jitter.count());
-    const auto drawn = below(draw_number(Draw::jitter), 2 * jitter + 1);
-    return impairment_.delay - impairment_.jitter + microseconds{static_cast<std::int64_t>(drawn)};
+    const auto drawn = below(draw_number(Draw::jitter), 2 * impairment_.jitter_us + 1);
+    return microseconds{
+        static_cast<std::int64_t>(impairment_.delay_us - impairment_.jitter_us + drawn)};
 }
 
 ImpairmentDecision ImpairedDirection::decide_next(Time now, std::size_t bytes) noexcept {
@@ -391,13 +358,13 @@ ImpairmentDecision ImpairedDirection::decide_next(Time now, std::size_t bytes) n
     fate.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
     fate.reorder = draw_chance(Draw::reorder, impairment_.reorder);
     fate.leaves = now;
-    if (impairment_.rate) {
+    if (impairment_.rate != 0) {
         rate_free_ = std::max(rate_free_, now);
         if (rate_free_ - now > kMaxRateWait) {
             fate.outcome = ImpairmentDecision::Outcome::rate_dropped;
         } else {
-            rate_free_ += time_on_line(bytes + kHeaderBytes, *impairment_.rate);
-            const auto at_once = time_on_line(kRateBurstBytes, *impairment_.rate);
+            rate_free_ += time_on_line(bytes + kHeaderBytes, impairment_.rate);
+            const auto at_once = time_on_line(kRateBurstBytes, impairment_.rate);
             fate.leaves = std::max(now, rate_free_ - at_once);
         }
     }

@@ -21,21 +21,20 @@ namespace tw::relay {
 /// so one client's traffic does not use up another client's rate.
 struct DirectionImpairment {
     /// The probability 1. Probabilities are counted in millionths, so that their text is exact.
-    static constexpr std::uint32_t kCertain = 1'000'000;
+    static constexpr std::uint64_t kCertain = 1'000'000;
 
-    std::chrono::microseconds delay{};
+    std::uint64_t delay_us = 0;
     /// Each datagram's delay is random, evenly distributed from delay - jitter to delay + jitter.
     /// Jitter does not change the order of datagrams.
-    std::chrono::microseconds jitter{};
-    std::uint32_t loss = 0;
-    std::uint32_t duplicate = 0;
+    std::uint64_t jitter_us = 0;
+    std::uint64_t loss = 0;
+    std::uint64_t duplicate = 0;
     /// Probability that a datagram is sent after the datagram that follows it.
-    std::uint32_t reorder = 0;
-    /// The mean number of consecutive losses, in thousandths. nullopt: losses are independent.
-    std::optional<std::uint32_t> burst{};
-    /// The most bits per second, with 28 bytes of IPv4 and UDP header per datagram; nullopt: no
-    /// limit.
-    std::optional<std::uint64_t> rate{};
+    std::uint64_t reorder = 0;
+    /// The mean number of consecutive losses, in thousandths; 0: losses are independent.
+    std::uint64_t burst = 0;
+    /// The most bits per second, with 28 bytes of IPv4 and UDP header per datagram; 0: no limit.
+    std::uint64_t rate = 0;
 
     friend bool operator==(const DirectionImpairment&, const DirectionImpairment&) = default;
 };
@@ -54,13 +53,13 @@ struct Impairment {
 
 /// The longest delay that can be set. A longer one would need large queues and make games
 /// unplayable.
-inline constexpr std::chrono::microseconds kMaxImpairDelay{10'000'000};
+inline constexpr std::uint64_t kMaxImpairDelayUs = 10'000'000;
 /// The lowest rate that can be set, in bits per second. At this rate a full datagram takes 0.2 s;
 /// slower networks are not playable.
 inline constexpr std::uint64_t kMinImpairRate = 64'000;
 inline constexpr std::uint64_t kMaxImpairRate = 100'000'000'000;
 /// The longest mean burst that can be set, in datagrams.
-inline constexpr std::uint32_t kMaxImpairBurst = 1000;
+inline constexpr std::uint64_t kMaxImpairBurst = 1000;
 
 /// Parses a text like `s2c:delay=40ms,jitter=10ms,loss=2%;c2s:loss=1%`, or `none`.
 ///
@@ -120,7 +119,7 @@ class ImpairedDirection {
     enum class Draw : std::uint8_t { loss, duplicate, reorder, jitter, count };
 
     [[nodiscard]] std::uint64_t draw_number(Draw what) const noexcept;
-    [[nodiscard]] bool draw_chance(Draw what, std::uint32_t share) const noexcept;
+    [[nodiscard]] bool draw_chance(Draw what, std::uint64_t share) const noexcept;
     [[nodiscard]] bool is_lost() noexcept;
     [[nodiscard]] std::chrono::microseconds delay() const noexcept;
 

@@ -26,10 +26,10 @@ void impair(std::string_view text) {
         return;
     }
     for (const tw::relay::DirectionImpairment& line : read->directions) {
-        demand(line.delay <= tw::relay::kMaxImpairDelay && line.delay.count() >= 0);
+        demand(line.delay_us <= tw::relay::kMaxImpairDelayUs);
         demand(line.loss <= tw::relay::DirectionImpairment::kCertain);
-        demand(!line.rate || (*line.rate >= tw::relay::kMinImpairRate &&
-                              *line.rate <= tw::relay::kMaxImpairRate));
+        demand(line.rate == 0 ||
+               (line.rate >= tw::relay::kMinImpairRate && line.rate <= tw::relay::kMaxImpairRate));
     }
     demand(tw::relay::parse_impairment(tw::relay::to_string(*read), 7) == *read);
 }

@@ -14,15 +14,13 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kPercent = DirectionImpairment::kCertain / 100;
 
 DirectionImpairment line(std::chrono::microseconds delay, std::chrono::microseconds jitter = {},
-                         std::uint32_t loss = 0, std::uint32_t duplicate = 0,
-                         std::uint32_t reorder = 0) {
-    DirectionImpairment made;
-    made.delay = delay;
-    made.jitter = jitter;
-    made.loss = loss;
-    made.duplicate = duplicate;
-    made.reorder = reorder;
-    return made;
+                         std::uint64_t loss = 0, std::uint64_t duplicate = 0,
+                         std::uint64_t reorder = 0) {
+    return {.delay_us = static_cast<std::uint64_t>(delay.count()),
+            .jitter_us = static_cast<std::uint64_t>(jitter.count()),
+            .loss = loss,
+            .duplicate = duplicate,
+            .reorder = reorder};
 }
 
 TEST_CASE("what impairs a line is read from text, and written as text that reads the same") {
@@ -178,13 +176,13 @@ TEST_CASE("any impairment reads as it was written") {
     for (int i = 0; i < 2000; ++i) {
         Impairment wanted;
         for (DirectionImpairment& each : wanted.directions) {
-            each.delay = std::chrono::microseconds{up_to(10'000'000)};
-            each.jitter = std::chrono::microseconds{up_to(10'000'000)} % (each.delay + 1us);
-            each.loss = static_cast<std::uint32_t>(up_to(500'000));
-            each.duplicate = static_cast<std::uint32_t>(up_to(DirectionImpairment::kCertain));
-            each.reorder = static_cast<std::uint32_t>(up_to(DirectionImpairment::kCertain));
+            each.delay_us = up_to(kMaxImpairDelayUs);
+            each.jitter_us = up_to(each.delay_us);
+            each.loss = up_to(500'000);
+            each.duplicate = up_to(DirectionImpairment::kCertain);
+            each.reorder = up_to(DirectionImpairment::kCertain);
             if (each.loss != 0 && up_to(1) == 1) {
-                each.burst = static_cast<std::uint32_t>(1000 + up_to(999'000));
+                each.burst = 1000 + up_to(999'000);
             }
             if (up_to(1) == 1) {
                 each.rate = kMinImpairRate + up_to(kMaxImpairRate - kMinImpairRate);
