@@ -28,30 +28,37 @@ auto members(base::Of<DatagramCopy> auto& copy) {
     return std::tie(copy.time, copy.direction, copy.bytes);
 }
 
+/// The data about a session that a handover does not change.
+struct SessionFacts {
+    /// The source address of replies, if the listening socket receives at several addresses.
+    ReplyControl control{};
+    std::uint8_t control_length = 0;
+    Standing standing = Standing::player;
+    bool counts_against_limit = false; ///< true if the session counts against max_sessions
+    bool answered = false;             ///< true if the server has sent a datagram to the client
+    ProofMemory proof;
+    std::uint32_t number = 0;   ///< number on which random decisions depend; from 1
+    base::Timestamp opened = 0; ///< when the client's first datagram came
+    /// How often the client repeated its first datagram before the session began.
+    std::uint8_t repeats = 0;
+    /// The kernel's drop counter of the upstream socket when it was last read.
+    std::uint32_t kernel_drops = 0;
+};
+
 /// The state of a session that another relay continues. The upstream socket is passed separately.
 /// Members that end in _ms or _ns are ages: the time from an event to the handover.
-struct SessionState {
+struct SessionState : SessionFacts {
     base::Endpoint client;
     /// The session's number in the observer's events; 0 if the observer does not know the session.
     std::uint32_t id = 0;
     ServerIndex server = 0;
-    std::uint32_t number = 0;
-    std::uint32_t listener = 0; ///< index of the listening socket (Relay::listening_sockets)
-    ReplyControl control{};     ///< Session::control
-    std::uint8_t control_length = 0;
-    Standing standing = Standing::player;
-    bool counts_against_limit = false;
-    bool answered = false;
-    bool own_loopback = false; ///< LoopbackAddresses assigned the upstream socket's local address
-    ProofMemory proof;
-    base::Timestamp opened = 0;
+    std::uint32_t listener = 0;  ///< index of the listening socket (Relay::listening_sockets)
+    bool own_loopback = false;   ///< LoopbackAddresses assigned the upstream socket's local address
     base::Timestamp told = 0;    ///< TapSession::opened
     std::uint64_t begun_ns = 0;  ///< age of Session::begun
     std::uint64_t active_ns = 0; ///< age of Session::last_active
     std::uint32_t heard_ms = 0;  ///< age of Session::last_heard_ms
     std::uint32_t played_ms = 0; ///< age of Session::played_ms
-    std::uint8_t repeats = 0;
-    std::uint32_t kernel_drops = 0;
     std::vector<DatagramCopy> held;
     std::array<std::uint64_t, 2> held_lost{};
 };

@@ -2,6 +2,7 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/base/keyed_hash.h"
+#include "proxy/relay/handover.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
@@ -24,7 +25,7 @@ namespace tw::relay {
 class SessionTable;
 
 /// A client's session, with its upstream socket to the server.
-struct Session {
+struct Session : SessionFacts {
     SessionTable* table = nullptr;        ///< the table that the session is in
     UpstreamFactory* upstreams = nullptr; ///< the factory of the session's server
     UpstreamSocket upstream;
@@ -32,21 +33,11 @@ struct Session {
     base::SocketAddress client{}; ///< the client's address
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< the index of the listening socket that the client sends to
-    std::uint8_t control_length = 0;
-    /// The source address of replies, if the listening socket receives at several addresses.
-    ReplyControl control{};
-
-    Standing standing = Standing::player;
-    bool counts_against_limit = false; ///< true if the session counts against max_sessions
     /// True if the session is closed; it is freed when none of its datagrams waits.
     bool closed = false;
-    bool active = true;    ///< true if a datagram was forwarded since the last timer check
-    bool answered = false; ///< true if the server has sent a datagram to the client
-    ProofMemory proof;
+    bool active = true; ///< true if a datagram was forwarded since the last timer check
     ResyncState resync;
-    TokenBucket budget{0, 0};   ///< limits the datagrams that the relay forwards to the server
-    std::uint32_t number = 0;   ///< number on which random decisions depend; from 1
-    base::Timestamp opened = 0; ///< when the client's first datagram came
+    TokenBucket budget{0, 0}; ///< limits the datagrams that the relay forwards to the server
     /// When the session began, or was promoted from `connless`.
     base::Clock::time_point begun;
     /// When a timer check last found the session active.
@@ -56,11 +47,7 @@ struct Session {
     std::uint32_t last_answer_ms = 0;
     /// When the server last showed that the client is playing, or when the session began.
     std::uint32_t played_ms = 0;
-    /// How often the client repeated its first datagram before the session began.
-    std::uint8_t repeats = 0;
     Question asked; ///< the client's last request, if the session is connectionless
-    /// The kernel's drop counter of the upstream socket when it was last read.
-    std::uint32_t kernel_drops = 0;
     /// Copies of the session's datagrams until the session is announced; null afterwards.
     std::unique_ptr<HeldCopies> held;
     std::unique_ptr<SessionImpairment> lines{}; ///< null if no impairment is set

@@ -120,6 +120,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
         throw HandoverError{"a session that was handed over is damaged"};
     }
     auto made = std::make_unique<Session>();
+    static_cast<SessionFacts&>(*made) = state;
     made->upstreams = &shared_.upstreams;
     made->upstream =
         shared_.upstreams.take_over_socket(std::move(socket), state.client, state.own_loopback);
@@ -134,22 +135,12 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
     made->client =
         base::to_socket_address(state.client, (*listeners_)[listener].v6, made->client_length);
     made->listener = listener;
-    made->control = state.control;
-    made->control_length = state.control_length;
-    made->standing = state.standing;
-    made->counts_against_limit = state.counts_against_limit;
-    made->answered = state.answered;
     made->active = state.active_ns == 0;
-    made->proof = state.proof;
-    made->number = state.number;
-    made->opened = state.opened;
     made->begun = now.steady - limited(state.begun_ns);
     made->last_active = now.steady - limited(state.active_ns);
     made->last_heard_ms = now.ms - state.heard_ms;
     made->last_answer_ms = now.ms;
     made->played_ms = now.ms - state.played_ms;
-    made->repeats = state.repeats;
-    made->kernel_drops = state.kernel_drops;
     if (state.counts_against_limit && !made->is_announced()) {
         made->held = held_copies(state);
     }
@@ -157,29 +148,17 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
 }
 
 SessionState handover_state_of(const Session& session, const BatchTime& now) {
-    SessionState state{
-        .client = session.tap.client,
-        .id = session.tap.id,
-        .server = session.tap.server_index,
-        .number = session.number,
-        .listener = 0,
-        .control = session.control,
-        .control_length = session.control_length,
-        .standing = session.standing,
-        .counts_against_limit = session.counts_against_limit,
-        .answered = session.answered,
-        .own_loopback = session.upstream.loopback_of.has_value(),
-        .proof = session.proof,
-        .opened = session.opened,
-        .told = session.tap.opened,
-        .begun_ns = nanoseconds_between(session.begun, now.steady),
-        .active_ns = session.active ? 0 : nanoseconds_between(session.last_active, now.steady),
-        .heard_ms = now.ms - session.last_heard_ms,
-        .played_ms = now.ms - session.played_ms,
-        .repeats = session.repeats,
-        .kernel_drops = session.kernel_drops,
-        .held = {},
-        .held_lost = {}};
+    SessionState state;
+    static_cast<SessionFacts&>(state) = session;
+    state.client = session.tap.client;
+    state.id = session.tap.id;
+    state.server = session.tap.server_index;
+    state.own_loopback = session.upstream.loopback_of.has_value();
+    state.told = session.tap.opened;
+    state.begun_ns = nanoseconds_between(session.begun, now.steady);
+    state.active_ns = session.active ? 0 : nanoseconds_between(session.last_active, now.steady);
+    state.heard_ms = now.ms - session.last_heard_ms;
+    state.played_ms = now.ms - session.played_ms;
     if (session.held != nullptr) {
         state.held_lost = session.held->lost();
         session.held->for_each(
