@@ -6,8 +6,8 @@
 #include "proxy/process/served_servers.h"
 #include "proxy/process/supervisor.h"
 #include "proxy/relay/counters.h"
+#include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/relay.h"
-#include "proxy/relay/stranger_filter.h"
 
 #include <chrono>
 #include <cstddef>

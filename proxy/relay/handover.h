@@ -5,8 +5,8 @@
 #include "proxy/base/endpoint.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/listen_socket.h"
+#include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/stranger_filter.h"
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include "proxy/base/keyed_hash.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/relay/stranger_filter.h"
+#include "proxy/relay/new_client_filter.h"
 
 #include <chrono>
 #include <cstddef>

@@ -5,9 +5,9 @@
 #include "proxy/relay/handover.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/listen_socket.h"
+#include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/stranger_filter.h"
 #include "proxy/relay/tap.h"
 #include "proxy/relay/upstream.h"
 

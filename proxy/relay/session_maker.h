@@ -4,8 +4,8 @@
 #include "proxy/relay/counters.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listen_socket.h"
+#include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/session.h"
-#include "proxy/relay/stranger_filter.h"
 #include "proxy/relay/upstream.h"
 
 #include <algorithm>

@@ -36,7 +36,7 @@ std::uint32_t next_number(SessionNumbers& numbers, bool counts_against_limit) no
 SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& listeners,
                            int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
     : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
-      stranger_filter_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
+      new_client_filter_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
       answers_{shared.repeating.read_question != nullptr ? std::make_unique<AnswerCache>()
                                                          : nullptr},
       verified_told_{shared.limits.verified_rate, shared.limits.verified_burst},
@@ -91,7 +91,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
                 return nullptr;
             }
         } else {
-            entry = stranger_filter_.decide_admission(
+            entry = new_client_filter_.decide_admission(
                 client, verdict.standing, is_first_of_network(client), datagram, now_->ms);
         }
         if (entry.refusal != Refusal::none) {
@@ -154,7 +154,7 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
                                        ListenerIndex listener) noexcept {
     const AnswerCache::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
-    switch (stranger_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
+    switch (new_client_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
     case RequestDecision::server:
         return true;
     case RequestDecision::repeat:
@@ -484,7 +484,7 @@ void SessionTable::try_promote(Session& session, Standing standing) {
     }
     count_promotion(before, standing);
     if (standing >= Standing::weak) { // else a client could try again without end
-        stranger_filter_.note_verified(session.tap.client);
+        new_client_filter_.note_verified(session.tap.client);
     }
     set_send_budget(session);
     // Clients that are verified, but have no slot on the server, are announced in limited numbers.

@@ -2,9 +2,9 @@
 
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listen_socket.h"
+#include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/session.h"
 #include "proxy/relay/session_maker.h"
-#include "proxy/relay/stranger_filter.h"
 
 #include <chrono>
 #include <functional>
@@ -162,7 +162,7 @@ class SessionTable {
     SessionMaker maker_;
     Tap* tap_;
     LiveCounters* counters_;
-    NewClientFilter stranger_filter_;
+    NewClientFilter new_client_filter_;
     Sessions sessions_;
     std::unique_ptr<AnswerCache> answers_; ///< null if the relay does not repeat answers
     TokenBucket verified_told_;

@@ -1,5 +1,5 @@
-// Covers: proxy/relay/stranger_filter.cpp
-#include "proxy/relay/stranger_filter.h"
+// Covers: proxy/relay/new_client_filter.cpp
+#include "proxy/relay/new_client_filter.h"
 
 #include <vector>
 

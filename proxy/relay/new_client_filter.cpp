@@ -1,4 +1,4 @@
-#include "proxy/relay/stranger_filter.h"
+#include "proxy/relay/new_client_filter.h"
 
 #include <limits>
 #include <new>
