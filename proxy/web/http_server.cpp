@@ -10,17 +10,18 @@
 #include <unordered_map>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/error.hpp>
-#include <boost/beast/http/serializer.hpp>
-#include <boost/beast/http/write.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/status.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace tw::web {
@@ -65,6 +66,7 @@ Request request_from(const HttpMessage& message) {
 }
 
 bool expects_continue(const HttpMessage& message) {
+    constexpr unsigned kHttp11 = 11;
     return message.version() >= kHttp11 &&
            beast::iequals(message[http::field::expect], "100-continue");
 }
@@ -81,76 +83,6 @@ std::optional<Response> error_response(const boost::system::error_code& error) {
         return Response{.status = 400, .body = "not an HTTP request\n"};
     }
     return std::nullopt;
-}
-
-namespace {
-
-using Error = boost::beast::error_code;
-
-class FileSender : public std::enable_shared_from_this<FileSender> {
-  public:
-    FileSender(HttpStream& stream, const http::response_header<>& head,
-               std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
-               std::function<void()> done)
-        : stream_{&stream}, file_{std::move(file)}, patience_{patience}, done_{std::move(done)},
-          response_{head} {
-        response_.content_length(file_->bytes);
-        response_.body().more = true;
-    }
-
-    void run() {
-        stream_->expires_after(patience_);
-        http::async_write_header(
-            *stream_, serializer_,
-            [self = shared_from_this()](const Error& error, std::size_t) { self->next(error); });
-    }
-
-  private:
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls next() after each piece
-    void next(const Error& error) {
-        const bool wants_more = !error || error == http::error::need_buffer;
-        if (!wants_more || sent_ >= file_->bytes || !read()) {
-            return done_();
-        }
-        stream_->expires_after(patience_);
-        http::async_write(
-            *stream_, serializer_,
-            [self = shared_from_this()](const Error& again, std::size_t) { self->next(again); });
-    }
-
-    // NOLINTEND(misc-no-recursion)
-
-    bool read() {
-        const auto most =
-            static_cast<std::size_t>(std::min<std::uint64_t>(piece_.size(), file_->bytes - sent_));
-        const ssize_t got =
-            ::pread(file_->file.get(), piece_.data(), most, static_cast<off_t>(sent_));
-        if (got <= 0) {
-            return false;
-        }
-        sent_ += static_cast<std::uint64_t>(got);
-        response_.body().data = piece_.data();
-        response_.body().size = static_cast<std::size_t>(got);
-        response_.body().more = sent_ < file_->bytes;
-        return true;
-    }
-
-    HttpStream* stream_;
-    std::shared_ptr<const ServedFile> file_;
-    std::chrono::milliseconds patience_;
-    std::function<void()> done_;
-    http::response<http::buffer_body> response_;
-    http::response_serializer<http::buffer_body> serializer_{response_};
-    std::array<std::byte, std::size_t{64} << 10U> piece_{};
-    std::uint64_t sent_ = 0;
-};
-
-} // namespace
-
-void send_file(HttpStream& stream, const http::response_header<>& head,
-               std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
-               std::function<void()> done) {
-    std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
 ConnectionLimiter::Admission ConnectionLimiter::admit_connection(ConnectionNumber number,
@@ -212,8 +144,44 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 /// The smallest size in bytes of a response that is compressed.
 constexpr std::size_t kWorthGzip = 1024;
 
+/// The number of bytes of a file that are read at once.
+constexpr std::size_t kFilePiece = std::size_t{64} << 10U;
+
 /// The policy that forbids loading, running and framing anything.
 constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
+
+/// Returns the status line and the headers of a response. `length`: the size of its body.
+std::string header_text(const Response& response, std::uint64_t length, bool is_gzipped) {
+    const auto reason = http::obsolete_reason(http::int_to_status(response.status));
+    std::string text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_text(reason));
+    const auto add = [&](std::string_view name, std::string_view value) {
+        text.append(name).append(": ").append(value).append("\r\n");
+    };
+    add("Connection", "close");
+    add("Content-Type", response.content_type);
+    add("Content-Length", std::to_string(length));
+    add("Cache-Control", "no-store");
+    add("X-Frame-Options", "DENY");
+    add("X-Content-Type-Options", "nosniff");
+    add("Referrer-Policy", "no-referrer");
+    add("Cross-Origin-Resource-Policy", "same-origin");
+    add("Content-Security-Policy",
+        response.content_policy.empty() ? kClosedPolicy : response.content_policy);
+    add("Vary", "Accept-Encoding");
+    if (!response.allow.empty()) {
+        add("Allow", response.allow);
+    }
+    if (!response.challenge.empty()) {
+        add("WWW-Authenticate", response.challenge);
+    }
+    if (is_gzipped) {
+        add("Content-Encoding", "gzip");
+    }
+    if (response.file != nullptr) {
+        add("Content-Disposition", "attachment; filename=\"" + response.file_name + '"');
+    }
+    return text + "\r\n";
+}
 
 } // namespace
 
@@ -231,6 +199,8 @@ struct ServerContext {
 /// A connection: reads one request, writes one response and closes. The server owns the connection
 /// while ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+    static constexpr std::size_t kReadBytes = 4096;
+
   public:
     HttpConnection(Socket socket, ConnectionOrigin origin, bool spare,
                    ConnectionLimiter::ConnectionNumber number, ServerContext& server_context)
@@ -248,43 +218,84 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     void run() {
         stream_.expires_after(deadline_);
-        http::async_read_header(
-            stream_, buffer_, parser_,
-            [self = shared_from_this()](const Error& error, std::size_t) { self->on_head(error); });
+        read();
     }
 
     /// Closes the connection and cancels pending operations.
     void close() { stream_.close(); }
 
   private:
-    /// Reads the body after the head. First sends "100 Continue" if the client waits for it.
-    void on_head(const Error& error) {
-        if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
-            return read_body(error);
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous operation
+    void read() {
+        const std::size_t most = buffer_.max_size() - buffer_.size();
+        if (most == 0) {
+            return refuse(http::error::buffer_overflow);
         }
-        http::async_write(stream_, go_on_,
-                          [self = shared_from_this()](const Error& failed, std::size_t) {
-                              self->read_body(failed);
+        stream_.async_read_some(buffer_.prepare(std::min(most, kReadBytes)),
+                                [self = shared_from_this()](const Error& error, std::size_t size) {
+                                    if (!error) {
+                                        self->buffer_.commit(size);
+                                        self->parse();
+                                    }
+                                });
+    }
+
+    void parse() {
+        while (!parser_.is_done()) {
+            const bool was_header_done = parser_.is_header_done();
+            Error error;
+            buffer_.consume(parser_.put(buffer_.data(), error));
+            if (error && error != http::error::need_more) {
+                return refuse(error);
+            }
+            if (buffer_.size() == 0 && !was_header_done && parser_.is_header_done() &&
+                !parser_.is_done() && expects_continue(parser_.get())) {
+                return send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read);
+            }
+            if (error || (buffer_.size() == 0 && !parser_.is_done())) {
+                return read();
+            }
+        }
+        on_request();
+    }
+
+    void refuse(const Error& error) {
+        if (auto response = error_response(error)) {
+            write(*std::move(response));
+        }
+    }
+
+    /// Sends these texts, then calls `then`.
+    void send(std::string head, std::string body, void (HttpConnection::*then)()) {
+        head_ = std::move(head);
+        body_ = std::move(body);
+        asio::async_write(stream_, std::array{asio::buffer(head_), asio::buffer(body_)},
+                          [self = shared_from_this(), then](const Error& error, std::size_t) {
+                              if (!error) {
+                                  (self.get()->*then)();
+                              }
                           });
     }
 
-    void read_body(const Error& error) {
-        if (error) {
-            return on_request(error);
+    /// Sends the next piece of the file. Each piece has its own deadline. If the file was
+    /// truncated meanwhile, the response is shorter than announced.
+    void send_file() {
+        std::string piece(std::min<std::uint64_t>(kFilePiece, file_->bytes - sent_), '\0');
+        const ssize_t size = piece.empty() ? 0
+                                           : ::pread(file_->file.get(), piece.data(), piece.size(),
+                                                     static_cast<off_t>(sent_));
+        if (size <= 0) {
+            return end();
         }
-        http::async_read(stream_, buffer_, parser_,
-                         [self = shared_from_this()](const Error& failed, std::size_t) {
-                             self->on_request(failed);
-                         });
+        piece.resize(static_cast<std::size_t>(size));
+        sent_ += piece.size();
+        stream_.expires_after(deadline_);
+        send({}, std::move(piece), &HttpConnection::send_file);
     }
 
-    void on_request(const Error& error) {
-        if (error) {
-            if (auto response = error_response(error)) {
-                write(*std::move(response));
-            }
-            return;
-        }
+    // NOLINTEND(misc-no-recursion)
+
+    void on_request() {
         server_->limiter.mark_request_arrived(number_);
         head_only_ = parser_.get().method() == http::verb::head;
         gzip_ = accepts_gzip(http_text(parser_.get()[http::field::accept_encoding]));
@@ -326,49 +337,21 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     }
 
     void write(Response response) {
-        reply_.version(kHttp11);
-        reply_.result(response.status);
-        reply_.keep_alive(false);
-        reply_.set(http::field::content_type, response.content_type);
-        reply_.set(http::field::cache_control, "no-store");
-        reply_.set(http::field::x_frame_options, "DENY");
-        reply_.set("X-Content-Type-Options", "nosniff");
-        reply_.set("Referrer-Policy", "no-referrer");
-        reply_.set("Cross-Origin-Resource-Policy", "same-origin");
-        const auto policy = response.content_policy.empty()
-                                ? kClosedPolicy
-                                : std::string_view{response.content_policy};
-        reply_.set("Content-Security-Policy", beast::string_view{policy.data(), policy.size()});
-        if (!response.allow.empty()) {
-            reply_.set(http::field::allow, response.allow);
-        }
-        if (!response.challenge.empty()) {
-            reply_.set(http::field::www_authenticate, response.challenge);
-        }
-        if (gzip_ && (response.gzipped != nullptr || response.body.size() >= kWorthGzip)) {
+        const bool gzip =
+            gzip_ && (response.gzipped != nullptr || response.body.size() >= kWorthGzip);
+        if (gzip) {
             response.body =
                 response.gzipped != nullptr ? *response.gzipped : gzipped(response.body);
-            reply_.set(http::field::content_encoding, "gzip");
         } else if (response.body.empty() && response.gzipped != nullptr) {
             response.body = gunzipped(*response.gzipped);
         }
-        reply_.set(http::field::vary, "Accept-Encoding");
-        if (response.file != nullptr) {
-            reply_.set(http::field::content_disposition,
-                       "attachment; filename=\"" + response.file_name + '"');
-        }
-        if (response.file != nullptr && !head_only_) {
-            return send_file(stream_, reply_.base(), std::move(response.file), deadline_,
-                             [self = shared_from_this()] { self->end(); });
-        }
-        reply_.content_length(response.file != nullptr ? response.file->bytes
-                                                       : response.body.size());
-        if (!head_only_) {
-            reply_.body() = std::move(response.body);
-        }
+        file_ = head_only_ ? nullptr : response.file;
+        const std::uint64_t length =
+            response.file != nullptr ? response.file->bytes : response.body.size();
+        std::string head = header_text(response, length, gzip);
         stream_.expires_after(deadline_);
-        http::async_write(stream_, reply_,
-                          [self = shared_from_this()](const Error&, std::size_t) { self->end(); });
+        send(std::move(head), head_only_ ? std::string{} : std::move(response.body),
+             file_ != nullptr ? &HttpConnection::send_file : &HttpConnection::end);
     }
 
     void end() {
@@ -384,8 +367,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::chrono::milliseconds deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
     http::request_parser<http::string_body> parser_;
-    http::response<http::empty_body> go_on_{http::status::continue_, kHttp11};
-    http::response<http::string_body> reply_;
+    std::string head_;
+    std::string body_;
+    std::shared_ptr<const ServedFile> file_; ///< sent after body_; null: there is no file
+    std::uint64_t sent_ = 0;                 ///< number of bytes of the file that were sent
     bool head_only_ = false;
     bool gzip_ = false; ///< the client accepts compressed responses
 };

@@ -78,8 +78,6 @@ struct Response {
 
 // Conversions from the messages of Boost.Beast.
 
-inline constexpr unsigned kHttp11 = 11; ///< HTTP/1.1 as Beast's version number
-
 [[nodiscard]] std::string_view http_text(boost::beast::string_view text);
 
 /// Returns a header that may occur only once; empty if it is missing or repeated.
@@ -96,13 +94,6 @@ inline constexpr unsigned kHttp11 = 11; ///< HTTP/1.1 as Beast's version number
 /// Returns the response to a request that could not be read; nullopt if the client cannot receive a
 /// response.
 [[nodiscard]] std::optional<Response> error_response(const boost::system::error_code& error);
-
-/// Sends a file of any size in pieces. The client must accept each piece within `patience`. `done`
-/// is called in any case; it must own `stream`. If the file is truncated meanwhile, the response is
-/// shorter than announced.
-void send_file(HttpStream& stream, const boost::beast::http::response_header<>& head,
-               std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
-               std::function<void()> done);
 
 /// Limits the number of connections, in all and for each peer. A few more connections are reserved
 /// for health checks, which therefore work even while all other connections are in use.
