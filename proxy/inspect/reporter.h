@@ -104,20 +104,30 @@ class Observers {
         return nobody;
     }
 
-    void add(Observer& observer) { list_.push_back(&observer); }
+    /// Adds an observer. It is not called while `is_on` is false, unless `is_on` is null.
+    void add(Observer& observer, const bool* is_on = nullptr) {
+        list_.push_back({&observer, is_on});
+    }
 
     template <typename... Hook, typename... Args>
     void notify(void (Observer::*hook)(Hook...), Args&&... args) const {
         if (list_.empty()) [[likely]] {
             return;
         }
-        for (Observer* const observer : list_) {
-            (observer->*hook)(args...);
+        for (const Entry& entry : list_) {
+            if (entry.is_on == nullptr || *entry.is_on) {
+                (entry.observer->*hook)(args...);
+            }
         }
     }
 
   private:
-    std::vector<Observer*> list_;
+    struct Entry {
+        Observer* observer;
+        const bool* is_on;
+    };
+
+    std::vector<Entry> list_;
 };
 
 /// Emits the records of a session to a sink: sets their heads and counts findings.

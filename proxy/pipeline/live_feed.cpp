@@ -39,63 +39,6 @@ constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 } // namespace
 
-void PageTrafficCounter::on_datagram(const record::RecordHeader& head,
-                                     std::span<const std::byte> datagram) {
-    counting_ = interest_->wants_traffic_totals();
-    if (counting_) [[unlikely]] {
-        attribution_.on_datagram(head, datagram);
-    }
-}
-
-void PageTrafficCounter::on_packet(const wire::Packet& packet) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_packet(packet);
-    }
-}
-
-void PageTrafficCounter::on_control(const wire::Control& control) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_control(control);
-    }
-}
-
-void PageTrafficCounter::on_chunks(const inspect::PayloadEnd& chunks) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_chunks(chunks);
-    }
-}
-
-void PageTrafficCounter::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                                  const wire::MessageHeader* head) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_chunk(chunk, taken, head);
-    }
-}
-
-void PageTrafficCounter::on_fields(std::size_t bytes) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_fields(bytes);
-    }
-}
-
-void PageTrafficCounter::on_part(const inspect::PartSeen& part) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_part(part);
-    }
-}
-
-void PageTrafficCounter::on_delta(const inspect::DeltaSeen& delta) {
-    if (counting_) [[unlikely]] {
-        attribution_.on_delta(delta);
-    }
-}
-
-void PageTrafficCounter::on_datagram_end() {
-    if (counting_) [[unlikely]] {
-        attribution_.on_datagram_end();
-    }
-}
-
 void LiveFeed::BatchOutput::write(std::string_view block) {
     if (batch_->lines.size() + block.size() > web::ViewerBatch::kMaxLineBytes) {
         batch_->lost_lines += sink::count_lines(block);

@@ -49,23 +49,22 @@ class PageTrafficCounter final : public inspect::Observer {
     /// `interest` must outlive this object.
     explicit PageTrafficCounter(const web::ViewerInterest& interest) : interest_{&interest} {}
 
-    void on_datagram(const record::RecordHeader& head,
-                     std::span<const std::byte> datagram) override;
-    void on_packet(const wire::Packet& packet) override;
-    void on_control(const wire::Control& control) override;
-    void on_chunks(const inspect::PayloadEnd& chunks) override;
-    void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                  const wire::MessageHeader* head) override;
-    void on_fields(std::size_t bytes) override;
-    void on_part(const inspect::PartSeen& part) override;
-    void on_delta(const inspect::DeltaSeen& delta) override;
-    void on_datagram_end() override;
+    /// Makes an inspector call this object. The inspector must call it for all datagrams.
+    void add_to(inspect::Observers& observers) {
+        observers.add(*this);
+        observers.add(attribution_, &is_counting_);
+    }
+
+    void on_datagram(const record::RecordHeader& /*head*/,
+                     std::span<const std::byte> /*datagram*/) override {
+        is_counting_ = interest_->wants_traffic_totals();
+    }
 
     [[nodiscard]] const record::ByteLedger& ledger() const { return ledger_; }
 
   private:
     const web::ViewerInterest* interest_;
-    bool counting_ = false; ///< the current datagram is counted
+    bool is_counting_ = false; ///< the current datagram is counted
     record::ByteLedger ledger_;
     inspect::Attribution attribution_{ledger_};
 };
@@ -89,8 +88,6 @@ class LiveFeed final : public record::RecordSink {
     /// Returns whether some collected data was not yet passed to the page.
     [[nodiscard]] bool has_pending_data() const { return has_lines_ || !batch_.empty(); }
 
-    /// Returns the observer that counts traffic for the page. The inspector must call the observer
-    /// for all datagrams.
     [[nodiscard]] PageTrafficCounter& traffic_counter() { return ledger_; }
 
   private:

@@ -173,7 +173,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     }
     if (outputs.feed != nullptr) {
         sinks_.add(feed_.emplace(*outputs.feed, index, config.mod->objects));
-        observers_.add(feed_->traffic_counter());
+        feed_->traffic_counter().add_to(observers_);
     }
     if (config.demos && config.views != ViewChoice::world) {
         sinks_.add(demos_.emplace(*config.demos, *outputs.files));

@@ -50,7 +50,7 @@ struct Play {
     pipeline::LiveFeed live{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
-        all.add(live.traffic_counter());
+        live.traffic_counter().add_to(all);
         return all;
     }();
     SessionScript script{{.observers = &observers}, live};
