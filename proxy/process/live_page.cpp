@@ -150,28 +150,7 @@ std::int64_t in_ms(base::Timestamp time) {
 }
 
 web::RelayState relay_state(const relay::Counters& counters) {
-    web::RelayState state{.directions = {},
-                          .sessions_open = channel::num_open_sessions(counters),
-                          .sessions_opened = counters.sessions_opened,
-                          .sessions_closed = counters.sessions_closed,
-                          .admission = counters.admission,
-                          .sessions_refused = counters.sessions_refused,
-                          .sessions_failed = counters.sessions_failed,
-                          .repeated_answers = counters.repeated_answers,
-                          .icmp_refused = counters.icmp_refused,
-                          .receive_errors = counters.receive_errors,
-                          .truncated = counters.truncated,
-                          .rewritten = counters.rewritten,
-                          .kernel_dropped = counters.kernel_dropped};
-    for (std::size_t i = 0; i < state.directions.size(); ++i) {
-        const auto& from = counters.directions[i];
-        state.directions[i] = {.datagrams = from.datagrams,
-                               .bytes = from.bytes,
-                               .dropped = from.dropped,
-                               .refused = from.send_errors,
-                               .copies_lost = from.copies_lost};
-    }
-    return state;
+    return {counters, channel::num_open_sessions(counters)};
 }
 
 } // namespace

@@ -18,11 +18,13 @@ namespace json = boost::json;
 
 namespace {
 
-json::object direction_json(const DirectionState& direction) {
+using Direction = relay::DirectionTotals<std::uint64_t>;
+
+json::object direction_json(const Direction& direction) {
     return {{"datagrams", direction.datagrams},
             {"bytes", direction.bytes},
             {"dropped", direction.dropped},
-            {"refused", direction.refused},
+            {"refused", direction.send_errors},
             {"copies_lost", direction.copies_lost}};
 }
 
@@ -393,7 +395,7 @@ class RelayFamilies {
     }
 
     void add_directions(std::string_view name, std::string_view help,
-                        std::uint64_t DirectionState::*value) {
+                        std::uint64_t Direction::*value) {
         add(name, help, [value](const auto& count, const RelayState& relay) {
             for (std::size_t i = 0; i < relay.directions.size(); ++i) {
                 count({direction_label(i)}, relay.directions[i].*value);
@@ -453,16 +455,16 @@ void add_relay(MetricFamilies& families, const RunState& state) {
     out.add("datagrams_total", "Datagrams that arrived to be forwarded, by result.",
             [](const auto& count, const RelayState& relay) {
                 for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-                    const DirectionState& direction = relay.directions[i];
+                    const Direction& direction = relay.directions[i];
                     count({direction_label(i), result_label("forwarded")}, direction.datagrams);
                     count({direction_label(i), result_label("dropped")}, direction.dropped);
-                    count({direction_label(i), result_label("refused")}, direction.refused);
+                    count({direction_label(i), result_label("refused")}, direction.send_errors);
                 }
             });
-    out.add_directions("forwarded_bytes_total", "Forwarded UDP payload.", &DirectionState::bytes);
+    out.add_directions("forwarded_bytes_total", "Forwarded UDP payload.", &Direction::bytes);
     out.add_directions("copies_lost_total",
                        "Datagrams forwarded but not inspected: decoding was behind.",
-                       &DirectionState::copies_lost);
+                       &Direction::copies_lost);
     add_sessions(out);
     out.add_counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
                     &RelayState::icmp_refused);

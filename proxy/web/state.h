@@ -12,30 +12,9 @@
 
 namespace tw::web {
 
-/// The relay's counts in one direction since its start.
-struct DirectionState {
-    std::uint64_t datagrams = 0; ///< number of datagrams forwarded
-    std::uint64_t bytes = 0;     ///< number of payload bytes forwarded
-    std::uint64_t dropped = 0; ///< number of datagrams dropped because the socket's buffer was full
-    std::uint64_t refused = 0; ///< number of datagrams dropped because the system reported an error
-    std::uint64_t copies_lost = 0;
-};
-
-struct RelayState {
-    std::array<DirectionState, 2> directions{}; ///< c2s, s2c
+/// The relay's counters for all servers, or for one server.
+struct RelayState : relay::Counters {
     std::uint64_t sessions_open = 0;
-    std::uint64_t sessions_opened = 0;
-    std::uint64_t sessions_closed = 0;
-    relay::AdmissionTotals<std::uint64_t> admission{};
-    std::uint64_t sessions_refused = 0;
-    std::uint64_t sessions_failed = 0;
-    /// Number of info requests that the relay answered with the server's previous answer.
-    std::uint64_t repeated_answers = 0;
-    std::uint64_t icmp_refused = 0;
-    std::uint64_t receive_errors = 0;
-    std::uint64_t truncated = 0;
-    std::uint64_t rewritten = 0;
-    std::uint64_t kernel_dropped = 0;
 };
 
 /// A collector's data about a server, from the stream of the server's records.
