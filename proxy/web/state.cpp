@@ -94,12 +94,17 @@ json::array sessions_json(const StatusView& view) {
     return sessions;
 }
 
+/// Returns the totals of a server.
+ServerView view_of(const RunState& state, const ServerState& server) {
+    const auto found = state.view.servers.find(server.name);
+    return found == state.view.servers.end() ? ServerView{} : found->second;
+}
+
 /// Returns the servers that have names, with their totals.
 json::array servers_json(const RunState& state) {
     json::array servers;
     for (const ServerState& server : state.servers) {
-        const auto found = state.view.servers.find(server.name);
-        const ServerView seen = found == state.view.servers.end() ? ServerView{} : found->second;
+        const ServerView seen = view_of(state, server);
         json::object told{{"name", server.name},
                           {"server", server.address},
                           {"listen", json::array(server.listen.begin(), server.listen.end())},
@@ -230,8 +235,7 @@ void subtract_closed_sessions(RunState& state) {
     };
     leave_out(state.relay, state.view.sessions_closed);
     for (ServerState& server : state.servers) {
-        const auto seen = state.view.servers.find(server.name);
-        leave_out(server.relay, seen == state.view.servers.end() ? 0 : seen->second.closed);
+        leave_out(server.relay, view_of(state, server).closed);
     }
 }
 
@@ -296,283 +300,227 @@ constexpr std::string_view kSilentSentence = "1 while the server answers none of
 constexpr std::string_view kServerFindings =
     "Warnings and errors reported in the server's sessions.";
 
-/// Collects metric families and returns them as text.
-class MetricFamilies {
+/// Collects metrics. Metrics of the same name are added one after the other.
+class Metrics {
   public:
-    MetricFamily& add(std::string_view name, MetricType type, std::string_view help) {
-        return all_.emplace_back(MetricFamily{.name = "twscope_" + std::string{name},
-                                              .help = std::string{help},
-                                              .type = type,
-                                              .metric = {}});
+    void add_counter(std::string_view name, std::string_view help, std::uint64_t value,
+                     Labels labels = {}) {
+        add(MetricType::Counter, name, help, std::move(labels)).counter.value =
+            static_cast<double>(value);
     }
 
-    void add_gauge(std::string_view name, std::string_view help, double value) {
-        ClientMetric metric;
-        metric.gauge.value = value;
-        add(name, MetricType::Gauge, help).metric.push_back(std::move(metric));
+    void add_gauge(std::string_view name, std::string_view help, double value, Labels labels = {}) {
+        add(MetricType::Gauge, name, help, std::move(labels)).gauge.value = value;
     }
 
-    void add_counter(std::string_view name, std::string_view help, std::uint64_t value) {
-        count(add(name, MetricType::Counter, help), {}, value);
-    }
-
-    static void count(MetricFamily& family, Labels labels, std::uint64_t value) {
-        ClientMetric metric;
-        metric.label = std::move(labels);
-        metric.counter.value = static_cast<double>(value);
-        family.metric.push_back(std::move(metric));
-    }
-
-    static void measure(MetricFamily& family, Labels labels, double value) {
-        ClientMetric metric;
-        metric.label = std::move(labels);
-        metric.gauge.value = value;
-        family.metric.push_back(std::move(metric));
-    }
-
-    /// Writes the count and sum of each spread that has a metric, in base units such as seconds.
+    /// Adds the count and sum of each spread that has a metric, in base units such as seconds.
     template <template <typename> class Totals>
     void add_summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const record::SpreadRow& row = record::spreads_of<Totals>()[i];
-            if (row.metric.empty()) {
-                continue;
+            if (!row.metric.empty()) {
+                auto& summary = add(MetricType::Summary, row.metric, row.sentence, {}).summary;
+                summary.sample_count = cells[i].count;
+                summary.sample_sum = static_cast<double>(cells[i].sum) * row.metric_unit;
             }
-            ClientMetric metric;
-            metric.summary.sample_count = cells[i].count;
-            metric.summary.sample_sum = static_cast<double>(cells[i].sum) * row.metric_unit;
-            add(row.metric, MetricType::Summary, row.sentence).metric.push_back(std::move(metric));
         }
     }
 
-    [[nodiscard]] const std::vector<MetricFamily>& all() const { return all_; }
-
-  private:
-    std::vector<MetricFamily> all_;
-};
-
-ClientMetric::Label direction_label(std::size_t direction) {
-    return {.name = "direction", .value = std::string{kDirections[direction]}};
-}
-
-ClientMetric::Label result_label(std::string_view result) {
-    return {.name = "result", .value = std::string{result}};
-}
-
-/// Adds the relay's metric families. If there are several servers, each line has the server's name
-/// as a label.
-class RelayFamilies {
-  public:
-    RelayFamilies(MetricFamilies& out, const RunState& state) : out_{&out} {
-        for (const ServerState& server : state.servers) {
-            parts_.push_back({{{.name = "server", .value = server.name}}, &server.relay});
-        }
-        if (parts_.empty()) {
-            parts_.push_back({{}, &state.relay});
-        }
-    }
-
-    /// Adds a family of counters. Calls `each(count, relay)` for every server; `each` adds a line
-    /// with count(labels, value).
-    template <typename Each>
-    void add(std::string_view name, std::string_view help, Each&& each) {
-        MetricFamily& family = out_->add(name, MetricType::Counter, help);
-        for (const Part& part : parts_) {
-            each(
-                [&](Labels labels, std::uint64_t value) {
-                    labels.insert(labels.begin(), part.labels.begin(), part.labels.end());
-                    MetricFamilies::count(family, std::move(labels), value);
-                },
-                *part.relay);
-        }
-    }
-
-    void add_counter(std::string_view name, std::string_view help,
-                     std::uint64_t RelayState::*value) {
-        add(name, help,
-            [value](const auto& count, const RelayState& relay) { count({}, relay.*value); });
-    }
-
-    void add_directions(std::string_view name, std::string_view help,
-                        std::uint64_t Direction::*value) {
-        add(name, help, [value](const auto& count, const RelayState& relay) {
-            for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-                count({direction_label(i)}, relay.directions[i].*value);
-            }
-        });
-    }
-
-    void add_admission(std::string_view name, std::string_view help, relay::AdmissionUnit unit) {
-        add(name, help, [unit](const auto& count, const RelayState& relay) {
-            for (const relay::AdmissionRow& row : relay::admission_rows()) {
-                if (row.unit == unit) {
-                    count({result_label(row.name)}, relay.admission.*row.value);
-                }
-            }
-        });
-    }
-
-    void add_gauge(std::string_view name, std::string_view help, std::uint64_t RelayState::*value) {
-        MetricFamily& family = out_->add(name, MetricType::Gauge, help);
-        for (const Part& part : parts_) {
-            MetricFamilies::measure(family, part.labels, static_cast<double>(part.relay->*value));
-        }
+    [[nodiscard]] std::string text() const {
+        std::ostringstream out;
+        prometheus::TextSerializer{}.Serialize(out, families_);
+        return out.str();
     }
 
   private:
-    struct Part {
-        Labels labels;
-        const RelayState* relay;
-    };
+    ClientMetric& add(MetricType type, std::string_view name, std::string_view help,
+                      Labels labels) {
+        const std::string full_name = "twscope_" + std::string{name};
+        if (families_.empty() || families_.back().name != full_name) {
+            families_.push_back(MetricFamily{
+                .name = full_name, .help = std::string{help}, .type = type, .metric = {}});
+        }
+        ClientMetric& metric = families_.back().metric.emplace_back();
+        metric.label = std::move(labels);
+        return metric;
+    }
 
-    MetricFamilies* out_;
-    std::vector<Part> parts_;
+    std::vector<MetricFamily> families_;
 };
 
-void add_sessions(RelayFamilies& out) {
-    out.add_gauge("sessions", "Open sessions.", &RelayState::sessions_open);
-    out.add("sessions_total",
-            "Sessions that began and ended; datagrams of new clients that got none because the "
-            "table was full (refused) or no socket could be opened (failed).",
-            [](const auto& count, const RelayState& relay) {
-                count({result_label("opened")}, relay.sessions_opened);
-                count({result_label("closed")}, relay.sessions_closed);
-                count({result_label("refused")}, relay.sessions_refused);
-                count({result_label("failed")}, relay.sessions_failed);
-            });
-    out.add_admission("strangers_total", "Unknown clients, by what became of them.",
-                      relay::AdmissionUnit::sessions);
-    out.add_admission("turned_away_datagrams_total", "Clients' datagrams not forwarded, by reason.",
-                      relay::AdmissionUnit::datagrams);
-    out.add_counter("repeated_answers_total",
-                    "Requests for server info answered with the server's last answer.",
-                    &RelayState::repeated_answers);
+/// Returns `labels` and one more. Returns `labels` if `value` is empty.
+Labels with(Labels labels, const char* name, std::string_view value) {
+    if (!value.empty()) {
+        labels.push_back({.name = name, .value = std::string{value}});
+    }
+    return labels;
 }
 
-void add_relay(MetricFamilies& families, const RunState& state) {
-    RelayFamilies out{families, state};
-    out.add("datagrams_total", "Datagrams that arrived to be forwarded, by result.",
-            [](const auto& count, const RelayState& relay) {
-                for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-                    const Direction& direction = relay.directions[i];
-                    count({direction_label(i), result_label("forwarded")}, direction.datagrams);
-                    count({direction_label(i), result_label("dropped")}, direction.dropped);
-                    count({direction_label(i), result_label("refused")}, direction.send_errors);
-                }
-            });
-    out.add_directions("forwarded_bytes_total", "Forwarded UDP payload.", &Direction::bytes);
-    out.add_directions("copies_lost_total",
-                       "Datagrams forwarded but not inspected: decoding was behind.",
-                       &Direction::copies_lost);
-    add_sessions(out);
-    out.add_counter("icmp_refused_total", "Answers 'port unreachable' from either side.",
-                    &RelayState::icmp_refused);
-    out.add_counter("receive_errors_total", "Other receive errors.", &RelayState::receive_errors);
-    out.add_counter("truncated_datagrams_total", "Datagrams longer than the buffer.",
-                    &RelayState::truncated);
-    out.add_counter("rewritten_datagrams_total",
-                    "Clients' datagrams rewritten to ask for a full snapshot.",
-                    &RelayState::rewritten);
-    out.add_counter("kernel_dropped_datagrams_total",
-                    "Datagrams that arrived while a socket's receive buffer was full.",
-                    &RelayState::kernel_dropped);
+/// A counter of the relay, or one for each direction.
+struct RelayMetric {
+    std::string_view name;
+    std::string_view result; ///< a label that tells the counters of a name apart; may be empty
+    std::string_view help;
+    std::uint64_t relay::Counters::*value = nullptr;
+    std::uint64_t Direction::*of_direction = nullptr;
+};
+
+using relay::Counters;
+constexpr std::string_view kDatagramsSentence =
+    "Datagrams that arrived to be forwarded, by result.";
+constexpr std::string_view kSessionsSentence =
+    "Sessions that began and ended; datagrams of new clients that got none because the "
+    "table was full (refused) or no socket could be opened (failed).";
+
+constexpr RelayMetric kRelayMetrics[]{
+    {"datagrams_total", "forwarded", kDatagramsSentence, nullptr, &Direction::datagrams},
+    {"datagrams_total", "dropped", kDatagramsSentence, nullptr, &Direction::dropped},
+    {"datagrams_total", "refused", kDatagramsSentence, nullptr, &Direction::send_errors},
+    {"forwarded_bytes_total", "", "Forwarded UDP payload.", nullptr, &Direction::bytes},
+    {"copies_lost_total", "", "Datagrams forwarded but not inspected: decoding was behind.",
+     nullptr, &Direction::copies_lost},
+    {"sessions_total", "opened", kSessionsSentence, &Counters::sessions_opened},
+    {"sessions_total", "closed", kSessionsSentence, &Counters::sessions_closed},
+    {"sessions_total", "refused", kSessionsSentence, &Counters::sessions_refused},
+    {"sessions_total", "failed", kSessionsSentence, &Counters::sessions_failed},
+    {"repeated_answers_total", "",
+     "Requests for server info answered with the server's last answer.",
+     &Counters::repeated_answers},
+    {"icmp_refused_total", "", "Answers 'port unreachable' from either side.",
+     &Counters::icmp_refused},
+    {"receive_errors_total", "", "Other receive errors.", &Counters::receive_errors},
+    {"truncated_datagrams_total", "", "Datagrams longer than the buffer.", &Counters::truncated},
+    {"rewritten_datagrams_total", "", "Clients' datagrams rewritten to ask for a full snapshot.",
+     &Counters::rewritten},
+    {"kernel_dropped_datagrams_total", "",
+     "Datagrams that arrived while a socket's receive buffer was full.", &Counters::kernel_dropped},
+};
+
+void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState& relay,
+                      const Labels& labels) {
+    if (metric.value != nullptr) {
+        return out.add_counter(metric.name, metric.help, relay.*metric.value,
+                               with(labels, "result", metric.result));
+    }
+    for (std::size_t i = 0; i < relay.directions.size(); ++i) {
+        out.add_counter(metric.name, metric.help, relay.directions[i].*metric.of_direction,
+                        with(with(labels, "direction", kDirections[i]), "result", metric.result));
+    }
+}
+
+/// Adds the relay's metrics. If there are several servers, each line has the server's name as a
+/// label.
+void add_relay(Metrics& out, const RunState& state) {
+    std::vector<std::pair<Labels, const RelayState*>> relays;
+    for (const ServerState& server : state.servers) {
+        relays.emplace_back(with({}, "server", server.name), &server.relay);
+    }
+    if (relays.empty()) {
+        relays.emplace_back(Labels{}, &state.relay);
+    }
+    for (const auto& [labels, relay] : relays) {
+        out.add_gauge("sessions", "Open sessions.", static_cast<double>(relay->sessions_open),
+                      labels);
+    }
+    for (const RelayMetric& metric : kRelayMetrics) {
+        for (const auto& [labels, relay] : relays) {
+            add_relay_metric(out, metric, *relay, labels);
+        }
+    }
+    for (const relay::AdmissionRow& row : relay::admission_rows()) {
+        const bool is_session = row.unit == relay::AdmissionUnit::sessions;
+        for (const auto& [labels, relay] : relays) {
+            out.add_counter(is_session ? "strangers_total" : "turned_away_datagrams_total",
+                            is_session ? "Unknown clients, by what became of them."
+                                       : "Clients' datagrams not forwarded, by reason.",
+                            relay->admission.*row.value, with(labels, "result", row.name));
+        }
+    }
 }
 
 /// Adds the metrics of servers, with their names as labels. For a single server, adds only whether
 /// it answers.
-void add_servers(MetricFamilies& out, const RunState& state) {
+void add_servers(Metrics& out, const RunState& state) {
     constexpr std::string_view kSilent = "server_silent";
     if (state.servers.empty()) {
         return out.add_gauge(kSilent, kSilentSentence, state.server_silent ? 1 : 0);
     }
-    auto& silent = out.add(kSilent, MetricType::Gauge, kSilentSentence);
     for (const ServerState& server : state.servers) {
-        MetricFamilies::measure(silent, {{.name = "server", .value = server.name}},
-                                server.silent ? 1 : 0);
+        out.add_gauge(kSilent, kSilentSentence, server.silent ? 1 : 0,
+                      with({}, "server", server.name));
     }
-    auto& findings = out.add("server_findings_total", MetricType::Counter, kServerFindings);
     for (const ServerState& server : state.servers) {
-        const auto seen = state.view.servers.find(server.name);
-        MetricFamilies::count(findings, {{.name = "server", .value = server.name}},
-                              seen == state.view.servers.end() ? 0 : seen->second.findings);
+        out.add_counter("server_findings_total", kServerFindings, view_of(state, server).findings,
+                        with({}, "server", server.name));
     }
 }
 
-void add_findings(MetricFamilies& out, std::string_view name, const record::FindingCounts& counts) {
-    auto& findings = out.add(name, MetricType::Counter, "Findings by id.");
+void add_findings(Metrics& out, std::string_view name, const record::FindingCounts& counts) {
     for (const record::FindingInfo& info : record::finding_table()) {
-        MetricFamilies::count(findings, {{.name = "finding", .value = std::string{info.name}}},
-                              counts[static_cast<std::size_t>(info.id)]);
+        out.add_counter(name, "Findings by id.", counts[static_cast<std::size_t>(info.id)],
+                        with({}, "finding", info.name));
     }
 }
 
 /// Adds the metrics of a record stream's servers. Their names differ from the names of the servers'
 /// own metrics. Therefore, nothing counts twice if both the servers and a collector are scraped.
-void add_stream(MetricFamilies& out, const RunState& state) {
+void add_stream(Metrics& out, const RunState& state) {
     out.add_gauge("collect_connected", "1 while records arrive from the bus.",
                   state.stream->trouble.empty() ? 1 : 0);
     out.add_counter("collect_records_total", "Records received from the bus.",
                     state.stream->records);
-    const auto by_server = [&](std::string_view name, MetricType type, std::string_view help,
-                               auto value) {
-        auto& family = out.add(name, type, help);
+    const auto for_each_server = [&](const auto& add) {
         for (const ServerState& server : state.servers) {
-            const Labels labels{{.name = "server", .value = server.name}};
-            if (type == MetricType::Counter) {
-                MetricFamilies::count(family, labels, static_cast<std::uint64_t>(value(server)));
-            } else {
-                MetricFamilies::measure(family, labels, static_cast<double>(value(server)));
-            }
+            add(server, server.collected.value_or(CollectedState{}),
+                with({}, "server", server.name));
         }
     };
-    const auto collected = [](const ServerState& server) {
-        return server.collected.value_or(CollectedState{});
-    };
-    by_server("collect_server_records_total", MetricType::Counter,
-              "Records of the server received from the bus.",
-              [&](const ServerState& server) { return collected(server).records; });
-    by_server("collect_server_last_record_time_seconds", MetricType::Gauge,
-              "Time of the server's latest record, since 1970.", [&](const ServerState& server) {
-                  return static_cast<double>(collected(server).last_ms) / kMsPerSecond;
-              });
-    by_server("collect_server_sessions", MetricType::Gauge, "Open sessions.",
-              [](const ServerState& server) { return server.relay.sessions_open; });
-    by_server("collect_server_silent", MetricType::Gauge, kSilentSentence,
-              [](const ServerState& server) { return server.silent ? 1 : 0; });
-    by_server("collect_server_findings_total", MetricType::Counter, kServerFindings,
-              [&](const ServerState& server) {
-                  const auto seen = state.view.servers.find(server.name);
-                  return seen == state.view.servers.end() ? 0 : seen->second.findings;
-              });
+    for_each_server([&](const auto& /*server*/, const CollectedState& collected, Labels labels) {
+        out.add_counter("collect_server_records_total",
+                        "Records of the server received from the bus.", collected.records,
+                        std::move(labels));
+    });
+    for_each_server([&](const auto& /*server*/, const CollectedState& collected, Labels labels) {
+        out.add_gauge("collect_server_last_record_time_seconds",
+                      "Time of the server's latest record, since 1970.",
+                      static_cast<double>(collected.last_ms) / kMsPerSecond, std::move(labels));
+    });
+    for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
+        out.add_gauge("collect_server_sessions", "Open sessions.",
+                      static_cast<double>(server.relay.sessions_open), std::move(labels));
+    });
+    for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
+        out.add_gauge("collect_server_silent", kSilentSentence, server.silent ? 1 : 0,
+                      std::move(labels));
+    });
+    for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
+        out.add_counter("collect_server_findings_total", kServerFindings,
+                        view_of(state, server).findings, std::move(labels));
+    });
     add_findings(out, "collect_findings_total", state.view.totals.findings);
 }
 
-void add_traffic(MetricFamilies& out, const record::SessionStats& totals) {
+void add_traffic(Metrics& out, const record::SessionStats& totals) {
     const auto& rows = record::counters_of<record::DirectionCounters>();
     for (std::size_t row = 0; row < rows.size(); ++row) {
-        if (rows[row].metric.empty()) {
-            continue;
-        }
-        auto& family = out.add(rows[row].metric, MetricType::Counter, rows[row].sentence);
-        for (std::size_t i = 0; i < totals.directions.size(); ++i) {
+        for (std::size_t i = 0; i < totals.directions.size() && !rows[row].metric.empty(); ++i) {
             const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);
-            MetricFamilies::count(family, {direction_label(i)}, cells[row]);
+            out.add_counter(rows[row].metric, rows[row].sentence, cells[row],
+                            with({}, "direction", kDirections[i]));
         }
     }
 }
 
-/// The metric family that counts snapshots by result. Every other counter has a separate family.
-constexpr std::string_view kOutcomes = "snapshots_total";
-
-void add_snapshots(MetricFamilies& out, const StatusView& view) {
+void add_snapshots(Metrics& out, const StatusView& view) {
+    // The name of the metrics that count snapshots by result. Other counters have separate names.
+    constexpr std::string_view kOutcomes = "snapshots_total";
     const record::SessionStats& totals = view.totals;
     const auto counts = record::counts_by_topic<record::SnapshotCounters>(totals);
-    auto& outcomes = out.add(kOutcomes, MetricType::Counter, "Snapshots by result of rebuilding.");
     for (const auto& [row, value] : counts) {
         if (row->metric == kOutcomes) {
-            MetricFamilies::count(outcomes, {{.name = "result", .value = std::string{row->key}}},
-                                  value);
+            out.add_counter(kOutcomes, "Snapshots by result of rebuilding.", value,
+                            with({}, "result", row->key));
         }
     }
     for (const auto& [row, value] : counts) {
@@ -582,67 +530,56 @@ void add_snapshots(MetricFamilies& out, const StatusView& view) {
     }
     out.add_summaries<record::SnapshotSpreads>(totals);
     out.add_summaries<record::SessionSpreads>(totals);
-    auto& items = out.add("snapshot_items_total", MetricType::Counter,
-                          "Items in rebuilt snapshots, by type.");
     for (const auto& [type, count] : view.items) {
-        MetricFamilies::count(items, {{.name = "item_type", .value = type}}, count);
+        out.add_counter("snapshot_items_total", "Items in rebuilt snapshots, by type.", count,
+                        with({}, "item_type", type));
     }
     add_findings(out, "findings_total", totals.findings);
 }
 
-void add_bus(MetricFamilies& out, const record::BusTotals& totals) {
-    std::string_view last;
-    MetricFamily* family = nullptr;
+void add_bus(Metrics& out, const record::BusTotals& totals) {
     for (const record::BusRow& row : record::bus_rows()) {
-        const bool counts = row.kind == record::MetricKind::counter;
-        if (row.metric != last) {
-            family = &out.add(row.metric, counts ? MetricType::Counter : MetricType::Gauge,
-                              row.sentence);
-            last = row.metric;
+        Labels labels = with({}, "result", row.result);
+        if (row.kind == record::MetricKind::counter) {
+            out.add_counter(row.metric, row.sentence, totals.*row.value, std::move(labels));
+        } else {
+            out.add_gauge(row.metric, row.sentence, static_cast<double>(totals.*row.value),
+                          std::move(labels));
         }
-        ClientMetric metric;
-        if (!row.result.empty()) {
-            metric.label.push_back(result_label(row.result));
-        }
-        (counts ? metric.counter.value : metric.gauge.value) =
-            static_cast<double>(totals.*row.value);
-        family->metric.push_back(std::move(metric));
     }
 }
 
-void add_run(MetricFamilies& families, const RunState& state) {
-    add_relay(families, state);
-    add_servers(families, state);
-    families.add_gauge("recording_failed", "1 while records cannot be written.",
-                       state.recording.failed ? 1 : 0);
-    families.add_counter("records_lost_total", "Records that could not be written.",
-                         state.recording.lost);
+void add_run(Metrics& out, const RunState& state) {
+    add_relay(out, state);
+    add_servers(out, state);
+    out.add_gauge("recording_failed", "1 while records cannot be written.",
+                  state.recording.failed ? 1 : 0);
+    out.add_counter("records_lost_total", "Records that could not be written.",
+                    state.recording.lost);
     if (state.recording.bus) {
-        add_bus(families, *state.recording.bus);
+        add_bus(out, *state.recording.bus);
     }
     if (state.inspecting) {
-        add_traffic(families, state.view.totals);
-        add_snapshots(families, state.view);
+        add_traffic(out, state.view.totals);
+        add_snapshots(out, state.view);
     }
 }
 
 } // namespace
 
 std::string metrics_text(const RunState& state) {
-    MetricFamilies families;
-    families.add_gauge("start_time_seconds", "When twscope started, since 1970.",
-                       static_cast<double>(state.started_ms) / kMsPerSecond);
-    families.add_counter("http_turned_away_total",
-                         "Connections to the live page and the metrics rejected as too many.",
-                         state.http_connections_rejected);
+    Metrics out;
+    out.add_gauge("start_time_seconds", "When twscope started, since 1970.",
+                  static_cast<double>(state.started_ms) / kMsPerSecond);
+    out.add_counter("http_turned_away_total",
+                    "Connections to the live page and the metrics rejected as too many.",
+                    state.http_connections_rejected);
     if (state.stream) {
-        add_stream(families, state);
+        add_stream(out, state);
     } else {
-        add_run(families, state);
+        add_run(out, state);
     }
-    std::ostringstream out;
-    prometheus::TextSerializer{}.Serialize(out, families.all());
-    return out.str();
+    return out.text();
 }
 
 } // namespace tw::web
