@@ -26,8 +26,10 @@ void show_page(RequestContext& /*context*/, const Request& /*request*/, const Re
              .gzipped = asset.gzipped});
 }
 
+template <std::string (*Text)(const RunState&)>
 void show_state(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = state_json(context.state())});
+    respond({.content_type = Text == metrics_text ? kPrometheusText : kJsonType,
+             .body = Text(context.state())});
 }
 
 void show_sessions(RequestContext& context, const Request& request, const Respond& respond) {
@@ -40,37 +42,12 @@ void show_sessions(RequestContext& context, const Request& request, const Respon
                                                               : context.state())});
 }
 
-void show_findings(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = findings_json(context.state())});
-}
-
-void show_metrics(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kPrometheusText, .body = metrics_text(context.state())});
-}
-
 void show_objects(RequestContext& context, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = objects_json(*context.sources.view.objects)});
 }
 
 void show_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = context.sources.api.keys_json()});
-}
-
-void answer_map(RequestContext& context, const Request& request, const Respond& respond) {
-    send_map(context.sources.api, context.maps, request, respond);
-}
-
-template <void (*Answer)(const ApiSources&, const Request&, const Respond&)>
-void answer_from_api(RequestContext& context, const Request& request, const Respond& respond) {
-    Answer(context.sources.api, request, respond);
-}
-
-void answer_world(RequestContext& context, const Request& request, const Respond& respond) {
-    send_next_snapshot(context.viewers, request, respond);
-}
-
-void answer_records(RequestContext& context, const Request& request, const Respond& respond) {
-    send_records(context.sources.api, context.viewers, request, respond);
 }
 
 Response response_of(const Health& health) {
@@ -156,11 +133,6 @@ void answer_flight(RequestContext& context, const Request& request, const Respon
     respond({.body = "written\n"});
 }
 
-template <void (*Answer)(const RecordingSources&, const Request&, const Respond&)>
-void answer_recordings(RequestContext& context, const Request& request, const Respond& respond) {
-    Answer(context.sources.recordings, request, respond);
-}
-
 struct Route {
     std::string_view method;
     std::string_view path;
@@ -174,55 +146,26 @@ constexpr std::array<Route, 23> kRoutes{
      {"GET", "/page.css", AccessLevel::page, show_page<page_style>},
      {"GET", "/healthz", AccessLevel::health, show_live},
      {"GET", "/readyz", AccessLevel::health, show_ready},
-     {"GET", "/metrics", AccessLevel::read, show_metrics},
-     {"GET", "/api/state", AccessLevel::read, show_state},
+     {"GET", "/metrics", AccessLevel::read, show_state<metrics_text>},
+     {"GET", "/api/state", AccessLevel::read, show_state<state_json>},
      {"GET", "/api/sessions", AccessLevel::read, show_sessions},
-     {"GET", "/api/findings", AccessLevel::read, show_findings},
+     {"GET", "/api/findings", AccessLevel::read, show_state<findings_json>},
      {"GET", "/api/explain", AccessLevel::read, answer_explain},
-     {"GET", "/api/world", AccessLevel::read, answer_world},
-     {"GET", "/api/records", AccessLevel::read, answer_records},
-     {"GET", "/api/map", AccessLevel::read, answer_map},
-     {"GET", "/api/map_design", AccessLevel::read, answer_from_api<show_map_design>},
-     {"GET", "/api/map_image", AccessLevel::read, answer_from_api<show_map_image>},
+     {"GET", "/api/world", AccessLevel::read, send_next_snapshot},
+     {"GET", "/api/records", AccessLevel::read, send_records},
+     {"GET", "/api/map", AccessLevel::read, send_map},
+     {"GET", "/api/map_design", AccessLevel::read, show_map_design},
+     {"GET", "/api/map_image", AccessLevel::read, show_map_image},
      {"GET", "/api/objects", AccessLevel::read, show_objects},
      {"GET", "/api/keys", AccessLevel::read, show_keys},
      {"GET", "/api/impairment", AccessLevel::read, show_impairment},
      {"PUT", "/api/impairment", AccessLevel::change, set_impairment},
-     {"GET", "/api/recordings", AccessLevel::read, answer_recordings<send_recording_list>},
-     {"POST", "/api/recordings", AccessLevel::change, answer_recordings<switch_recordings>},
-     {"GET", "/api/recording", AccessLevel::change, answer_recordings<send_recording>},
+     {"GET", "/api/recordings", AccessLevel::read, send_recording_list},
+     {"POST", "/api/recordings", AccessLevel::change, switch_recordings},
+     {"GET", "/api/recording", AccessLevel::change, send_recording},
      {"POST", "/api/flight", AccessLevel::change, answer_flight}}};
 
 } // namespace
-
-RequestContext::RequestContext(PageSources from)
-    : sources{std::move(from)}, viewers{[this] {
-          ViewSources view = sources.view;
-          view.make_filter = sources.api.make_filter;
-          view.state_json = [this] { return state_json(state()); };
-          return view;
-      }()} {}
-
-RunState RequestContext::state() const {
-    RunState state = sources.state();
-    state.view.limit_sessions();
-    state.impaired = impaired;
-    state.viewers = viewers.size();
-    state.viewers_lost = viewers.lost_count();
-    return state;
-}
-
-RunState RequestContext::state_of(const std::string& server) const {
-    if (sources.state_of) {
-        return sources.state_of(server);
-    }
-    RunState state = sources.state();
-    std::erase_if(state.view.sessions,
-                  [&](const SessionView& session) { return session.server_name != server; });
-    const auto seen = state.view.servers.find(server);
-    state.view.sessions_open = seen == state.view.servers.end() ? 0 : seen->second.sessions;
-    return state;
-}
 
 AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
                          PageSources sources)

@@ -14,6 +14,35 @@
 
 namespace tw::web {
 
+RequestContext::RequestContext(PageSources from)
+    : sources{std::move(from)}, viewers{[this] {
+          ViewSources view = sources.view;
+          view.make_filter = sources.api.make_filter;
+          view.state_json = [this] { return state_json(state()); };
+          return view;
+      }()} {}
+
+RunState RequestContext::state() const {
+    RunState state = sources.state();
+    state.view.limit_sessions();
+    state.impaired = impaired;
+    state.viewers = viewers.size();
+    state.viewers_lost = viewers.lost_count();
+    return state;
+}
+
+RunState RequestContext::state_of(const std::string& server) const {
+    if (sources.state_of) {
+        return sources.state_of(server);
+    }
+    RunState state = sources.state();
+    std::erase_if(state.view.sessions,
+                  [&](const SessionView& session) { return session.server_name != server; });
+    const auto seen = state.view.servers.find(server);
+    state.view.sessions_open = seen == state.view.servers.end() ? 0 : seen->second.sessions;
+    return state;
+}
+
 namespace {
 
 constexpr unsigned kConflict = 409;
@@ -57,8 +86,9 @@ Response no_folder() {
 
 } // namespace
 
-void send_recording_list(const RecordingSources& sources, const Request& /*request*/,
+void send_recording_list(RequestContext& context, const Request& /*request*/,
                          const Respond& respond) {
+    const RecordingSources& sources = context.sources.recordings;
     if (!sources.list) {
         return respond(no_folder());
     }
@@ -72,8 +102,8 @@ void send_recording_list(const RecordingSources& sources, const Request& /*reque
                      '\n'});
 }
 
-void switch_recordings(const RecordingSources& sources, const Request& request,
-                       const Respond& respond) {
+void switch_recordings(RequestContext& context, const Request& request, const Respond& respond) {
+    const RecordingSources& sources = context.sources.recordings;
     if (!sources.set) {
         return respond(no_folder());
     }
@@ -89,8 +119,8 @@ void switch_recordings(const RecordingSources& sources, const Request& request,
     respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});
 }
 
-void send_recording(const RecordingSources& sources, const Request& request,
-                    const Respond& respond) {
+void send_recording(RequestContext& context, const Request& request, const Respond& respond) {
+    const RecordingSources& sources = context.sources.recordings;
     const auto name = query_text(request.query, "name");
     auto file = name && sources.open ? sources.open(*name) : nullptr;
     if (file == nullptr) {
@@ -116,26 +146,25 @@ constexpr std::size_t kMaxLimit = 10000;
 
 } // namespace
 
-void send_map(const ApiSources& sources, CompressedMapCache& packed, const Request& request,
-              const Respond& respond) {
+void send_map(RequestContext& context, const Request& request, const Respond& respond) {
     const auto session = query_number<std::uint32_t>(request.query, "session");
     if (!session) {
         return respond({.status = 400, .body = "name a session, for example /api/map?session=1\n"});
     }
-    const auto physics = sources.map(*session);
+    const auto physics = context.sources.api.map(*session);
     if (physics == nullptr) {
         return respond({.status = 404, .body = "the map of that session is unknown\n"});
     }
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to show\n"});
     }
-    respond({.content_type = kJson, .gzipped = packed.compressed_json(physics)});
+    respond({.content_type = kJson, .gzipped = context.maps.compressed_json(physics)});
 }
 
-void send_next_snapshot(Viewers& viewers, const Request& request, const Respond& respond) {
+void send_next_snapshot(RequestContext& context, const Request& request, const Respond& respond) {
     constexpr std::uint32_t kAll = 0;
     if (!query_value(request.query, "session")) {
-        return viewers.request_snapshot(kAll, request.peer, respond);
+        return context.viewers.request_snapshot(kAll, request.peer, respond);
     }
     const auto session = query_number<std::uint32_t>(request.query, "session");
     if (!session || *session == kAll) {
@@ -143,18 +172,17 @@ void send_next_snapshot(Viewers& viewers, const Request& request, const Respond&
                         .body = "name a session, for example /api/world?session=1, or leave "
                                 "session out for the merged world\n"});
     }
-    viewers.request_snapshot(*session, request.peer, respond);
+    context.viewers.request_snapshot(*session, request.peer, respond);
 }
 
-void send_records(const ApiSources& sources, Viewers& viewers, const Request& request,
-                  const Respond& respond) {
+void send_records(RequestContext& context, const Request& request, const Respond& respond) {
     LineFilter filter;
     if (query_value(request.query, "filter")) {
         const auto text = query_text(request.query, "filter");
         if (!text) {
             return respond({.status = 400, .body = "percent-encode the filter: a space is %20\n"});
         }
-        auto made = sources.make_filter(*text);
+        auto made = context.sources.api.make_filter(*text);
         if (!made) {
             return respond(
                 {.status = 400,
@@ -173,9 +201,9 @@ void send_records(const ApiSources& sources, Viewers& viewers, const Request& re
                                             kMaxWait, kMaxLimit)});
     }
     constexpr double kMs = 1000;
-    viewers.request_records(std::move(filter),
-                            std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
-                            limit.value_or(kUsualLimit), request.peer, respond);
+    context.viewers.request_records(
+        std::move(filter), std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
+        limit.value_or(kUsualLimit), request.peer, respond);
 }
 
 } // namespace tw::web

@@ -3,14 +3,18 @@
 #include "proxy/web/http_server.h"
 #include "proxy/web/page_json.h"
 #include "proxy/web/record_requests.h"
+#include "proxy/web/state.h"
 #include "proxy/web/viewers.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -38,18 +42,6 @@ struct RecordingSources {
     std::function<std::shared_ptr<const ServedFile>(std::string_view name)> open{};
 };
 
-/// GET /api/recordings: lists the recordings.
-void send_recording_list(const RecordingSources& sources, const Request& request,
-                         const Respond& respond);
-
-/// POST /api/recordings?capture=on, or demos=off: starts or stops a recording.
-void switch_recordings(const RecordingSources& sources, const Request& request,
-                       const Respond& respond);
-
-/// GET /api/recording?name=NAME: sends a recorded file.
-void send_recording(const RecordingSources& sources, const Request& request,
-                    const Respond& respond);
-
 /// The functions that answer requests below /api, apart from the state.
 struct ApiSources {
     /// Returns the map of a session; null if it is unknown.
@@ -61,17 +53,92 @@ struct ApiSources {
     MakeLineFilter make_filter{};
 };
 
+/// The result of a health check, with the reason for a failure.
+struct Health {
+    bool ok = false;
+    std::string text; ///< one line
+};
+
+/// Stores the last result of a health check. Any thread may set and read the result.
+class LastHealth {
+  public:
+    void set_health(Health health) {
+        const std::scoped_lock lock{mutex_};
+        health_ = std::move(health);
+    }
+
+    [[nodiscard]] std::optional<Health> health() const {
+        const std::scoped_lock lock{mutex_};
+        return health_;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    std::optional<Health> health_;
+};
+
+/// The functions from which the page gets its data. They are called on the HTTP server's thread.
+/// Only `ready` may answer from another thread.
+struct PageSources {
+    std::function<RunState()> state;
+    /// Returns the state of one game server, with more of its sessions than `state` lists. Empty if
+    /// `state` lists the sessions of all servers.
+    std::function<RunState(const std::string& server)> state_of{};
+    /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
+    std::function<Health()> live;
+    /// Tests whether players can play. Calls its argument with the result later, from any thread.
+    std::function<void(std::function<void(Health)>)> ready;
+    /// Sets the impairment from a text in the format of relay::parse_impairment.
+    /// Errors: one line that says what is wrong with the text.
+    std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
+    /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
+    /// Returns false if the session does not exist. Empty without a flight recorder.
+    std::function<bool(std::uint32_t session)> write_flight{};
+    RecordingSources recordings{};
+    /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
+    /// it has no findings.
+    std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
+    ApiSources api{};
+    /// The members `make_filter` and `state_json` are set by AdminServer.
+    ViewSources view{};
+};
+
+/// The data from which HTTP requests are answered. Used only on the HTTP server's thread.
+struct RequestContext {
+    explicit RequestContext(PageSources from);
+
+    /// Returns `sources.state()`, completed with the viewers and the last change of the impairment.
+    [[nodiscard]] RunState state() const;
+
+    /// Returns the state with only the sessions of this game server.
+    [[nodiscard]] RunState state_of(const std::string& server) const;
+
+    PageSources sources;
+    /// The last change of the impairment that was made on the page.
+    std::optional<ImpairmentChange> impaired{};
+    CompressedMapCache maps;
+    std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
+    Viewers viewers;
+};
+
+/// GET /api/recordings: lists the recordings.
+void send_recording_list(RequestContext& context, const Request& request, const Respond& respond);
+
+/// POST /api/recordings?capture=on, or demos=off: starts or stops a recording.
+void switch_recordings(RequestContext& context, const Request& request, const Respond& respond);
+
+/// GET /api/recording?name=NAME: sends a recorded file.
+void send_recording(RequestContext& context, const Request& request, const Respond& respond);
+
 /// /api/map?session=N: sends the physics layers of the session's map.
-void send_map(const ApiSources& sources, CompressedMapCache& packed, const Request& request,
-              const Respond& respond);
+void send_map(RequestContext& context, const Request& request, const Respond& respond);
 
 /// /api/world?session=N: sends the session's next snapshot as a JSON line with all items. Without
 /// `session`, sends the next merged snapshot of all sessions.
-void send_next_snapshot(Viewers& viewers, const Request& request, const Respond& respond);
+void send_next_snapshot(RequestContext& context, const Request& request, const Respond& respond);
 
 /// /api/records?filter=TEXT&wait=SECONDS&limit=N: sends the records of the next SECONDS that match
 /// the filter, as JSON lines.
-void send_records(const ApiSources& sources, Viewers& viewers, const Request& request,
-                  const Respond& respond);
+void send_records(RequestContext& context, const Request& request, const Respond& respond);
 
 } // namespace tw::web

@@ -220,13 +220,13 @@ void answer(std::optional<std::string> body, const char* content_type, const Res
 
 } // namespace
 
-void show_map_design(const ApiSources& sources, const Request& request, const Respond& respond) {
-    const auto file = find_file(sources, request);
+void show_map_design(RequestContext& context, const Request& request, const Respond& respond) {
+    const auto file = find_file(context.sources.api, request);
     answer(file ? design_json(*file) : std::nullopt, "application/json", respond);
 }
 
-void show_map_image(const ApiSources& sources, const Request& request, const Respond& respond) {
-    const auto file = find_file(sources, request);
+void show_map_image(RequestContext& context, const Request& request, const Respond& respond) {
+    const auto file = find_file(context.sources.api, request);
     const auto number = query_number<std::uint32_t>(request.query, "image");
     answer(file && number ? image_pixels(*file, *number) : std::nullopt, "application/octet-stream",
            respond);

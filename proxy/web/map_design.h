@@ -22,9 +22,9 @@ namespace tw::web {
                                                       std::uint32_t number);
 
 /// /api/map_design?session=N: sends design_json() of the session's map.
-void show_map_design(const ApiSources& sources, const Request& request, const Respond& respond);
+void show_map_design(RequestContext& context, const Request& request, const Respond& respond);
 
 /// /api/map_image?session=N&image=N: sends image_pixels().
-void show_map_image(const ApiSources& sources, const Request& request, const Respond& respond);
+void show_map_image(RequestContext& context, const Request& request, const Respond& respond);
 
 } // namespace tw::web

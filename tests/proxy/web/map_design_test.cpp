@@ -263,7 +263,10 @@ TEST_CASE("a request for a design names a session whose map is known") {
         .map_file = [&](std::uint32_t session) { return session == 1 ? file : nullptr; }};
     const auto ask = [&](auto answer, const web::ApiSources& from, std::string_view query) {
         web::Response got;
-        answer(from, web::Request{.query = query},
+        web::PageSources all;
+        all.api = from;
+        web::RequestContext context{all};
+        answer(context, web::Request{.query = query},
                [&](const web::Response& response) { got = response; });
         return got;
     };

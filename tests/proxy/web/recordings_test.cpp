@@ -57,7 +57,10 @@ std::string large() {
 template <typename Ask>
 std::string answer(Ask ask, const web::RecordingSources& sources, std::string_view query) {
     std::string said;
-    ask(sources, web::Request{.query = query}, [&said](const web::Response& response) {
+    web::PageSources all;
+    all.recordings = sources;
+    web::RequestContext context{all};
+    ask(context, web::Request{.query = query}, [&said](const web::Response& response) {
         said = std::to_string(response.status) + ' ' + response.body;
     });
     return said;
