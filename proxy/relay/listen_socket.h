@@ -48,10 +48,6 @@ class DatagramBatch {
 
     [[nodiscard]] iovec& vector(std::size_t i) noexcept { return vectors_[i]; }
 
-    [[nodiscard]] const sockaddr* sender_address(std::size_t i) const noexcept {
-        return &names_[i].base;
-    }
-
     [[nodiscard]] std::span<const std::byte> bytes(std::size_t i) const noexcept {
         return {static_cast<const std::byte*>(vectors_[i].iov_base), messages_[i].msg_len};
     }

@@ -108,7 +108,6 @@ bool Ring::try_push(const Event& event) noexcept {
     const std::size_t size = (sizeof(Header) + length + kAlign - 1) / kAlign * kAlign;
     std::byte* const at = reserve(size);
     if (at == nullptr) {
-        positions_->dropped.store(num_dropped() + 1, std::memory_order_relaxed);
         return false;
     }
     const Header header{

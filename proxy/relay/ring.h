@@ -126,7 +126,7 @@ class Ring {
 
     // Functions for the producer.
 
-    /// Appends an event. If there is no room, counts the event as dropped and returns false.
+    /// Appends an event. Returns false if there is no room.
     [[nodiscard]] bool try_push(const Event& event) noexcept;
 
     /// Returns whether an event with this many payload bytes is certain to fit.
@@ -196,11 +196,6 @@ class Ring {
     /// Wakes the consumer.
     void wake_consumer() noexcept { positions_->waker.wake(); }
 
-    /// Returns the number of events that did not fit into the ring since its start.
-    [[nodiscard]] std::uint64_t num_dropped() const noexcept {
-        return positions_->dropped.load(std::memory_order_relaxed);
-    }
-
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
     /// Returns the number of bytes that the consumer can see and has not consumed.
@@ -245,7 +240,6 @@ class Ring {
     /// and reads the other's.
     struct Positions {
         alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
-        std::atomic<std::uint64_t> dropped{0};
         alignas(kCacheLine) std::atomic<std::uint64_t> head{0};
         alignas(kCacheLine) ThreadWaker waker; ///< wakes the sleeping consumer
     };

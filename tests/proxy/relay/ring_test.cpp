@@ -136,7 +136,7 @@ TEST_CASE("what comes next is right at the end of the ring, too") {
     CHECK(right > 200 * 6 - 10);
 }
 
-TEST_CASE("a full ring refuses and counts, and takes again what fits once there is room") {
+TEST_CASE("a full ring refuses, and takes again what fits once there is room") {
     Ring ring{1};
     CHECK(ring.capacity() == Ring::kMinBytes);
     const Bytes bytes = payload(1000, 1);
@@ -145,10 +145,8 @@ TEST_CASE("a full ring refuses and counts, and takes again what fits once there 
         ++fitted;
     }
     CHECK(fitted >= Ring::kMinBytes / 1100);
-    CHECK(ring.num_dropped() == 1);
     CHECK_FALSE(ring.has_room(bytes.size()));
     CHECK_FALSE(ring.try_push(datagram(1, bytes)));
-    CHECK(ring.num_dropped() == 2);
     ring.commit();
     CHECK(take_all(ring).size() == fitted);
     CHECK(ring.bytes_used() == 0);
