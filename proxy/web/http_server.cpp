@@ -40,6 +40,8 @@ RequestTarget read_request_target(std::string_view text) {
     return target;
 }
 
+namespace {
+
 namespace beast = boost::beast;
 namespace http = beast::http;
 
@@ -47,10 +49,12 @@ std::string_view http_text(beast::string_view text) {
     return {text.data(), text.size()};
 }
 
+/// Returns a header that may occur only once; empty if it is missing or repeated.
 std::string_view single_field(const HttpMessage& message, http::field name) {
     return message.count(name) == 1 ? http_text(message[name]) : std::string_view{};
 }
 
+/// Returns the request that a message contains. Its views are valid while the message exists.
 Request request_from(const HttpMessage& message) {
     const RequestTarget target = read_request_target(http_text(message.target()));
     const std::string_view host = single_field(message, http::field::host);
@@ -65,12 +69,16 @@ Request request_from(const HttpMessage& message) {
             .body = message.body()};
 }
 
+/// Returns true if the client waits for "100 Continue" before it sends the body, as curl does for
+/// long bodies.
 bool expects_continue(const HttpMessage& message) {
     constexpr unsigned kHttp11 = 11;
     return message.version() >= kHttp11 &&
            beast::iequals(message[http::field::expect], "100-continue");
 }
 
+/// Returns the response to a request that could not be read; nullopt if the client cannot receive a
+/// response.
 std::optional<Response> error_response(const boost::system::error_code& error) {
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
         return Response{.status = 431, .body = "headers too long\n"};
@@ -84,6 +92,8 @@ std::optional<Response> error_response(const boost::system::error_code& error) {
     }
     return std::nullopt;
 }
+
+} // namespace
 
 ConnectionLimiter::Admission ConnectionLimiter::admit_connection(ConnectionNumber number,
                                                                  const base::Network& peer) {

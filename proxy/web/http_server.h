@@ -15,11 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/beast/core/string_type.hpp>
-#include <boost/beast/http/field.hpp>
-#include <boost/beast/http/fields.hpp>
-#include <boost/beast/http/message.hpp>
-
 namespace tw::web {
 
 /// A file that is sent as a response.
@@ -75,25 +70,6 @@ struct Response {
     std::shared_ptr<const ServedFile> file{}; ///< sent instead of `body`
     std::string file_name{};                  ///< the name under which browsers save the file
 };
-
-// Conversions from the messages of Boost.Beast.
-
-[[nodiscard]] std::string_view http_text(boost::beast::string_view text);
-
-/// Returns a header that may occur only once; empty if it is missing or repeated.
-[[nodiscard]] std::string_view single_field(const HttpMessage& message,
-                                            boost::beast::http::field name);
-
-/// Returns the request that a message contains. Its views are valid while the message exists.
-[[nodiscard]] Request request_from(const HttpMessage& message);
-
-/// Returns true if the client waits for "100 Continue" before it sends the body, as curl does for
-/// long bodies.
-[[nodiscard]] bool expects_continue(const HttpMessage& message);
-
-/// Returns the response to a request that could not be read; nullopt if the client cannot receive a
-/// response.
-[[nodiscard]] std::optional<Response> error_response(const boost::system::error_code& error);
 
 /// Limits the number of connections, in all and for each peer. A few more connections are reserved
 /// for health checks, which therefore work even while all other connections are in use.
