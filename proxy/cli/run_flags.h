@@ -4,7 +4,7 @@
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/inspect/session.h"
-#include "proxy/process/followed_server.h"
+#include "proxy/process/server_names.h"
 #include "proxy/relay/impairment.h"
 
 #include <cstddef>

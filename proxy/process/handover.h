@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/process/followed_server.h"
+#include "proxy/process/server_names.h"
 #include "proxy/process/takeover_link.h"
 #include "proxy/relay/relay.h"
 

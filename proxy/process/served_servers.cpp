@@ -185,14 +185,14 @@ void ServedServers::add_later(const ConfiguredServer& server, const relay::Serve
 }
 
 void ServedServers::add_resolved() {
-    for (const auto& [server, at] : pending_.take_resolved()) {
-        if (!at) {
+    for (const auto& [server, addresses] : pending_.take_resolved()) {
+        if (addresses.empty()) {
             report_not_added(server,
                              fmt::format("cannot resolve the name '{}'", server.where.host));
             continue;
         }
         relay::ServerOptions where = server.where;
-        where.host = at->address().to_string();
+        where.host = addresses.front().address().to_string();
         add_later(server, where);
     }
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "proxy/channel/shared_block.h"
-#include "proxy/process/followed_server.h"
 #include "proxy/process/handover.h"
+#include "proxy/process/server_names.h"
 
 #include <functional>
 #include <string>

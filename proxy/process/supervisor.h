@@ -1,8 +1,8 @@
 #pragma once
 
 #include "proxy/channel/shared_block.h"
-#include "proxy/process/followed_server.h"
 #include "proxy/process/observer_process.h"
+#include "proxy/process/server_names.h"
 #include "proxy/process/signals.h"
 #include "proxy/process/state_folder.h"
 #include "proxy/relay/impairment.h"

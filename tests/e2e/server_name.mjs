@@ -1,7 +1,7 @@
 // A server known by its name returns at another address: new players reach it there, and so do old ones that try again.
 //   node server_name.mjs TWSCOPE
 // Uses its own hosts file, in a mount namespace.
-// Covers: proxy/process/followed_server.cpp
+// Covers: proxy/process/server_names.cpp
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Covers: proxy/process/followed_server.cpp
-#include "proxy/process/followed_server.h"
+// Covers: proxy/process/server_names.cpp
+#include "proxy/process/server_names.h"
 #include "tests/support/program.h"
 
 #include <chrono>
@@ -14,13 +14,12 @@
 
 using namespace std::chrono_literals;
 using tw::process::ConfiguredServer;
-using tw::process::NameLookup;
 using tw::process::PendingServers;
 using tw::test::within;
 
 namespace {
 
-using Endpoints = std::vector<NameLookup::Endpoint>;
+using Endpoints = tw::process::ServerAddresses;
 
 ConfiguredServer named(const std::string& name, const std::string& host) {
     return {.name = name, .where = {.host = host, .port = 8303}};
@@ -87,10 +86,10 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
     }));
     for (const PendingServers::Resolved& each : arrived) {
         CAPTURE(each.server.name);
-        CHECK(each.at.has_value() == (each.server.name == "a"));
-        if (each.at) {
-            CHECK(each.at->address().to_string() == "192.0.2.7");
-            CHECK(each.at->port() == 8303);
+        REQUIRE(each.addresses.empty() == (each.server.name != "a"));
+        if (!each.addresses.empty()) {
+            CHECK(each.addresses.front().address().to_string() == "192.0.2.7");
+            CHECK(each.addresses.front().port() == 8303);
         }
     }
     CHECK(pending.take_resolved().empty());

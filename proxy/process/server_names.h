@@ -5,46 +5,30 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
+#include <future>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/ip/udp.hpp>
 
 namespace tw::process {
 
-/// Resolves a host name on a separate thread, because resolving may block for a long time.
-class NameLookup {
-  public:
-    using Endpoint = boost::asio::ip::udp::endpoint;
-    /// A function that returns the host's addresses, the best first; empty if the name does not
-    /// resolve. It is called on another thread, possibly after the NameLookup was destroyed.
-    using Lookup = std::function<std::vector<Endpoint>()>;
+using ServerAddresses = std::vector<boost::asio::ip::udp::endpoint>;
 
-    /// Starts the lookup; nullopt if no thread can be started.
-    [[nodiscard]] static std::optional<NameLookup> start(Lookup lookup);
+/// A function that returns a host's addresses, the best first; empty if the name does not resolve.
+using NameLookup = std::function<ServerAddresses()>;
 
-    /// Returns whether the lookup has finished.
-    [[nodiscard]] bool is_done() const;
-
-    /// Returns the resolved addresses; empty if the name does not resolve. Precondition: is_done().
-    [[nodiscard]] const std::vector<Endpoint>& addresses() const;
-
-  private:
-    struct Result;
-
-    explicit NameLookup(std::shared_ptr<Result> result) : result_{std::move(result)} {}
-
-    std::shared_ptr<Result> result_;
-};
+/// Calls `lookup` on a separate thread, because resolving may block for a long time. The thread may
+/// outlive the result. The result is empty if `lookup` throws or no thread can be started.
+[[nodiscard]] std::future<ServerAddresses> start_lookup(NameLookup lookup);
 
 /// Resolves a server's host name again and again during a run.
 class ServerNameResolver {
   public:
     using Time = std::chrono::steady_clock::time_point;
-    using Endpoint = NameLookup::Endpoint;
-    using Lookup = NameLookup::Lookup;
+    using Endpoint = boost::asio::ip::udp::endpoint;
 
     /// The time between lookups: short enough to notice a change soon, long enough not to burden
     /// the name server. The system's resolver does not report a TTL.
@@ -52,7 +36,8 @@ class ServerNameResolver {
     /// The time between lookups while the server does not answer, because it may have moved.
     static constexpr std::chrono::seconds kSilentInterval{5};
 
-    ServerNameResolver(Lookup lookup, Endpoint current, Time now);
+    ServerNameResolver(NameLookup lookup, Endpoint current, Time now)
+        : lookup_{std::move(lookup)}, current_{std::move(current)}, last_lookup_{now} {}
 
     /// Must be called once a second. `silent`: the server does not answer. Returns a new address if
     /// the name no longer resolves to the current address.
@@ -63,10 +48,10 @@ class ServerNameResolver {
     void set_current(const Endpoint& current) { current_ = current; }
 
   private:
-    Lookup lookup_;
+    NameLookup lookup_;
     Endpoint current_;
     Time last_lookup_;
-    std::optional<NameLookup> lookup_in_progress_;
+    std::future<ServerAddresses> lookup_in_progress_;
 };
 
 /// A server to which the relay forwards, as configured.
@@ -111,14 +96,13 @@ class ServerAddressUpdater {
 /// Servers that wait until their host names are resolved.
 class PendingServers {
   public:
-    /// A function that returns the lookup function for a server; see NameLookup.
-    using LookupFactory = std::function<NameLookup::Lookup(const relay::ServerOptions& where)>;
+    using LookupFactory = std::function<NameLookup(const relay::ServerOptions& where)>;
 
     explicit PendingServers(LookupFactory make_lookup) : make_lookup_{std::move(make_lookup)} {}
 
     /// Returns a function that resolves the server's name with the system's resolver. If some of
     /// the addresses answer, the function returns only those.
-    [[nodiscard]] static NameLookup::Lookup system_lookup(const relay::ServerOptions& where);
+    [[nodiscard]] static NameLookup system_lookup(const relay::ServerOptions& where);
 
     /// Starts resolving the server's name, unless that is in progress.
     void add(const ConfiguredServer& server);
@@ -127,7 +111,7 @@ class PendingServers {
 
     struct Resolved {
         ConfiguredServer server;
-        std::optional<NameLookup::Endpoint> at; ///< nullopt if the name does not resolve
+        ServerAddresses addresses; ///< empty if the name does not resolve
     };
 
     /// Removes and returns the servers whose lookup has finished.
@@ -136,7 +120,7 @@ class PendingServers {
   private:
     struct Pending {
         ConfiguredServer server;
-        std::optional<NameLookup> search;
+        std::future<ServerAddresses> addresses;
     };
 
     LookupFactory make_lookup_;

@@ -1,7 +1,7 @@
-#include "proxy/process/followed_server.h"
+#include "proxy/process/server_names.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -13,46 +13,39 @@
 
 namespace tw::process {
 
-struct NameLookup::Result {
-    std::vector<Endpoint> addresses;
-    std::atomic<bool> done{false}; ///< after true, the lookup's thread does not access `addresses`
-};
+namespace {
 
-std::optional<NameLookup> NameLookup::start(Lookup lookup) {
-    auto result = std::make_shared<Result>();
+bool is_done(const std::future<ServerAddresses>& addresses) {
+    return addresses.wait_for(std::chrono::seconds{0}) == std::future_status::ready;
+}
+
+} // namespace
+
+std::future<ServerAddresses> start_lookup(NameLookup lookup) {
+    std::packaged_task<ServerAddresses()> task{[lookup = std::move(lookup)] {
+        try {
+            return lookup();
+        } catch (const std::exception&) {
+            return ServerAddresses{}; // treated like a name that does not resolve
+        }
+    }};
+    auto addresses = task.get_future();
     try {
-        std::thread{[result, lookup = std::move(lookup)] {
-            try {
-                result->addresses = lookup();
-            } catch (const std::exception&) {
-                result->addresses.clear(); // treated like a name that does not resolve
-            }
-            result->done.store(true, std::memory_order_release);
-        }}.detach();
+        std::thread{std::move(task)}.detach();
     } catch (const std::system_error&) {
-        return std::nullopt;
+        std::promise<ServerAddresses> none;
+        none.set_value({});
+        return none.get_future();
     }
-    return NameLookup{std::move(result)};
+    return addresses;
 }
-
-bool NameLookup::is_done() const {
-    return result_->done.load(std::memory_order_acquire);
-}
-
-const std::vector<NameLookup::Endpoint>& NameLookup::addresses() const {
-    return result_->addresses;
-}
-
-ServerNameResolver::ServerNameResolver(Lookup lookup, Endpoint current, Time now)
-    : lookup_{std::move(lookup)}, current_{std::move(current)}, last_lookup_{now} {}
 
 std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time now, bool silent) {
-    if (lookup_in_progress_) {
-        if (!lookup_in_progress_->is_done()) {
+    if (lookup_in_progress_.valid()) {
+        if (!is_done(lookup_in_progress_)) {
             return std::nullopt;
         }
-        const NameLookup search = *std::exchange(lookup_in_progress_, std::nullopt);
-        const auto& addresses = search.addresses();
+        const ServerAddresses addresses = lookup_in_progress_.get();
         if (addresses.empty() || std::ranges::find(addresses, current_) != addresses.end()) {
             return std::nullopt;
         }
@@ -62,8 +55,7 @@ std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time n
         return std::nullopt;
     }
     last_lookup_ = now;
-    // if no thread can be started, the next call tries again
-    lookup_in_progress_ = NameLookup::start(lookup_);
+    lookup_in_progress_ = start_lookup(lookup_);
     return std::nullopt;
 }
 
@@ -123,7 +115,7 @@ void ServerAddressUpdater::log_silence(const relay::Counters& counters) {
                   nullptr, {}, {});
 }
 
-NameLookup::Lookup PendingServers::system_lookup(const relay::ServerOptions& where) {
+NameLookup PendingServers::system_lookup(const relay::ServerOptions& where) {
     return [host = where.host, port = where.port] {
         return resolve_answering_addresses(host, port, AnswersWanted::one);
     };
@@ -131,7 +123,7 @@ NameLookup::Lookup PendingServers::system_lookup(const relay::ServerOptions& whe
 
 void PendingServers::add(const ConfiguredServer& server) {
     if (std::ranges::find(pending_, server, &Pending::server) == pending_.end()) {
-        pending_.push_back({server, NameLookup::start(make_lookup_(server.where))});
+        pending_.push_back({server, start_lookup(make_lookup_(server.where))});
     }
 }
 
@@ -142,16 +134,12 @@ void PendingServers::keep_only(const std::vector<ConfiguredServer>& wanted) {
 }
 
 std::vector<PendingServers::Resolved> PendingServers::take_resolved() {
-    const auto is_under_way = [](const Pending& each) {
-        return each.search && !each.search->is_done();
-    };
-    const auto done = std::stable_partition(pending_.begin(), pending_.end(), is_under_way);
+    const auto done =
+        std::stable_partition(pending_.begin(), pending_.end(),
+                              [](const Pending& each) { return !is_done(each.addresses); });
     std::vector<Resolved> arrived;
     for (auto each = done; each != pending_.end(); ++each) {
-        const bool known = each->search && !each->search->addresses().empty();
-        arrived.push_back(
-            {std::move(each->server),
-             known ? std::optional{each->search->addresses().front()} : std::nullopt});
+        arrived.push_back({std::move(each->server), each->addresses.get()});
     }
     pending_.erase(done, pending_.end());
     return arrived;

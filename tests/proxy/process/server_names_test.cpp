@@ -1,5 +1,5 @@
-// Covers: proxy/process/followed_server.cpp
-#include "proxy/process/followed_server.h"
+// Covers: proxy/process/server_names.cpp
+#include "proxy/process/server_names.h"
 #include "tests/support/program.h"
 
 #include <condition_variable>
@@ -31,7 +31,7 @@ struct Resolver {
     bool held = false;
     int asked = 0;
 
-    [[nodiscard]] static ServerNameResolver::Lookup lookup(const std::shared_ptr<Resolver>& self) {
+    [[nodiscard]] static tw::process::NameLookup lookup(const std::shared_ptr<Resolver>& self) {
         return [self] {
             std::unique_lock lock{self->mutex};
             ++self->asked;
