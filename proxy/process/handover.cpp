@@ -40,6 +40,9 @@ constexpr milliseconds kWordTime{50};
 /// The longest wait for an answer of the old relay. It comes at once unless the machine is busy.
 constexpr milliseconds kPatience{5000};
 
+constexpr std::string_view kEndedEarly = "the new one ended before it was ready";
+constexpr std::string_view kSilent = "the new one has stopped responding";
+constexpr std::string_view kUnexpected = "the new one sent an unexpected message";
 constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
 
 TakeoverLink::Time in(milliseconds time) {
@@ -134,7 +137,7 @@ void HandoverGiver::on_message() {
     if (message) {
         handle_message(*message);
     } else if (link_->closed()) {
-        abort_handover("the new one ended before it was ready");
+        abort_handover(kEndedEarly);
     }
     if (messages_.is_open()) {
         await_message();
@@ -147,10 +150,8 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
             handle_greeting(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
             hand_over(read<TakeoverSelection>(message).servers);
-        } else if (stage_ == Stage::given && message.kind == TakeoverMessage::going) {
-            finish();
         } else {
-            abort_handover("the new one sent an unexpected message");
+            abort_handover(kUnexpected);
         }
     } catch (const HandoverError& error) {
         abort_handover(error.what());
@@ -231,16 +232,17 @@ void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
         }
     }
     const auto held_at = base::Clock::now();
-    if (send_state(wanted, held_at)) {
-        stage_ = Stage::given;
-        set_deadline(kGoTime);
+    const std::string_view problem = send_state(wanted, held_at)
+                                         ? await_forwarding()
+                                         : "the new one did not accept the sessions in time";
+    if (problem.empty()) {
+        finish();
         return;
     }
     parts_.relay->resume();
+    notify_service_ready(); // the new process may already be the service
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
-    abort_handover(fmt::format("the new one did not accept the sessions in time; forwarding "
-                               "paused for {:.1f} ms",
-                               held.count()));
+    abort_handover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
 }
 
 /// Stops forwarding and sends the state to the new relay. Returns false if that takes too long.
@@ -257,6 +259,22 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverL
                                        .numbered_sessions = parts_.now().numbered_sessions,
                                        .relay = std::move(state)});
     return link_->send(TakeoverMessage::state, bytes, sockets, held_at + kGiveTime);
+}
+
+/// Waits until the new relay reports that it forwards. Returns why it does not; empty if it does.
+std::string_view HandoverGiver::await_forwarding() {
+    auto message = link_->receive(in(kGoTime));
+    if (!message && !link_->closed()) {
+        // The new relay may have reported it just now. It cannot do so from now on.
+        link_->stop_receiving();
+        message = link_->receive(base::Clock::now());
+        if (!message) {
+            return kSilent;
+        }
+    }
+    return !message                                  ? kEndedEarly
+           : message->kind != TakeoverMessage::going ? kUnexpected
+                                                     : std::string_view{};
 }
 
 /// Must be called when the new relay forwards. Logs which servers and how many sessions end.
@@ -283,10 +301,6 @@ void HandoverGiver::reject_takeover(std::string_view why) {
 }
 
 void HandoverGiver::abort_handover(std::string_view why) {
-    if (stage_ == Stage::given) { // the new relay has not reported that it forwards
-        parts_.relay->resume();
-        notify_service_ready(); // the new process may already be the service
-    }
     if (stage_ != Stage::greeting ||
         !link_->closed()) { // a peer that only checks whether a relay runs sends nothing
         spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
@@ -302,21 +316,9 @@ void HandoverGiver::set_deadline(milliseconds patience) {
     deadline_.expires_after(patience);
     deadline_.async_wait([this](const auto& error) {
         if (!error && stage_ != Stage::idle && stage_ != Stage::gone) {
-            on_deadline();
+            abort_handover(kSilent);
         }
     });
-}
-
-/// Handles the messages that arrived before the deadline. Rejects later messages, so that the new
-/// relay cannot start to forward.
-void HandoverGiver::on_deadline() {
-    link_->stop_receiving();
-    const auto late = link_->receive(base::Clock::now());
-    if (late && stage_ == Stage::given) {
-        handle_message(*late);
-    } else {
-        abort_handover("the new one has stopped responding");
-    }
 }
 
 void HandoverGiver::report_end(const TakeoverEndReport& left, int checkpoint) {

@@ -22,7 +22,8 @@ namespace tw::process {
 
 /// Hands the running relay's servers and sessions over to a new relay process. If the new relay
 /// fails, is silent or misbehaves before it reports that it forwards, this relay resumes forwarding
-/// after a fraction of a second at most. Runs on the io_context's thread.
+/// after a fraction of a second at most. Runs on the io_context's thread, which waits while no
+/// relay forwards.
 class HandoverGiver {
   public:
     /// A server that the relay currently forwards to.
@@ -58,16 +59,10 @@ class HandoverGiver {
     /// Rejects further takeover requests and aborts a takeover in progress.
     void stop();
 
-    /// Returns whether forwarding is paused for a new relay that does not forward yet.
-    [[nodiscard]] bool is_waiting_for_new_relay() const { return stage_ == Stage::given; }
+    /// Returns whether a new relay has taken over, and forwards.
+    [[nodiscard]] bool has_handed_over() const { return stage_ == Stage::gone; }
 
-    /// Returns whether a new relay has received all data, and forwards or is about to forward.
-    [[nodiscard]] bool has_handed_over() const {
-        return stage_ == Stage::given || stage_ == Stage::gone;
-    }
-
-    /// Returns the servers that the new relay does not continue. Precondition: the new relay has
-    /// received the data of the other servers.
+    /// Returns the servers that the new relay does not continue. Precondition: has_handed_over().
     [[nodiscard]] const std::vector<relay::ServerIndex>& servers_not_continued() const {
         return let_go_;
     }
@@ -81,7 +76,6 @@ class HandoverGiver {
         idle,
         greeting,  ///< a peer has connected and must identify itself
         preparing, ///< the new relay prepares to take over
-        given,     ///< the new relay has received all data; if it ends now, this relay resumes
         gone,      ///< the new relay forwards
     };
 
@@ -96,11 +90,11 @@ class HandoverGiver {
     [[nodiscard]] std::string reason_against(const std::vector<relay::ServerIndex>& wanted) const;
     [[nodiscard]] bool send_state(const std::vector<relay::ServerIndex>& wanted,
                                   TakeoverLink::Time held_at);
+    [[nodiscard]] std::string_view await_forwarding();
     void finish();
     void reject_takeover(std::string_view why);
     void abort_handover(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
-    void on_deadline();
 
     Parts parts_;
     TakeoverSocket takeover_socket_;

@@ -187,7 +187,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .impair =
                 [this](const relay::Impairment& impairment) { change_impairment(impairment); },
             .on_second = [this] { on_second(); },
-            .serve = [this](const std::vector<ConfiguredServer>& wanted) { set_servers(wanted); },
+            .serve = [this](const auto& wanted) { servers_->set_servers(wanted); },
             .resync =
                 [this](const std::string& wish) {
                     if (const auto session = resync_limiter_.accept_request(wish)) {
@@ -323,21 +323,8 @@ void RelayRun::start_observing() {
     }
 }
 
-/// Changes the servers to which the relay forwards; during a takeover, after its end.
-void RelayRun::set_servers(const std::vector<ConfiguredServer>& wanted) {
-    postponed_ = wanted;
-    apply_postponed_servers();
-}
-
-void RelayRun::apply_postponed_servers() {
-    if (postponed_ && !(giver_ && giver_->is_waiting_for_new_relay())) {
-        servers_->set_servers(*std::exchange(postponed_, std::nullopt));
-    }
-}
-
 void RelayRun::on_second() {
     resync_limiter_.refill();
-    apply_postponed_servers();
     report_failed_sessions();
     servers_->on_second(supervisor_->observer_keeper() == nullptr,
                         [this](relay::ServerIndex index, const base::Endpoint& to) {

@@ -90,8 +90,6 @@ class RelayRun {
   private:
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
-    void set_servers(const std::vector<ConfiguredServer>& wanted);
-    void apply_postponed_servers();
     void report_failed_sessions();
     [[nodiscard]] HandoverTaker::ServerStart prepare_server(const ConfiguredServer& served,
                                                             relay::ServerIndex number) const;
@@ -109,9 +107,6 @@ class RelayRun {
     /// Must be declared before all members that use its io_context.
     std::optional<Supervisor> supervisor_;
     std::optional<HandoverGiver> giver_;
-
-    /// The servers of a configuration that was reloaded during a takeover. Applied afterwards.
-    std::optional<std::vector<ConfiguredServer>> postponed_;
     /// The connection to the relay from which this run took over, until that relay has ended.
     std::optional<boost::asio::posix::stream_descriptor> previous_relay_;
     std::chrono::steady_clock::time_point started_;
