@@ -39,17 +39,17 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
 ServerWorlds::ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                            std::uint32_t run)
     : server_{std::move(server)}, tools_{&tools}, sink_{&sink}, types_{*tools.objects},
-      timeline_{[this](const ClosedWorld& closed) { write_world(closed); }, tools.open_worlds, run,
-                tools.patience},
+      collector_{[this](const ClosedWorld& closed) { write_world(closed); }, tools.open_worlds, run,
+                 tools.patience},
       run_{run} {}
 
 std::size_t ServerWorlds::memory_bytes() const {
-    return timeline_.memory_bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
-           messages_.memory_bytes() + log_.memory_bytes() + translation_.memory_bytes();
+    return collector_.memory_bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
+           messages_.memory_bytes() + log_.memory_bytes() + id_restorer_.memory_bytes();
 }
 
 void ServerWorlds::free_memory() {
-    if (timeline_.close_oldest_tick_early()) {
+    if (collector_.close_oldest_tick_early()) {
         ++totals_.worlds.shed;
     } else {
         previous_ = {};
@@ -57,7 +57,7 @@ void ServerWorlds::free_memory() {
         messages_.clear();
         report_differences(log_.finish(), time_);
         log_.reset();
-        translation_.forget_numberings();
+        id_restorer_.forget_numberings();
     }
 }
 
@@ -93,38 +93,38 @@ void ServerWorlds::on_input(const WorldInput& input) {
     switch (input.kind) {
     case WorldInput::Kind::open:
         if (input.resumed) {
-            timeline_.resume_session(input.session);
+            collector_.resume_session(input.session);
         } else {
-            timeline_.add_session(input.session);
+            collector_.add_session(input.session);
         }
         break;
     case WorldInput::Kind::map:
         set_map(*input.map);
-        timeline_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
+        collector_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case WorldInput::Kind::snapshot:
         set_tile_map(input);
-        timeline_.add_view(input);
+        collector_.add_view(input);
         break;
     case WorldInput::Kind::message:
-        if (const auto at = timeline_.position_of(input.session)) {
+        if (const auto at = collector_.position_of(input.session)) {
             messages_.add_message(input.session, *at, input.time, input.payload);
         }
         break;
     case WorldInput::Kind::close:
         messages_.remove_session(input.session);
-        timeline_.remove_session(input.session);
+        collector_.remove_session(input.session);
         session_maps_.erase(input.session);
         break;
     case WorldInput::Kind::time_passed:
-        timeline_.advance_time(input.time);
+        collector_.advance_time(input.time);
         break;
     }
 }
 
 void ServerWorlds::begin_run(std::uint32_t run) {
     run_ = run;
-    translation_.reset();
+    id_restorer_.reset();
     set_dialect(snapshot::Dialect::seven); // until the first 0.6 view
 }
 
@@ -157,7 +157,7 @@ void ServerWorlds::read_views(const OpenWorld& views) {
         types_.allow_both_dialects();
         tools_->seven_as_six.translate_views(tools_->views);
     }
-    translation_.restore_ids(tools_->views, types_);
+    id_restorer_.restore_ids(tools_->views, types_);
     gather_roster();
 }
 
@@ -183,7 +183,8 @@ void ServerWorlds::choose_map() {
     };
     // Skips sessions to which the server already announced the next map.
     const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
-        return place.name.empty() || !timeline_.has_other_map({place.name, place.map.crc}, dialect);
+        return place.name.empty() ||
+               !collector_.has_other_map({place.name, place.map.crc}, dialect);
     };
     std::shared_ptr<const SessionMap> best;
     for (const View& view : tools_->views) {
@@ -258,7 +259,7 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
         return;
     }
     for (std::size_t view = 0; view < tools_->views.size(); ++view) {
-        messages_.note_view(tools_->views[view].session, translation_.client_ids_of_view(view));
+        messages_.note_view(tools_->views[view].session, id_restorer_.client_ids_of_view(view));
     }
     messages_.pass_on_messages({.server = server_.address,
                                 .run = world.run,
@@ -284,8 +285,8 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
                               .map = run_map_ == nullptr ? nullptr : &run_map_->map};
     tools_->merge.merge_views(tools_->views, types_, beams_, &tools_->differences);
     record::Sightings sightings = tools_->merge.sightings();
-    sightings.id_kinds = translation_.id_kinds();
-    sightings.renumbered = translation_.renumbered();
+    sightings.id_kinds = id_restorer_.id_kinds();
+    sightings.renumbered = id_restorer_.renumbered();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
     world.shown = {.head = world.head,
                    .tick = tick,
@@ -305,7 +306,7 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
     totals_.worlds.complete += closed.complete ? 1 : 0;
     sink_->on_record(&world);
     pass_on_messages(world);
-    translation_.free_rewritten_views();
+    id_restorer_.free_rewritten_views();
     if (sightings.renumbered_anew) {
         renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
@@ -313,9 +314,9 @@ void ServerWorlds::write_world(const ClosedWorld& closed) {
 }
 
 void ServerWorlds::finish() {
-    timeline_.finish();
+    collector_.finish();
     report_differences(log_.finish(), time_);
-    const ViewCounts& view_counts = timeline_.view_counts();
+    const ViewCounts& view_counts = collector_.view_counts();
     totals_.worlds.views = view_counts.views;
     totals_.worlds.late = view_counts.late;
     totals_.worlds.stray = view_counts.stray;

@@ -3,12 +3,12 @@
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
 #include "proxy/world/difference_log.h"
+#include "proxy/world/id_restorer.h"
 #include "proxy/world/merge.h"
 #include "proxy/world/missing_tee_check.h"
 #include "proxy/world/open_world.h"
 #include "proxy/world/seven_as_six.h"
-#include "proxy/world/timeline.h"
-#include "proxy/world/translation.h"
+#include "proxy/world/view_collector.h"
 #include "proxy/world/world_messages.h"
 #include "snapshot/objects.h"
 
@@ -74,7 +74,7 @@ class ServerWorlds {
 
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
-    [[nodiscard]] std::size_t session_count() const { return timeline_.session_count(); }
+    [[nodiscard]] std::size_t session_count() const { return collector_.session_count(); }
 
     /// Returns the time of the server's last event.
     [[nodiscard]] record::Timestamp last_event_time() const { return heard_; }
@@ -120,12 +120,12 @@ class ServerWorlds {
     MergeTools* tools_;
     record::RecordSink* sink_;
     record::TypeNames types_;
-    ViewCollector timeline_;
+    ViewCollector collector_;
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
     std::shared_ptr<const SessionMap> run_map_; ///< map of the current run
     DraggerBeams beams_;
     record::Roster roster_; ///< players of the current tick; unused if the items contain them
-    IdRestorer translation_;
+    IdRestorer id_restorer_;
     /// The clients whose id was replaced in the previous tick.
     std::vector<record::Renumbered> renumbered_;
     WorldMessages messages_;

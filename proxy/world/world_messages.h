@@ -2,8 +2,8 @@
 
 #include "proxy/record/records.h"
 #include "proxy/wire/message.h"
-#include "proxy/world/timeline.h"
-#include "proxy/world/translation.h"
+#include "proxy/world/id_restorer.h"
+#include "proxy/world/view_collector.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 

@@ -1,5 +1,5 @@
-// Covers: proxy/world/translation.cpp
-#include "proxy/world/translation.h"
+// Covers: proxy/world/id_restorer.cpp
+#include "proxy/world/id_restorer.h"
 
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
 // Tests how views are assigned to runs of a server.
-#include "tests/proxy/world/timeline_script.h"
+#include "tests/proxy/world/view_script.h"
 
 #include <string>
 
@@ -9,18 +9,18 @@
 namespace tw::test {
 
 TEST_CASE("ticks that begin anew are another run") {
-    TimelineScript script;
+    ViewScript script;
     script.at(1, 5000);
     script.at(2, 5000);
-    script.timeline.add_session(1);
+    script.collector.add_session(1);
     script.epoch += 6000 * kScriptTick;
     script.at(1, 10);
     CHECK(script.closed == std::vector<std::string>{"5000:2"});
     // The other session still receives the previous map.
     script.epoch -= 6000 * kScriptTick;
     script.at(2, 5002);
-    CHECK(script.timeline.view_counts().stray == 1);
-    script.timeline.add_session(2);
+    CHECK(script.collector.view_counts().stray == 1);
+    script.collector.add_session(2);
     script.epoch += 6000 * kScriptTick;
     script.at(2, 12);
     script.at(1, 12);
@@ -39,29 +39,29 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
                         {"another map, which took long to load", "ctf1", 50}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        TimelineScript script;
-        script.timeline.add_session(1, {"dm1", 7});
-        script.timeline.add_session(2, {"dm1", 7});
+        ViewScript script;
+        script.collector.add_session(1, {"dm1", 7});
+        script.collector.add_session(2, {"dm1", 7});
         for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
             script.at(1, tick);
             script.at(2, tick);
         }
         const record::Timestamp before = script.epoch;
-        script.timeline.add_session(1, {std::string{row.map}, 7});
+        script.collector.add_session(1, {std::string{row.map}, 7});
         const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
         if (strays != 0) {
             script.at(1, 32); // was still in transit
         }
-        CHECK(script.timeline.view_counts().stray == strays);
+        CHECK(script.collector.view_counts().stray == strays);
         script.epoch += 40 * kScriptTick;
         script.at(1, row.first);
         CHECK(script.closed.back() == "30:2");
         // The other session still receives the previous map.
         script.epoch = before;
         script.at(2, 32);
-        CHECK(script.timeline.view_counts().stray == strays + 1);
+        CHECK(script.collector.view_counts().stray == strays + 1);
         script.epoch += 40 * kScriptTick;
-        script.timeline.add_session(2, {std::string{row.map}, 7});
+        script.collector.add_session(2, {std::string{row.map}, 7});
         script.at(2, row.first + 2);
         script.at(1, row.first + 2);
         CHECK(script.finish().back() == fmt::format("{}:2", row.first + 2));
@@ -71,28 +71,28 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
 
 TEST_CASE(
     "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
-    TimelineScript script;
-    script.timeline.add_session(1, {"dm1", 7});
+    ViewScript script;
+    script.collector.add_session(1, {"dm1", 7});
     script.at(1, 100);
-    script.timeline.add_session(2, {"dm1", 8});
+    script.collector.add_session(2, {"dm1", 8});
     script.dialect = snapshot::Dialect::seven;
     script.at(2, 102);
     script.dialect = snapshot::Dialect::six;
-    script.timeline.add_session(1, {"dm1", 7});
+    script.collector.add_session(1, {"dm1", 7});
     script.at(1, 104);
-    script.timeline.add_session(3, {"other", 7}); // a server can have several maps at a time
+    script.collector.add_session(3, {"other", 7}); // a server can have several maps at a time
     script.at(3, 106);
     script.finish();
     CHECK(script.runs == 1);
-    CHECK(script.timeline.view_counts().stray == 0);
+    CHECK(script.collector.view_counts().stray == 0);
 }
 
 TEST_CASE("ticks at the ends of their range overflow nothing") {
-    TimelineScript script;
+    ViewScript script;
     for (const snapshot::Tick tick : {0, 2147483647, 2147483646, -2147483647 - 1, 5, 2147483647}) {
-        script.timeline.add_session(1);
+        script.collector.add_session(1);
         script.at(1, tick);
-        script.timeline.add_session(2);
+        script.collector.add_session(2);
         script.at(2, tick);
     }
     CHECK_FALSE(script.finish().empty());
@@ -101,15 +101,15 @@ TEST_CASE("ticks at the ends of their range overflow nothing") {
 TEST_CASE("a clock that steps and steps back loses a second of the game, not the rest of it") {
     for (const record::Timestamp step : {10'000'000'000, -10'000'000'000, 3'600'000'000'000}) {
         CAPTURE(step);
-        TimelineScript script;
+        ViewScript script;
         snapshot::Tick tick = 1000;
         const auto play = [&](int count) {
-            const std::uint64_t before = script.timeline.view_counts().stray;
+            const std::uint64_t before = script.collector.view_counts().stray;
             for (int i = 0; i < count; ++i, tick += 2) {
                 script.at(1, tick);
                 script.at(2, tick);
             }
-            return script.timeline.view_counts().stray - before;
+            return script.collector.view_counts().stray - before;
         };
         CHECK(play(100) == 0);
         script.epoch += step;
@@ -119,25 +119,25 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
         CHECK(play(100) == 0);
         // A silence is detected with the current clock.
         const std::size_t closed = script.closed.size();
-        script.timeline.advance_time(script.epoch + tick * kScriptTick +
-                                     world::ViewCollector::kSilence);
+        script.collector.advance_time(script.epoch + tick * kScriptTick +
+                                      world::ViewCollector::kSilence);
         CHECK(script.closed.size() > closed);
     }
 }
 
 TEST_CASE("a session that is still shown the run before does not bring it back") {
-    TimelineScript script;
+    ViewScript script;
     script.at(1, 5000);
     script.at(2, 5000);
-    script.timeline.add_session(1);
-    script.timeline.add_session(2); // announced, but still receives the previous map
+    script.collector.add_session(1);
+    script.collector.add_session(2); // announced, but still receives the previous map
     for (snapshot::Tick tick = 10; tick < 210; tick += 2) {
         script.epoch += 6000 * kScriptTick;
         script.at(1, tick);
         script.epoch -= 6000 * kScriptTick;
         script.at(2, 5000 + tick);
     }
-    CHECK(script.timeline.view_counts().stray == 100);
+    CHECK(script.collector.view_counts().stray == 100);
     CHECK(script.finish().back() == "208:1");
 }
 
@@ -165,33 +165,33 @@ TEST_CASE("what one session alone is shown ends the run of no other") {
         for (const int others : {1, 3}) {
             CAPTURE(row.name);
             CAPTURE(others);
-            TimelineScript script;
+            ViewScript script;
             std::uint64_t strays = 0;
             for (snapshot::Tick tick = kBegin; tick <= kEnd; tick += 2) {
                 for (std::uint32_t session = 1; static_cast<int>(session) <= others; ++session) {
                     script.at(session, tick);
                 }
                 if (tick == row.from && row.told) {
-                    script.timeline.add_session(9, {"other", 7});
+                    script.collector.add_session(9, {"other", 7});
                 }
                 if (tick >= row.from && tick <= row.until) {
                     script.ahead(9, tick, row.by);
                     ++strays;
                 } else if (tick == row.until + 2) {
-                    script.timeline.remove_session(9);
+                    script.collector.remove_session(9);
                 }
             }
             script.finish();
             CHECK(script.with(others) == (kEnd - kBegin) / 2 + 1);
             CHECK(script.runs == 1);
-            CHECK(script.timeline.view_counts().late == 0);
-            CHECK(script.timeline.view_counts().stray == strays);
+            CHECK(script.collector.view_counts().late == 0);
+            CHECK(script.collector.view_counts().stray == strays);
         }
     }
 }
 
 TEST_CASE("whoever runs away from the others is a stray once a second ahead of them") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
         for (const std::uint32_t session : {1U, 2U, 3U}) {
             script.at(session, tick);
@@ -199,8 +199,8 @@ TEST_CASE("whoever runs away from the others is a stray once a second ahead of t
         script.ahead(9, tick, (tick - 1000) / 2);
     }
     script.finish();
-    CHECK(script.timeline.view_counts().late == 0);
-    CHECK(script.timeline.view_counts().stray > 200);
+    CHECK(script.collector.view_counts().late == 0);
+    CHECK(script.collector.view_counts().stray > 200);
     CHECK(script.runs == 1);
 }
 
@@ -209,11 +209,11 @@ TEST_CASE("the run goes on with the majority, whoever began it") {
         for (const bool told : {false, true}) {
             CAPTURE(by);
             CAPTURE(told);
-            TimelineScript script;
+            ViewScript script;
             for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
                 for (const std::uint32_t session : {1U, 2U, 3U}) {
                     if (told && tick == 1100) {
-                        script.timeline.add_session(session, {"dm1", 7});
+                        script.collector.add_session(session, {"dm1", 7});
                     }
                     if (tick >= 1100 + 2 * static_cast<snapshot::Tick>(session)) {
                         script.at(session, tick);
@@ -224,13 +224,13 @@ TEST_CASE("the run goes on with the majority, whoever began it") {
             script.finish();
             CHECK(script.with(3) > 240);
             CHECK(script.runs == 2);
-            CHECK(script.timeline.view_counts().stray < 300);
+            CHECK(script.collector.view_counts().stray < 300);
         }
     }
 }
 
 TEST_CASE("a run that began while its sessions were silent goes on when they are back") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
         if (tick <= 1100 || tick >= 1150) {
             for (const std::uint32_t session : {1U, 2U, 3U}) {
@@ -248,7 +248,7 @@ TEST_CASE("a run that began while its sessions were silent goes on when they are
 }
 
 TEST_CASE("of two games behind one address the one with more sessions is the world") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 2000; tick += 2) {
         for (const std::uint32_t session : {1U, 2U, 3U}) {
             script.at(session, tick);
@@ -269,16 +269,16 @@ TEST_CASE("of two games behind one address the one with more sessions is the wor
 TEST_CASE("a map that all are told of begins with the first who is shown it") {
     for (const bool all : {true, false}) {
         CAPTURE(all);
-        TimelineScript script;
+        ViewScript script;
         for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
             script.at(1, tick);
             script.at(2, tick);
             script.at(3, tick);
         }
-        script.timeline.add_session(1, {"ctf1", 7});
-        script.timeline.add_session(2, {"ctf1", 7});
+        script.collector.add_session(1, {"ctf1", 7});
+        script.collector.add_session(2, {"ctf1", 7});
         if (all) {
-            script.timeline.add_session(3, {"ctf1", 7});
+            script.collector.add_session(3, {"ctf1", 7});
         }
         // The run ends at once, or when the session whose message was lost has had enough stray views.
         script.epoch += (all ? 5100 : 5112) * kScriptTick;
@@ -293,13 +293,13 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
         }
         script.finish();
         CHECK(script.runs == 2);
-        CHECK(script.timeline.view_counts().stray == 0);
+        CHECK(script.collector.view_counts().stray == 0);
         CHECK(script.with(3) >= 51 + 30);
     }
 }
 
 TEST_CASE("a server that starts again, unheard, is another run") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
         script.at(1, tick);
         script.at(2, tick);
@@ -311,7 +311,7 @@ TEST_CASE("a server that starts again, unheard, is another run") {
     }
     script.finish();
     CHECK(script.runs == 2);
-    CHECK(script.timeline.view_counts().stray <= 50);
+    CHECK(script.collector.view_counts().stray <= 50);
     CHECK(script.with(2) >= 51 + 75);
 }
 

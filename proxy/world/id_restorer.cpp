@@ -1,4 +1,4 @@
-#include "proxy/world/translation.h"
+#include "proxy/world/id_restorer.h"
 
 #include "proxy/record/item_schema.h"
 

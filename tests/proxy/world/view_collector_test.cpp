@@ -1,5 +1,5 @@
 
-#include "tests/proxy/world/timeline_script.h"
+#include "tests/proxy/world/view_script.h"
 
 #include <algorithm>
 #include <string>
@@ -10,18 +10,18 @@
 namespace tw::test {
 
 TEST_CASE("a tick closes when all who get every tick have reached it") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 108; tick += 2) {
         script.at(1, tick);
         script.at(2, tick);
     }
     CHECK(script.closed == std::vector<std::string>{"100:2", "102:2", "104:2"});
     CHECK(script.finish().size() == 5);
-    CHECK(script.timeline.view_counts().late == 0);
+    CHECK(script.collector.view_counts().late == 0);
 }
 
 TEST_CASE("without patience a tick closes with the last of those who were there before") {
-    TimelineScript script{{.least = 0, .most = 6}};
+    ViewScript script{{.least = 0, .most = 6}};
     for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
         script.at(1, tick);
         script.at(2, tick); // too late for the first tick of both
@@ -39,7 +39,7 @@ TEST_CASE("without patience a tick closes with the last of those who were there 
 }
 
 TEST_CASE("whoever is behind is waited for, but no longer than a second") {
-    TimelineScript script;
+    ViewScript script;
     script.at(1, 100);
     script.at(2, 100);
     script.at(1, 102);
@@ -55,12 +55,12 @@ TEST_CASE("whoever is behind is waited for, but no longer than a second") {
         script.at(1, tick);
     }
     script.at(2, 106);
-    CHECK(script.timeline.view_counts().late == 1);
+    CHECK(script.collector.view_counts().late == 1);
     CHECK(script.closed.size() > 6);
 }
 
 TEST_CASE("who is sent one snapshot a second holds nobody up") {
-    TimelineScript script;
+    ViewScript script;
     script.at(2, 50);
     script.at(2, 100);
     for (snapshot::Tick tick = 100; tick <= 110; tick += 2) {
@@ -71,7 +71,7 @@ TEST_CASE("who is sent one snapshot a second holds nobody up") {
 }
 
 TEST_CASE("a world that lacks a view that was lost is not complete") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
         script.at(1, tick);
         if (tick != 108) {
@@ -104,7 +104,7 @@ TEST_CASE(
         for (const bool other_first : {false, true}) {
             CAPTURE(row.name);
             CAPTURE(other_first);
-            TimelineScript script;
+            ViewScript script;
             const auto other = [&](snapshot::Tick tick) {
                 if (std::ranges::find(row.missing, tick) == row.missing.end()) {
                     script.at(2, tick);
@@ -131,7 +131,7 @@ TEST_CASE(
 }
 
 TEST_CASE("who is sent one snapshot a second again is due in no other for long") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 400; tick += 2) {
         script.at(1, tick);
         if (tick <= 120 || tick % 50 == 0) {
@@ -146,7 +146,7 @@ TEST_CASE("who is sent one snapshot a second again is due in no other for long")
 }
 
 TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
         script.at(1, tick);
         if (tick == 100 || tick == 110 || tick >= 120) {
@@ -159,17 +159,17 @@ TEST_CASE("who joins is sent some ticks only, and worlds are complete without th
 }
 
 TEST_CASE("a session that leaves within a tick is missing in it, and in none behind it") {
-    TimelineScript script;
+    ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
         script.at(1, tick);
         script.at(2, tick);
         if (tick < 110) {
             script.at(3, tick);
         } else if (tick == 110) {
-            script.timeline.remove_session(3);
+            script.collector.remove_session(3);
         }
     }
-    script.timeline.remove_session(2); // has received all ticks
+    script.collector.remove_session(2); // has received all ticks
     script.finish();
     CHECK(script.with(3) == 5);
     CHECK(script.with(2) == 5);
@@ -179,20 +179,19 @@ TEST_CASE("a session that leaves within a tick is missing in it, and in none beh
 TEST_CASE("a tick that comes to two processes is told by the first, as not complete") {
     for (const std::uint32_t split : {1U, 6U, 8U}) {
         CAPTURE(split);
-        TimelineScript before;
-        TimelineScript after;
+        ViewScript before;
+        ViewScript after;
         for (std::uint32_t session = 1; session <= 8; ++session) {
-            after.timeline.resume_session(session);
+            after.collector.resume_session(session);
         }
         for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
             for (std::uint32_t session = 1; session <= 8; ++session) {
-                TimelineScript& who =
-                    tick < 150 || (tick == 150 && session <= split) ? before : after;
+                ViewScript& who = tick < 150 || (tick == 150 && session <= split) ? before : after;
                 who.at(session, tick);
             }
         }
         for (std::uint32_t session = 1; session <= 8; ++session) {
-            before.timeline.remove_session(session);
+            before.collector.remove_session(session);
         }
         before.finish();
         after.finish();
@@ -200,7 +199,7 @@ TEST_CASE("a tick that comes to two processes is told by the first, as not compl
         CHECK(before.with(8) == (split == 8 ? 26 : 25));
         CHECK(after.closed.front() == "152:8");
         CHECK(after.with(8) == 25);
-        CHECK(after.timeline.view_counts().late == 8 - split);
+        CHECK(after.collector.view_counts().late == 8 - split);
     }
 }
 
@@ -218,9 +217,9 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
                         {"never", 1000, 50, "198:1!"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        TimelineScript script;
-        script.timeline.resume_session(1);
-        script.timeline.resume_session(2);
+        ViewScript script;
+        script.collector.resume_session(1);
+        script.collector.resume_session(2);
         for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
             script.at(1, tick);
             if (tick >= row.first && (tick - row.first) % row.step == 0) {
@@ -235,7 +234,7 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
 }
 
 TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
-    TimelineScript script;
+    ViewScript script;
     script.at(1, 1491157375, true);
     script.at(1, 100);
     script.at(2, 100);
@@ -243,29 +242,30 @@ TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
 }
 
 TEST_CASE("a session that stops does not stop the world, nor does the end of the traffic") {
-    TimelineScript script;
+    ViewScript script;
     script.at(1, 100);
     script.at(2, 100);
     script.at(2, 102);
-    script.timeline.remove_session(1);
+    script.collector.remove_session(1);
     for (snapshot::Tick tick = 104; tick <= 110; tick += 2) {
         script.at(2, tick);
     }
     CHECK(script.closed.size() == 4);
-    script.timeline.advance_time(script.epoch + 110 * kScriptTick + world::ViewCollector::kSilence);
+    script.collector.advance_time(script.epoch + 110 * kScriptTick +
+                                  world::ViewCollector::kSilence);
     CHECK(script.closed.size() == 6);
 }
 
 TEST_CASE("the oldest tick can be asked to close with what it has") {
-    TimelineScript script;
-    CHECK_FALSE(script.timeline.close_oldest_tick_early());
+    ViewScript script;
+    CHECK_FALSE(script.collector.close_oldest_tick_early());
     script.at(1, 100);
     script.at(1, 102);
-    CHECK(script.timeline.memory_bytes() > 0);
-    CHECK(script.timeline.close_oldest_tick_early());
+    CHECK(script.collector.memory_bytes() > 0);
+    CHECK(script.collector.close_oldest_tick_early());
     CHECK(script.closed == std::vector<std::string>{"100:1"});
     CHECK(script.finish().size() == 2);
-    CHECK(script.timeline.memory_bytes() == 0);
+    CHECK(script.collector.memory_bytes() == 0);
 }
 
 } // namespace tw::test

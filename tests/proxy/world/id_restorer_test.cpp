@@ -1,4 +1,4 @@
-#include "proxy/world/translation.h"
+#include "proxy/world/id_restorer.h"
 #include "tests/proxy/world/views.h"
 
 #include <algorithm>
@@ -46,8 +46,8 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     Views views;
     views.add(1, 0, translated()).add(2, 20011, knowing);
     auto list = views.list();
-    world::IdRestorer translation;
-    translation.restore_ids(list, record::TypeNames{});
+    world::IdRestorer restorer;
+    restorer.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.back().items);
     CHECK(items.contains({kCharacter, 20}));
     CHECK(items.at({kCharacter, 20})[8] == 33);
@@ -88,8 +88,8 @@ TEST_CASE(
         auto list = views.list();
         record::TypeNames types;
         types.learn_types(list.back().items);
-        world::IdRestorer translation;
-        translation.restore_ids(list, types);
+        world::IdRestorer restorer;
+        restorer.restore_ids(list, types);
         const Items undone = items_of(list.back().items);
         CHECK(undone.at({kDescribed, 7})[3] == row.server);
         CHECK(undone.at({snapshot::kProjectileType, 8})[3] == row.server);
@@ -101,8 +101,8 @@ TEST_CASE("without one, the viewer's own id is told and others get one that no s
     Views views;
     views.add(1, 0, translated());
     auto list = views.list();
-    world::IdRestorer translation;
-    translation.restore_ids(list, record::TypeNames{});
+    world::IdRestorer restorer;
+    restorer.restore_ids(list, record::TypeNames{});
     CHECK(list.front().own == 33);
     const Items items = items_of(list.front().items);
     CHECK(items.contains({kCharacter, 33}));
@@ -135,8 +135,8 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
                    {{kClientInfo, row.speaker}, client_info(" ")},
                    {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}});
         auto list = views.list();
-        world::IdRestorer translation;
-        translation.restore_ids(list, record::TypeNames{});
+        world::IdRestorer restorer;
+        restorer.restore_ids(list, record::TypeNames{});
         const Items items = items_of(list.front().items);
         const auto of = [&](std::uint16_t type) {
             return std::ranges::count_if(items,
@@ -158,17 +158,17 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
         }
         return items;
     };
-    world::IdRestorer translation;
+    world::IdRestorer restorer;
     for (const std::string_view first : {"bob", "rob"}) {
         Views views;
         views.add(1, 0, seen(first, "")).add(2, 20011, {{{kClientInfo, 20}, client_info(first)}});
         auto list = views.list();
-        translation.restore_ids(list, record::TypeNames{});
+        restorer.restore_ids(list, record::TypeNames{});
     }
     Views views;
     views.add(1, 0, seen("rob", "bob")); // no view that knows all players is left
     auto list = views.list();
-    translation.restore_ids(list, record::TypeNames{});
+    restorer.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.front().items);
     CHECK(items.at({kCharacter, 20})[1] == 5);
     CHECK(items.at({kCharacter, 128})[1] == 7);
@@ -182,8 +182,8 @@ TEST_CASE("several players of one name are all there") {
     Views views;
     views.add(1, 0, same);
     auto list = views.list();
-    world::IdRestorer translation;
-    translation.restore_ids(list, record::TypeNames{});
+    world::IdRestorer restorer;
+    restorer.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.front().items);
     CHECK(items.at({kCharacter, 128})[1] == 5);
     CHECK(items.at({kCharacter, 129})[1] == 7);
@@ -223,7 +223,7 @@ Items items_of(const Numbers& numbers) {
 
 /// Returns the players' ids in a tick and their origin: "bob 3" (the server's id), "bob 3 views",
 /// "bob 128 twscope".
-std::vector<std::string> tell(world::IdRestorer& translation, const std::vector<Numbers>& tick) {
+std::vector<std::string> tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
     Views views;
     record::TypeNames types;
     for (const Numbers& numbers : tick) {
@@ -233,16 +233,15 @@ std::vector<std::string> tell(world::IdRestorer& translation, const std::vector<
     for (const world::View& view : list) {
         types.learn_types(view.items);
     }
-    translation.restore_ids(list, types);
+    restorer.restore_ids(list, types);
     std::set<std::string> players;
     for (const world::View& view : list) {
         for (const auto& [key, data] : items_of(view.items)) {
             if (key.type == kClientInfo) {
                 std::array<char, 16> text{};
                 const auto size = snapshot::decode_int_string(std::span{data}.first(4), text);
-                const auto kind = key.id < translation.id_kinds().size()
-                                      ? translation.id_kinds()[key.id]
-                                      : record::IdKind::server;
+                const auto kind = key.id < restorer.id_kinds().size() ? restorer.id_kinds()[key.id]
+                                                                      : record::IdKind::server;
                 players.insert(std::string{text.data(), size} + " " + std::to_string(key.id) +
                                (kind == record::IdKind::server
                                     ? ""
@@ -304,42 +303,42 @@ TEST_CASE("which id a player of translated views has, and whose it is") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        world::IdRestorer translation;
+        world::IdRestorer restorer;
         Told last;
         for (const auto& tick : row.ticks) {
-            last = tell(translation, tick);
+            last = tell(restorer, tick);
         }
         CHECK(last == row.told);
     }
 }
 
 TEST_CASE("a view that is gone for good says nothing of the present") {
-    world::IdRestorer translation;
+    world::IdRestorer restorer;
     const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
-    static_cast<void>(tell(translation, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
-    CHECK(translation.memory_bytes() > 0);
+    static_cast<void>(tell(restorer, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
+    CHECK(restorer.memory_bytes() > 0);
     Told last;
     for (int tick = 0; tick < 60; ++tick) {
-        last = tell(translation, {{1, abc, 0, 0}});
+        last = tell(restorer, {{1, abc, 0, 0}});
     }
     CHECK(last == Told{"anna 0 views", "bob 1 views", "cleo 2 views"});
-    translation.forget_numberings();
-    CHECK(translation.memory_bytes() == 0);
-    CHECK(tell(translation, {{1, abc, 0, 0}}) == last);
+    restorer.forget_numberings();
+    CHECK(restorer.memory_bytes() == 0);
+    CHECK(tell(restorer, {{1, abc, 0, 0}}) == last);
 }
 
 TEST_CASE("sessions whose numbers are not the world's are told of") {
-    world::IdRestorer translation;
-    static_cast<void>(tell(translation, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
+    world::IdRestorer restorer;
+    static_cast<void>(tell(restorer, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
     using record::Renumbered;
-    const auto told = translation.renumbered();
+    const auto told = restorer.renumbered();
     CHECK(std::vector<Renumbered>{told.begin(), told.end()} ==
           std::vector<Renumbered>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
     for (int tick = 0; tick < 60; ++tick) {
-        static_cast<void>(tell(translation, {{3, {"cleo"}, 0, -1, false}}));
-        CHECK(translation.renumbered().size() ==
+        static_cast<void>(tell(restorer, {{3, {"cleo"}, 0, -1, false}}));
+        CHECK(restorer.renumbered().size() ==
               (tick < 50 ? 4 : 0)); // sessions without a view are still remembered
-        CHECK(translation.id_kinds().empty());
+        CHECK(restorer.id_kinds().empty());
     }
 }
 
@@ -348,8 +347,8 @@ TEST_CASE("views that know all stay as they are") {
     views.add(1, 0, {{{kCharacter, 0}, character(1, 1)}});
     auto list = views.list();
     const auto* const before = list.front().items.data().data();
-    world::IdRestorer translation;
-    translation.restore_ids(list, record::TypeNames{});
+    world::IdRestorer restorer;
+    restorer.restore_ids(list, record::TypeNames{});
     CHECK(list.front().items.data().data() == before);
 }
 

@@ -82,7 +82,7 @@ class ViewCollector {
     /// entering another run.
     static constexpr int kMaxStrays = 25;
 
-    /// `memory`: shared with other timelines; must outlive this object. The first run has the
+    /// `memory`: shared with other collectors; must outlive this object. The first run has the
     /// number `run` + 1.
     ViewCollector(CloseHandler close, OpenWorldPool& memory, std::uint32_t run = 0,
                   WaitTicks patience = {})

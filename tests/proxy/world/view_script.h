@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/world/timeline.h"
+#include "proxy/world/view_collector.h"
 #include "tests/proxy/world/views.h"
 
 #include <algorithm>
@@ -15,33 +15,33 @@ namespace tw::test {
 
 inline constexpr record::Timestamp kScriptTick = 20'000'000;
 
-/// A timeline, and the worlds that it closed: "100:2!" is an incomplete world of tick 100 with two
+/// A view collector, and the worlds that it closed: "100:2!" is an incomplete world of tick 100 with two
 /// views.
-struct TimelineScript {
-    explicit TimelineScript(world::WaitTicks ticks = {}) : patience{ticks} {}
+struct ViewScript {
+    explicit ViewScript(world::WaitTicks ticks = {}) : patience{ticks} {}
 
     world::WaitTicks patience;
     std::vector<std::string> closed;
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
     world::OpenWorldPool memory;
-    world::ViewCollector timeline{[this](const world::ClosedWorld& world) {
-                                      runs = world.run;
-                                      closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
-                                                                   world.views->view_count(),
-                                                                   world.complete ? "" : "!"));
-                                  },
-                                  memory, 0, patience};
+    world::ViewCollector collector{[this](const world::ClosedWorld& world) {
+                                       runs = world.run;
+                                       closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
+                                                                    world.views->view_count(),
+                                                                    world.complete ? "" : "!"));
+                                   },
+                                   memory, 0, patience};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 
     void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
-        timeline.add_view({.kind = world::WorldInput::Kind::snapshot,
-                           .time = epoch + tick * kScriptTick,
-                           .session = session,
-                           .tick = tick,
-                           .items = empty ? snapshot::SnapshotView{} : items.view(),
-                           .dialect = dialect});
+        collector.add_view({.kind = world::WorldInput::Kind::snapshot,
+                            .time = epoch + tick * kScriptTick,
+                            .session = session,
+                            .tick = tick,
+                            .items = empty ? snapshot::SnapshotView{} : items.view(),
+                            .dialect = dialect});
     }
 
     /// Adds a view that is `by` ticks ahead of `tick`.
@@ -53,7 +53,7 @@ struct TimelineScript {
     }
 
     std::vector<std::string> finish() {
-        timeline.finish();
+        collector.finish();
         return closed;
     }
 

@@ -1,6 +1,6 @@
 // Tests stand-ins: items for players for whom a view has no client id.
-// Covers: proxy/world/translation.cpp
-#include "proxy/world/translation.h"
+// Covers: proxy/world/id_restorer.cpp
+#include "proxy/world/id_restorer.h"
 #include "tests/proxy/world/views.h"
 
 #include <doctest/doctest.h>
@@ -33,8 +33,8 @@ Items left_of(const Items& translated, const Items& knowing) {
     for (const auto& view : list) {
         types.learn_types(view.items);
     }
-    world::IdRestorer translation;
-    translation.restore_ids(list, types);
+    world::IdRestorer restorer;
+    restorer.restore_ids(list, types);
     Items items;
     for (std::size_t i = 0; i < list.back().items.size(); ++i) {
         const auto item = list.back().items[i];

@@ -1,4 +1,4 @@
-#include "proxy/world/timeline.h"
+#include "proxy/world/view_collector.h"
 
 #include <algorithm>
 #include <tuple>
