@@ -13,8 +13,8 @@ snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& 
         return record.items;
     }
     views_.clear();
-    views_.push_back(world::read_seven_view(record.head.session, record.client_version.value_or(0),
-                                            record.items, record.roster));
+    views_.push_back(world::read_view(record.head.session, record.client_version.value_or(0),
+                                      record.items, snapshot::Dialect::seven, record.roster));
     const auto own = views_.front().own;
     seven_as_six_.translate_views(views_);
     items_.clear();

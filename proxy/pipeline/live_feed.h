@@ -6,8 +6,8 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/web/board.h"
 #include "proxy/web/feed.h"
-#include "proxy/world/open_world.h"
 #include "proxy/world/seven_as_six.h"
+#include "proxy/world/view.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -16,98 +14,76 @@ namespace tw::pipeline {
 
 using world::WorldInput;
 
-void WorldQueue::Batch::clear() {
-    entries_.clear();
-    ints_.clear();
-    next_ = 0;
+QueuedInput::QueuedInput(const WorldInput& it, std::shared_ptr<const record::TileMap> tiles,
+                         std::shared_ptr<const record::Roster> players)
+    : input{it}, payload{it.payload.begin(), it.payload.end()}, server{it.server},
+      tile_map{std::move(tiles)}, roster{std::move(players)} {
+    snapshot::SnapshotWriter{items, it.items.size(), it.items.data().size()}.copy(it.items);
+    if (it.map != nullptr) {
+        map = std::make_unique<Map>(Map{.name = std::string{it.map->name}, .record = *it.map});
+        map->record.name = map->name;
+    }
 }
 
-void WorldQueue::Batch::pass_next(world::WorldInputSink& to) {
-    const Entry& entry = entries_[next_];
-    ++next_;
-    WorldInput input = entry.input;
-    input.payload = std::as_bytes(std::span{ints_}.subspan(entry.begin)).first(entry.num_bytes);
-    input.items = snapshot::SnapshotView::of_block(
-        std::span{ints_}.subspan(entry.begin, 2 * entry.num_items + entry.num_ints),
-        entry.num_items, entry.num_ints);
-    input.tile_map = entry.tile_map.get();
-    input.roster = entry.roster.get();
-    if (entry.data) {
-        input.server = entry.data->server;
-        input.map = input.kind == WorldInput::Kind::map ? &entry.data->map : nullptr;
-    }
-    to.on_input(input);
+void QueuedInput::pass_on(world::WorldInputSink& to) const {
+    WorldInput it = input;
+    it.items = items.view();
+    it.payload = payload;
+    it.server = server;
+    it.tile_map = tile_map.get();
+    it.roster = roster.get();
+    it.map = map == nullptr ? nullptr : &map->record;
+    to.on_input(it);
 }
 
-void WorldQueue::share_copies(const WorldInput& input, Batch::Entry& entry) {
-    SharedCopies& copies = copies_[input.session];
-    if (copies.source != input.tile_map) {
-        copies.source = input.tile_map;
-        copies.tile_map = input.tile_map == nullptr
-                              ? nullptr
-                              : std::make_shared<const record::TileMap>(*input.tile_map);
-    }
-    if (input.roster == nullptr) {
-        copies.roster.reset();
-    } else if (copies.roster == nullptr || *copies.roster != *input.roster) {
-        copies.roster = std::make_shared<const record::Roster>(*input.roster);
-    }
-    entry.tile_map = copies.tile_map;
-    entry.roster = copies.roster;
+std::size_t QueuedInput::data_bytes() const {
+    return items.view().block_ints() * sizeof(std::int32_t) + payload.size();
 }
 
 void WorldQueue::on_input(const WorldInput& input) {
-    Batch::Entry entry{.input = input};
-    if (input.kind == WorldInput::Kind::snapshot) {
-        share_copies(input, entry);
-        entry.num_items = input.items.size();
-        entry.num_ints = input.items.data().size();
-    } else if (input.kind == WorldInput::Kind::message) {
-        entry.num_bytes = input.payload.size();
-    } else {
+    std::shared_ptr<const record::TileMap> tile_map;
+    std::shared_ptr<const record::Roster> roster;
+    const bool is_snapshot = input.kind == WorldInput::Kind::snapshot;
+    if (is_snapshot) {
+        SharedCopies& copies = copies_[input.session];
+        if (copies.source != input.tile_map) {
+            copies.source = input.tile_map;
+            copies.tile_map = input.tile_map == nullptr
+                                  ? nullptr
+                                  : std::make_shared<const record::TileMap>(*input.tile_map);
+        }
+        if (input.roster == nullptr) {
+            copies.roster.reset();
+        } else if (copies.roster == nullptr || *copies.roster != *input.roster) {
+            copies.roster = std::make_shared<const record::Roster>(*input.roster);
+        }
+        tile_map = copies.tile_map;
+        roster = copies.roster;
+    } else if (input.kind != WorldInput::Kind::message) {
         copies_.erase(input.session); // a later map may have the same address
     }
-    if (input.kind == WorldInput::Kind::open || input.kind == WorldInput::Kind::map) {
-        auto data = std::make_shared<Batch::InputData>();
-        data->server = input.server;
-        if (input.map != nullptr) {
-            data->map = *input.map;
-            data->name = input.map->name;
-            data->map.name = data->name;
-        }
-        entry.data = std::move(data);
-    }
+    QueuedInput queued{input, std::move(tile_map), std::move(roster)};
     const std::lock_guard lock{mutex_};
-    filling_.until_ = std::max(filling_.until_, input.time);
+    until_ = std::max(until_, input.time);
     if (input.kind == WorldInput::Kind::time_passed) {
         return;
     }
-    const bool snapshot = input.kind == WorldInput::Kind::snapshot;
-    const bool message = input.kind == WorldInput::Kind::message;
-    const std::size_t ints =
-        message ? (entry.num_bytes + sizeof(std::int32_t) - 1) / sizeof(std::int32_t)
-                : input.items.block_ints();
-    if (filling_.entries_.size() >= (snapshot || message ? kMaxInputs : 2 * kMaxInputs) ||
-        (ints != 0 && filling_.memory_bytes() + ints * sizeof(std::int32_t) > kMaxBytes)) {
+    const bool is_optional = is_snapshot || input.kind == WorldInput::Kind::message;
+    const std::size_t bytes = queued.data_bytes();
+    if (inputs_.size() >= (is_optional ? kMaxInputs : 2 * kMaxInputs) ||
+        (bytes != 0 && bytes_ + bytes > kMaxBytes)) {
         ++dropped_;
         return;
     }
-    entry.begin = filling_.ints_.size();
-    filling_.ints_.resize(entry.begin + ints);
-    if (message) {
-        std::memcpy(filling_.ints_.data() + entry.begin, input.payload.data(), entry.num_bytes);
-    } else {
-        input.items.write_block(filling_.ints_.data() + entry.begin);
-    }
-    filling_.entries_.push_back(std::move(entry));
+    bytes_ += bytes;
+    inputs_.push_back(std::move(queued));
 }
 
 record::Timestamp WorldQueue::take_inputs(Batch& batch) {
-    batch.clear();
     const std::lock_guard lock{mutex_};
-    std::swap(batch.entries_, filling_.entries_);
-    std::swap(batch.ints_, filling_.ints_);
-    return filling_.until_;
+    batch = std::exchange(inputs_, {});
+    bytes_ = 0;
+    return until_;
 }
 
 std::uint64_t WorldQueue::dropped_count() const {
@@ -187,10 +163,13 @@ bool WorldThread::fetch_inputs() {
     return any;
 }
 
-void WorldThread::Inputs::on_input(const world::WorldInput& input) {
-    run_->merger_.on_input(input);
-    if (input.kind == world::WorldInput::Kind::close) {
-        run_->written_.end_session(
+void WorldThread::merge_input(WorldQueue::Batch& batch) {
+    const QueuedInput next = std::move(batch.front());
+    batch.pop_front();
+    next.pass_on(merger_);
+    // The finding limit is told, because the records of merged snapshots contain no ends.
+    if (const WorldInput& input = next.input; input.kind == WorldInput::Kind::close) {
+        written_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});
     }
 }
@@ -202,17 +181,18 @@ void WorldThread::merge_inputs(bool all) {
         for (const auto& source : sources_) {
             if (source->batch.empty()) {
                 until = std::min(until, source->until);
-            } else if (first == nullptr || source->batch.next_time() < first->batch.next_time()) {
+            } else if (first == nullptr ||
+                       source->batch.front().input.time < first->batch.front().input.time) {
                 first = source.get();
             }
         }
         if (first == nullptr && until != std::numeric_limits<record::Timestamp>::max()) {
             merger_.on_input({.time = until});
         }
-        if (first == nullptr || (!all && first->batch.next_time() > until)) {
+        if (first == nullptr || (!all && first->batch.front().input.time > until)) {
             return;
         }
-        first->batch.pass_next(inputs_);
+        merge_input(first->batch);
     }
 }
 

@@ -2,13 +2,13 @@
 
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/sink/world_demo.h"
-#include "proxy/world/open_world.h"
-#include "snapshot/arena.h"
-#include "snapshot/objects.h"
+#include "proxy/world/view.h"
+#include "snapshot/snapshot.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,8 +19,34 @@
 
 namespace tw::pipeline {
 
-/// A bounded queue of sessions' events ("inputs") from a worker to the thread that merges
-/// snapshots. Inputs that do not fit are dropped and counted. Neither side waits.
+/// An event of a session ("input"), with copies of the objects to which it points.
+struct QueuedInput {
+    /// `tiles`, `players`: copies of the input's tile map and roster, which other inputs may share.
+    QueuedInput(const world::WorldInput& input, std::shared_ptr<const record::TileMap> tiles,
+                std::shared_ptr<const record::Roster> players);
+
+    /// Passes the input on.
+    void pass_on(world::WorldInputSink& to) const;
+
+    /// Returns the size of the input's snapshot or message.
+    [[nodiscard]] std::size_t data_bytes() const;
+
+    struct Map {
+        std::string name;
+        record::MapRecord record;
+    };
+
+    world::WorldInput input; ///< its pointers are not valid
+    snapshot::Snapshot items;
+    std::vector<std::byte> payload;
+    std::string server;
+    std::unique_ptr<Map> map{};
+    std::shared_ptr<const record::TileMap> tile_map;
+    std::shared_ptr<const record::Roster> roster;
+};
+
+/// A bounded queue of sessions' events from a worker to the thread that merges snapshots. Inputs
+/// that do not fit are dropped and counted. Neither side waits.
 class WorldQueue final : public world::WorldInputSink {
   public:
     /// The limit of the inputs' data in bytes: half a second of 64 players with snapshots of 32 KiB
@@ -31,51 +57,7 @@ class WorldQueue final : public world::WorldInputSink {
     /// merging would wait for a session whose end was lost.
     static constexpr std::size_t kMaxInputs = 65536;
 
-    /// Inputs that take_inputs() moved out of the queue.
-    class Batch {
-      public:
-        [[nodiscard]] bool empty() const { return next_ == entries_.size(); }
-
-        /// Returns the time of the next input. Precondition: not empty().
-        [[nodiscard]] record::Timestamp next_time() const { return entries_[next_].input.time; }
-
-        /// Passes on the next input. Precondition: not empty().
-        void pass_next(world::WorldInputSink& to);
-
-      private:
-        friend class WorldQueue;
-
-        /// Copies of the objects to which an input points.
-        struct InputData {
-            std::string server;
-            std::string name;
-            record::MapRecord map;
-        };
-
-        struct Entry {
-            world::WorldInput input;
-            /// Index in ints_ of the snapshot's items or the message's bytes.
-            std::size_t begin = 0;
-            std::size_t num_items = 0;
-            std::size_t num_ints = 0;
-            std::size_t num_bytes = 0;
-            std::shared_ptr<const InputData> data{};
-            std::shared_ptr<const record::TileMap> tile_map{};
-            std::shared_ptr<const record::Roster> roster{};
-        };
-
-        void clear();
-
-        [[nodiscard]] std::size_t memory_bytes() const {
-            return ints_.size() * sizeof(std::int32_t);
-        }
-
-        std::vector<Entry> entries_;
-        snapshot::RawVector<std::int32_t> ints_;
-        std::size_t next_ = 0;
-        /// No further input has a time before this one.
-        record::Timestamp until_ = 0;
-    };
+    using Batch = std::deque<QueuedInput>;
 
     void on_input(const world::WorldInput& input) override;
 
@@ -85,8 +67,7 @@ class WorldQueue final : public world::WorldInputSink {
 
     [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
 
-    /// Moves all inputs to the batch, which must be empty. No further input has a time before the
-    /// returned time.
+    /// Moves all inputs to the batch. No further input has a time before the returned time.
     record::Timestamp take_inputs(Batch& batch);
 
     /// Returns the number of dropped inputs.
@@ -101,10 +82,10 @@ class WorldQueue final : public world::WorldInputSink {
         std::shared_ptr<const record::Roster> roster{};
     };
 
-    void share_copies(const world::WorldInput& input, Batch::Entry& entry);
-
     mutable std::mutex mutex_;
-    Batch filling_;
+    Batch inputs_;
+    std::size_t bytes_ = 0;       ///< the size of the data in inputs_
+    record::Timestamp until_ = 0; ///< no further input has a time before this one
     std::uint64_t dropped_ = 0;
     std::atomic<bool> idle_{false};
     std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used only by the worker's thread
@@ -146,19 +127,9 @@ class WorldThread {
         record::Timestamp until = 0; ///< no further input of the queue has a time before this one
     };
 
-    /// Passes inputs to the merger. Also tells the finding limit which sessions ended, because the
-    /// records of merged snapshots do not contain the ends.
-    class Inputs final : public world::WorldInputSink {
-      public:
-        explicit Inputs(WorldThread& run) : run_{&run} {}
-
-        void on_input(const world::WorldInput& input) override;
-
-      private:
-        WorldThread* run_;
-    };
-
     void run();
+    /// Passes the next input of a batch to merger_.
+    void merge_input(WorldQueue::Batch& batch);
     /// Passes the inputs of all workers to merger_, ordered by time. If `all` is false, keeps the
     /// inputs for which a worker may still send an earlier one.
     void merge_inputs(bool all);
@@ -173,7 +144,6 @@ class WorldThread {
     web::ViewerInterest* page_interest_ = nullptr;
     RecordFanout sinks_;
     world::WorldMerger merger_;
-    Inputs inputs_{*this}; ///< receives the inputs of all workers, ordered by time
     std::vector<std::unique_ptr<Source>> sources_;
     std::atomic<bool> ending_{false};
     std::thread thread_;

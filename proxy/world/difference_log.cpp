@@ -1,7 +1,7 @@
 #include "proxy/world/difference_log.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 namespace tw::world {
 
@@ -9,51 +9,27 @@ using snapshot::ItemKey;
 using snapshot::Tick;
 using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
-DifferenceLog::CommonItems::CommonItems(const record::Sightings& sightings,
-                                        std::span<const View> views)
-    : seen_by_{&sightings} {
-    masks_.begin(sightings.sessions.size());
-    std::vector<int> kinds; // classes of views, one for each mask
-    for (const View& view : views) {
-        const auto at = std::ranges::lower_bound(sightings.sessions, view.session);
-        if (view.translated || at == sightings.sessions.end() || *at != view.session) {
-            continue;
-        }
-        const int kind = version_class(view.version);
-        const auto place = static_cast<std::size_t>(std::ranges::find(kinds, kind) - kinds.begin());
-        if (place == kinds.size()) {
-            kinds.push_back(kind);
-            masks_.add_mask();
-        }
-        masks_.mark_seen(place, static_cast<std::size_t>(at - sightings.sessions.begin()));
-    }
+namespace {
+
+record::FindingRecord make_finding(const Difference& difference, record::FindingId id, Tick tick) {
+    return {.head = {.session = difference.session},
+            .id = id,
+            .tick = tick,
+            .item = record::FindingItem{.type_id = difference.key.type,
+                                        .id = difference.key.id,
+                                        .type = difference.object->name},
+            .field = difference.field->name,
+            .value = difference.value,
+            .expected = difference.other,
+            .other_session = difference.other_session};
 }
 
-bool DifferenceLog::CommonItems::operator()(std::size_t item) const {
-    const auto seen = seen_by_->of(item);
-    for (std::size_t mask = 0; mask < masks_.size(); ++mask) {
-        int views = 0;
-        for (std::size_t i = 0; i < seen.size(); ++i) {
-            views += std::popcount(seen[i] & masks_.mask(mask)[i]);
-        }
-        if (views > 1) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void DifferenceLog::reset() {
-    open_.clear();
-    steady_.clear();
-    noted_.reset();
-    full_.reset();
-}
+} // namespace
 
 bool DifferenceLog::views_agreed_on(std::uint32_t key, Tick tick) const {
-    const auto known = std::ranges::lower_bound(steady_, key, {}, &AgreedItem::key);
-    return known != steady_.end() && known->key == key && WideInt{tick} - known->first >= kSteady &&
-           WideInt{tick} - known->last <= kOver;
+    const auto known = steady_.find(key);
+    return known != steady_.end() && WideInt{tick} - known->second.first >= kSteady &&
+           WideInt{tick} - known->second.last <= kOver;
 }
 
 bool DifferenceLog::is_per_viewer_field(const FieldHistory& field) {
@@ -64,17 +40,10 @@ DifferenceLog::FieldHistory& DifferenceLog::history_of_field(const OpenDifferenc
     return fields_[{open.first.object, open.first.field->offset}];
 }
 
-bool DifferenceLog::differs_in_tick(Key key, Tick tick) const {
-    const auto open = open_.find(key);
-    return open != open_.end() && open->second.last == tick;
-}
-
 void DifferenceLog::report_difference(OpenDifference& open) {
     open.state = State::reported;
-    told_.push_back({.difference = open.first,
-                     .tick = open.since,
-                     .since = open.since,
-                     .confirmed = open.times});
+    findings_.push_back(
+        make_finding(open.first, record::FindingId::world_views_differ, open.since));
 }
 
 /// Differences in per-viewer fields are remembered twice as long as agreed items. Otherwise the
@@ -86,53 +55,37 @@ bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
                : open.state == State::per_viewer && silence > 2 * WideInt{kOver};
 }
 
-DifferenceLog::OpenDifference* DifferenceLog::find_open_difference(Key key, Tick tick) {
-    const auto known = open_.find(key);
-    if (known == open_.end()) {
-        return nullptr;
-    }
-    if (has_ended(known->second, tick)) {
-        open_.erase(known);
-        return nullptr;
-    }
-    return &known->second;
-}
-
-bool DifferenceLog::make_room_for_difference(Tick tick) {
-    if (open_.size() >= kMaxOpen && full_ != tick) {
-        full_ = tick;
-        std::erase_if(open_, [&](const auto& each) { return has_ended(each.second, tick); });
-    }
-    return open_.size() < kMaxOpen;
-}
-
 void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     const Key key{difference.key.packed(), difference.field->offset};
     const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
-    OpenDifference* const known = find_open_difference(key, tick);
-    if (known == nullptr) {
-        if (make_room_for_difference(tick)) {
+    const auto known = open_.find(key);
+    if (known == open_.end()) {
+        if (open_.size() < kMaxOpen) {
             OpenDifference& open = open_.emplace(key, fresh).first->second;
             if (views_agreed_on(key.first, tick)) {
                 report_difference(open);
             }
         } else if (untracked_.size() < kMaxSteady) {
-            untracked_.push_back(key.first);
+            untracked_.insert(key.first);
         }
-    } else if (known->last != tick) {
-        if (known->state != State::reported && known->agreed >= kSteady) {
-            *known = fresh;
-            report_difference(*known); // views have agreed since the previous difference
-            return;
-        }
-        known->last = tick;
-        known->agreed = 0;
-        ++known->times;
+        return;
     }
+    OpenDifference& open = known->second;
+    if (open.last == tick) {
+        return;
+    }
+    if (open.state != State::reported && open.agreed >= kSteady) {
+        open = fresh;
+        report_difference(open); // views have agreed since the previous difference
+        return;
+    }
+    open.last = tick;
+    open.agreed = 0;
+    ++open.times;
 }
 
 void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
-                                    const CommonItems& common) {
+                                    const IsCommon& is_common) {
     for (auto& [key, open] : open_) {
         if (open.last == shown.tick) {
             if (FieldHistory& field = history_of_field(open);
@@ -144,14 +97,16 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
             }
         } else if (open.state != State::reported) {
             const auto at = shown.items.find(ItemKey::from_packed(key.first));
-            open.agreed += at && common(*at) ? 1U : 0U;
+            open.agreed += at && is_common(*at) ? 1U : 0U;
         }
     }
     const auto keys = shown.items.keys();
     for (auto& [place, field] : fields_) {
         std::size_t at = field.lasting ? keys.size() : shown.items.lower_bound({field.type, 0});
         for (; at < keys.size() && ItemKey::from_packed(keys[at]).type == field.type; ++at) {
-            if (!differs_in_tick({keys[at], place.second}, shown.tick) && common(at)) {
+            const auto open = open_.find({keys[at], place.second});
+            const bool differs = open != open_.end() && open->second.last == shown.tick;
+            if (!differs && is_common(at)) {
                 ++field.agreed;
                 break;
             }
@@ -160,38 +115,24 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
 }
 
 void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
-                                        const CommonItems& common) {
+                                        const IsCommon& is_common) {
     noted_ = shown.tick;
     if (untracked_.size() == kMaxSteady) {
         return; // further differences were not tracked, so it is unknown on which items views agree
     }
-    std::ranges::sort(untracked_);
-    noting_.clear();
+    std::erase_if(steady_,
+                  [&](const auto& each) { return WideInt{shown.tick} - each.second.last > kOver; });
     const auto keys = shown.items.keys();
-    auto known = steady_.cbegin();
-    const auto keep_before = [&](std::uint64_t key) {
-        for (; known != steady_.cend() && known->key < key; ++known) {
-            if (WideInt{shown.tick} - known->last <= kOver) {
-                noting_.push_back(*known);
-            }
-        }
-    };
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (!common(i) || std::ranges::binary_search(untracked_, keys[i])) {
+        if (!is_common(i) || untracked_.contains(keys[i])) {
             continue;
         }
-        keep_before(keys[i]);
-        const bool is_known = known != steady_.cend() && known->key == keys[i] &&
-                              WideInt{shown.tick} - known->last <= kOver;
-        const Tick first = is_known ? known->first : shown.tick;
-        known += known != steady_.cend() && known->key == keys[i] ? 1 : 0;
-        if (is_known || noting_.size() < kMaxSteady) {
-            noting_.push_back({.key = keys[i], .first = first, .last = shown.tick});
+        if (const auto known = steady_.find(keys[i]); known != steady_.end()) {
+            known->second.last = shown.tick;
+        } else if (steady_.size() < kMaxSteady) {
+            steady_.emplace(keys[i], AgreedItem{.first = shown.tick, .last = shown.tick});
         }
     }
-    keep_before(std::uint64_t{1} << 32U);
-    noting_.resize(std::min(noting_.size(), kMaxSteady));
-    std::swap(steady_, noting_);
 }
 
 void DifferenceLog::classify_pending(Tick tick, bool is_last) {
@@ -205,11 +146,10 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
         if (is_per_viewer_field(field)) {
             open.state = State::per_viewer;
             if (!std::exchange(field.told, true)) {
-                told_.push_back({.difference = open.first,
-                                 .tick = tick,
-                                 .since = open.since,
-                                 .confirmed = open.times,
-                                 .per_viewer = true});
+                auto& finding = findings_.emplace_back(
+                    make_finding(open.first, record::FindingId::world_per_viewer, tick));
+                finding.since_tick = open.since;
+                finding.confirmed = open.times;
             }
         } else if (is_last || WideInt{tick} - open.since >= kJudge) {
             report_difference(open);
@@ -217,30 +157,50 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
     }
 }
 
-std::span<const DifferenceLog::Report>
-DifferenceLog::examine(const record::WorldRecord& world, std::span<const View> views,
-                       std::span<const Difference> differences) {
-    told_.clear();
+std::vector<record::FindingRecord> DifferenceLog::examine(const record::WorldRecord& world,
+                                                          std::span<const View> views,
+                                                          std::span<const Difference> differences) {
+    std::erase_if(open_, [&](const auto& each) { return has_ended(each.second, world.tick); });
     const bool is_view_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
     if (views.size() > 1 && (is_view_due || !open_.empty() || !differences.empty())) {
         untracked_.clear();
         for (const Difference& difference : differences) {
             track_difference(difference, world.tick);
         }
-        const CommonItems common{*world.shown.sightings, views};
-        count_agreement(world.shown, common);
+        std::map<std::uint32_t, unsigned>
+            classes; // for each session, the class of its client's version
+        for (const View& view : views) {
+            if (!view.translated) {
+                classes.emplace(view.session, version_class(view.version));
+            }
+        }
+        const IsCommon is_common = [&](std::size_t item) {
+            std::uint32_t seen = 0; // a bit for each class of which a session received the item
+            bool is_second = false;
+            world.shown.sightings->each(item, [&](std::uint32_t session) {
+                const auto known = classes.find(session);
+                const std::uint32_t bit = known == classes.end() ? 0 : 1U << known->second;
+                is_second = (seen & bit) != 0;
+                seen |= bit;
+                return is_second;
+            });
+            return is_second;
+        };
+        count_agreement(world.shown, is_common);
         if (is_view_due) {
-            record_agreed_items(world.shown, common);
+            record_agreed_items(world.shown, is_common);
         }
     }
     classify_pending(world.tick, false);
-    return told_;
+    return std::exchange(findings_, {});
 }
 
-std::span<const DifferenceLog::Report> DifferenceLog::finish() {
-    told_.clear();
+std::vector<record::FindingRecord> DifferenceLog::finish() {
     classify_pending(0, true);
-    return told_;
+    open_.clear();
+    steady_.clear();
+    noted_.reset();
+    return std::exchange(findings_, {});
 }
 
 } // namespace tw::world

@@ -1,14 +1,16 @@
 #pragma once
 
 #include "proxy/record/records.h"
-#include "proxy/world/open_world.h"
+#include "proxy/world/view.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -42,30 +44,18 @@ struct Difference {
 /// alternating.
 class DifferenceLog {
   public:
-    struct Report {
-        Difference difference{};
-        snapshot::Tick tick = 0; ///< tick of the difference
-        /// The first tick in which the views differed on the item's field.
-        snapshot::Tick since = 0;
-        std::uint32_t confirmed = 0; ///< number of ticks in which the views differed
-        /// True if the difference is no fault: the server sends each viewer a different value.
-        bool per_viewer = false;
-    };
-
-    /// Prepares for a new run of the server (after a restart or map change). Call finish() before.
-    void reset();
-
     /// Tracks the `differences` that were found when `views` were merged into `world`. Returns
-    /// those to report now; the span is valid until the next call of examine() or finish().
-    [[nodiscard]] std::span<const Report> examine(const record::WorldRecord& world,
-                                                  std::span<const View> views,
-                                                  std::span<const Difference> differences);
-    /// Ends the run. Returns its remaining differences to report, like examine().
-    [[nodiscard]] std::span<const Report> finish();
+    /// findings about those to report now, without their time.
+    [[nodiscard]] std::vector<record::FindingRecord>
+    examine(const record::WorldRecord& world, std::span<const View> views,
+            std::span<const Difference> differences);
+    /// Ends a run of the server (before a restart or map change). Returns findings about its
+    /// remaining differences, like examine().
+    [[nodiscard]] std::vector<record::FindingRecord> finish();
 
     /// Returns the memory use in bytes, which kMaxOpen and kMaxSteady limit.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return open_.size() * kOpenBytes + steady_.size() * sizeof(AgreedItem);
+        return open_.size() * kOpenBytes + steady_.size() * kSteadyBytes;
     }
 
   private:
@@ -91,7 +81,9 @@ class DifferenceLog {
     /// many ticks with a difference.
     static constexpr std::uint32_t kOftenShort = 25;
 
+    /// The memory of an entry of open_ and of steady_.
     static constexpr std::size_t kOpenBytes = 160;
+    static constexpr std::size_t kSteadyBytes = 48;
 
     /// The item's key and the field's offset in the item.
     using Key = std::pair<std::uint32_t, std::uint8_t>;
@@ -129,35 +121,22 @@ class DifferenceLog {
 
     /// An item on which the views agree.
     struct AgreedItem {
-        std::uint32_t key = 0;
         snapshot::Tick first = 0;
         snapshot::Tick last = 0;
     };
 
     /// Returns whether at least two views that must agree contain an item. The argument is the
     /// item's index in the merged snapshot.
-    class CommonItems {
-      public:
-        CommonItems(const record::Sightings& sightings, std::span<const View> views);
-        [[nodiscard]] bool operator()(std::size_t item) const;
-
-      private:
-        const record::Sightings* seen_by_;
-        /// One mask per version class: the sessions whose views belong to the class.
-        SeenMasks masks_;
-    };
+    using IsCommon = std::function<bool(std::size_t item)>;
 
     [[nodiscard]] static bool has_ended(const OpenDifference& open, snapshot::Tick tick);
-    [[nodiscard]] OpenDifference* find_open_difference(Key key, snapshot::Tick tick);
-    [[nodiscard]] bool make_room_for_difference(snapshot::Tick tick);
     /// Tracks a difference. Differences on one item and field between several pairs of sessions
     /// count once.
     void track_difference(const Difference& difference, snapshot::Tick tick);
     [[nodiscard]] FieldHistory& history_of_field(const OpenDifference& open);
-    [[nodiscard]] bool differs_in_tick(Key key, snapshot::Tick tick) const;
     /// Counts, for each tracked difference, the ticks in which the views agree again.
-    void count_agreement(const record::SnapshotRecord& shown, const CommonItems& common);
-    void record_agreed_items(const record::SnapshotRecord& shown, const CommonItems& common);
+    void count_agreement(const record::SnapshotRecord& shown, const IsCommon& is_common);
+    void record_agreed_items(const record::SnapshotRecord& shown, const IsCommon& is_common);
     /// Classifies the pending differences that are at least kJudge ticks old; if `is_last`, all.
     void classify_pending(snapshot::Tick tick, bool is_last);
     [[nodiscard]] bool views_agreed_on(std::uint32_t key, snapshot::Tick tick) const;
@@ -165,14 +144,12 @@ class DifferenceLog {
     void report_difference(OpenDifference& open);
 
     std::map<Key, OpenDifference> open_;
-    Fields fields_; ///< survives reset(): a new map does not change which fields are per viewer
-    std::vector<AgreedItem> steady_;        ///< sorted by key
-    std::vector<AgreedItem> noting_;        ///< a member only to reuse its memory
-    std::optional<snapshot::Tick> noted_{}; ///< tick of the last update of steady_
-    std::optional<snapshot::Tick> full_{};  ///< last tick in which open_ was full
+    Fields fields_; ///< survives finish(): a new map does not change which fields are per viewer
+    std::map<std::uint32_t, AgreedItem> steady_; ///< by key
+    std::optional<snapshot::Tick> noted_{};      ///< tick of the last update of steady_
     /// Keys of the tick's items with a difference that did not fit in open_.
-    std::vector<std::uint32_t> untracked_;
-    std::vector<Report> told_;
+    std::set<std::uint32_t> untracked_;
+    std::vector<record::FindingRecord> findings_; ///< to report now
 };
 
 } // namespace tw::world

@@ -2,7 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
-#include "proxy/world/open_world.h"
+#include "proxy/world/view.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 

@@ -3,7 +3,7 @@
 #include "proxy/record/records.h"
 #include "proxy/world/difference_log.h"
 #include "proxy/world/item_merge.h"
-#include "proxy/world/open_world.h"
+#include "proxy/world/view.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
@@ -16,6 +16,47 @@
 #include <vector>
 
 namespace tw::world {
+
+/// Bit masks, one for each item of a tick. Bit i is set if the session with index i saw the item.
+class SeenMasks {
+  public:
+    /// Removes all masks. Masks added later have `sessions` bits.
+    void begin(std::size_t sessions) {
+        words_ = (sessions + kBits - 1) / kBits;
+        bits_.clear();
+    }
+
+    /// Adds an empty mask. Returns its index.
+    std::size_t add_mask() {
+        bits_.resize(bits_.size() + words_);
+        return size() - 1;
+    }
+
+    void mark_seen(std::size_t mask, std::size_t session) {
+        bits_[mask * words_ + session / kBits] |= std::uint64_t{1} << (session % kBits);
+    }
+
+    /// Sets in `mask` all bits that are set in the mask `other`.
+    void add_sessions_of(std::size_t mask, std::size_t other) {
+        for (std::size_t i = 0; i < words_; ++i) {
+            bits_[mask * words_ + i] |= bits_[other * words_ + i];
+        }
+    }
+
+    [[nodiscard]] std::size_t size() const { return words_ == 0 ? 0 : bits_.size() / words_; }
+
+    [[nodiscard]] std::size_t words_per_mask() const { return words_; }
+
+    [[nodiscard]] std::span<const std::uint64_t> mask(std::size_t index) const {
+        return std::span{bits_}.subspan(index * words_, words_);
+    }
+
+  private:
+    static constexpr std::size_t kBits = 64;
+
+    std::size_t words_ = 0; ///< number of words in a mask
+    std::vector<std::uint64_t> bits_;
+};
 
 /// Gives each dragger beam the same id in all views. DDNet sends the beam of the viewer's own team
 /// with the dragger's id, and other beams with separate ids. Therefore, views may use one id for

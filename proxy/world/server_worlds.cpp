@@ -39,7 +39,7 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
 ServerWorlds::ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                            std::uint32_t run)
     : server_{std::move(server)}, tools_{&tools}, sink_{&sink}, types_{*tools.objects},
-      collector_{[this](const ClosedWorld& closed) { write_world(closed); }, tools.open_worlds, run,
+      collector_{[this](ClosedWorld closed) { write_world(std::move(closed)); }, run,
                  tools.patience},
       run_{run} {}
 
@@ -56,7 +56,6 @@ void ServerWorlds::free_memory() {
         ordinal_ = 0;
         messages_.clear();
         report_differences(log_.finish(), time_);
-        log_.reset();
         id_restorer_.forget_numberings();
     }
 }
@@ -134,14 +133,13 @@ void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
     types_.start_connection(dialect);
     beams_.reset();
     report_differences(log_.finish(), time_);
-    log_.reset();
     missing_tees_.reset();
     messages_.begin_run();
     run_map_.reset();
 }
 
-void ServerWorlds::read_views(const OpenWorld& views) {
-    views.list_views(tools_->views);
+void ServerWorlds::read_views(std::vector<View> views) {
+    tools_->views = std::move(views);
     const bool six = std::ranges::any_of(
         tools_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
     if (six && types_.dialect() == snapshot::Dialect::seven) {
@@ -207,26 +205,10 @@ void ServerWorlds::report_finding(record::FindingRecord finding) {
     sink_->on_record(&finding);
 }
 
-void ServerWorlds::report_differences(std::span<const DifferenceLog::Report> told,
+void ServerWorlds::report_differences(std::vector<record::FindingRecord> findings,
                                       record::Timestamp time) {
-    using record::FindingId;
-    for (const DifferenceLog::Report& it : told) {
-        const Difference& difference = it.difference;
-        record::FindingRecord finding{.head = {.time = time, .session = difference.session},
-                                      .id = it.per_viewer ? FindingId::world_per_viewer
-                                                          : FindingId::world_views_differ,
-                                      .tick = it.tick,
-                                      .item = record::FindingItem{.type_id = difference.key.type,
-                                                                  .id = difference.key.id,
-                                                                  .type = difference.object->name},
-                                      .field = difference.field->name,
-                                      .value = difference.value,
-                                      .expected = difference.other,
-                                      .other_session = difference.other_session};
-        if (it.per_viewer) {
-            finding.since_tick = it.since;
-            finding.confirmed = it.confirmed;
-        }
+    for (record::FindingRecord& finding : findings) {
+        finding.head.time = time;
         report_finding(finding);
     }
 }
@@ -268,15 +250,15 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
                                *tools_->messages);
 }
 
-void ServerWorlds::write_world(const ClosedWorld& closed) {
+void ServerWorlds::write_world(ClosedWorld closed) {
     if (closed.run != run_) {
         begin_run(closed.run);
     }
-    read_views(*closed.views);
+    read_views(std::move(closed.views));
     choose_map();
     tools_->differences.clear();
-    const snapshot::Tick tick = closed.views->tick();
-    record::WorldRecord world{.head = {.time = closed.views->time(), .server_name = server_.name},
+    const snapshot::Tick tick = closed.tick;
+    record::WorldRecord world{.head = {.time = closed.time, .server_name = server_.name},
                               .tick = tick,
                               .server = server_.address,
                               .run = closed.run,

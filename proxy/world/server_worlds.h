@@ -6,8 +6,8 @@
 #include "proxy/world/id_restorer.h"
 #include "proxy/world/merge.h"
 #include "proxy/world/missing_tee_check.h"
-#include "proxy/world/open_world.h"
 #include "proxy/world/seven_as_six.h"
+#include "proxy/world/view.h"
 #include "proxy/world/view_collector.h"
 #include "proxy/world/world_messages.h"
 #include "snapshot/objects.h"
@@ -43,7 +43,6 @@ struct MergeTools {
 
     const snapshot::ObjectSet* objects;
     WaitTicks patience;
-    OpenWorldPool open_worlds{};
     SevenToSixTranslator seven_as_six;
     ViewMerger merge{};
     std::vector<View> views{}; ///< views of the tick that is being merged
@@ -103,17 +102,18 @@ class ServerWorlds {
 
     void set_map(const record::MapRecord& map);
     void set_tile_map(const WorldInput& input);
-    void write_world(const ClosedWorld& closed);
+    void write_world(ClosedWorld closed);
     void begin_run(std::uint32_t run);
     /// Sets the protocol version of the merged snapshots. From the first 0.6 view on, they are in
     /// 0.6.
     void set_dialect(snapshot::Dialect dialect);
-    void read_views(const OpenWorld& views);
+    /// Prepares the views of a tick for the merge.
+    void read_views(std::vector<View> views);
     void gather_roster();
     void choose_map();
     void report_finding(record::FindingRecord finding);
     void pass_on_messages(const record::WorldRecord& world);
-    void report_differences(std::span<const DifferenceLog::Report> told, record::Timestamp time);
+    void report_differences(std::vector<record::FindingRecord> findings, record::Timestamp time);
     void report_missing_tees(const record::WorldRecord& world);
 
     ServerId server_;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
-#include "proxy/world/open_world.h"
+#include "proxy/world/view.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 

@@ -1,7 +1,6 @@
 #include "proxy/world/view_collector.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace tw::world {
 
@@ -70,8 +69,8 @@ void ViewCollector::resume_session(std::uint32_t session) {
 void ViewCollector::remove_session(std::uint32_t session) {
     if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
         for (auto& [tick, open] : open_) {
-            open.lacks = open.lacks ||
-                         (needs_view_of(gone->second, tick) && !open.world->has_view_of(session));
+            open.lacks =
+                open.lacks || (needs_view_of(gone->second, tick) && !open.has_view_of(session));
         }
         sessions_.erase(gone);
     }
@@ -204,12 +203,25 @@ void ViewCollector::begin_run(Timestamp now) {
     ++run_;
 }
 
-OpenWorld& ViewCollector::find_or_open_tick(Tick tick, Timestamp time) {
-    const auto [at, added] = open_.try_emplace(tick);
-    if (added) {
-        at->second.world = memory_->take_empty(tick, time);
-    }
-    return *at->second.world;
+ViewCollector::StoredView::StoredView(const WorldInput& input,
+                                      std::shared_ptr<const record::Roster> players)
+    : roster{std::move(players)} {
+    snapshot::SnapshotWriter{items, input.items.size(), input.items.data().size()}.copy(
+        input.items);
+    view =
+        read_view(input.session, input.client_version, items.view(), input.dialect, roster.get());
+}
+
+std::size_t ViewCollector::StoredView::memory_bytes() const {
+    constexpr std::size_t kRosterBytes =
+        sizeof(record::Roster) + record::Roster::kMaxClients * sizeof(record::Roster::Entry);
+    return sizeof(StoredView) + items.view().block_ints() * sizeof(std::int32_t) +
+           (roster != nullptr ? kRosterBytes : 0);
+}
+
+bool ViewCollector::OpenTick::has_view_of(std::uint32_t session) const {
+    return std::ranges::any_of(
+        views, [session](const StoredView& each) { return each.view.session == session; });
 }
 
 void ViewCollector::add_view(const WorldInput& input) {
@@ -258,16 +270,16 @@ void ViewCollector::add_view(const WorldInput& input) {
         ++view_counts_.late;
         return;
     }
-    OpenWorld& world = find_or_open_tick(input.tick, input.time);
-    const std::size_t before = world.memory_bytes();
     if (input.roster == nullptr) {
         session.roster.reset();
     } else if (session.roster == nullptr || *session.roster != *input.roster) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    // Returns false for a repeated snapshot, which is ignored.
-    std::ignore = world.add_view(input, session.roster);
-    bytes_ += world.memory_bytes() - before;
+    OpenTick& open = open_.try_emplace(input.tick, OpenTick{.time = input.time}).first->second;
+    if (!open.has_view_of(input.session)) { // a repeated snapshot is ignored
+        open.time = std::min(open.time, input.time);
+        bytes_ += open.views.emplace_back(input, session.roster).memory_bytes();
+    }
     close_ready_ticks();
 }
 
@@ -339,22 +351,25 @@ bool ViewCollector::may_close_tick(Tick tick) {
 }
 
 void ViewCollector::close_oldest_tick() {
-    const auto oldest = open_.begin();
-    std::unique_ptr<OpenWorld> world = std::move(oldest->second.world);
-    bool complete = !oldest->second.lacks;
-    open_.erase(oldest);
-    bytes_ -= world->memory_bytes();
-    emitted_ = world->tick();
+    const auto node = open_.extract(open_.begin());
+    const Tick tick = node.key();
+    const OpenTick& open = node.mapped();
+    emitted_ = tick;
+    ClosedWorld world{.tick = tick, .time = open.time, .run = run_, .complete = !open.lacks};
+    for (const StoredView& each : open.views) {
+        bytes_ -= each.memory_bytes();
+        world.views.push_back(each.view);
+    }
     for (const auto& [number, session] : sessions_) {
-        complete =
-            complete && (!needs_view_of(session, world->tick()) || world->has_view_of(number));
+        world.complete =
+            world.complete && (!needs_view_of(session, tick) || open.has_view_of(number));
     }
-    if (was_written_by_previous_process(world->tick())) {
-        view_counts_.late += world->view_count();
-    } else {
-        close_({.views = world.get(), .run = run_, .complete = complete});
+    if (was_written_by_previous_process(tick)) {
+        view_counts_.late += world.views.size();
+        return;
     }
-    memory_->recycle(std::move(world));
+    std::ranges::sort(world.views, has_more_information);
+    close_(std::move(world));
 }
 
 bool ViewCollector::close_oldest_tick_early() {

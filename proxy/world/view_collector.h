@@ -1,8 +1,9 @@
 #pragma once
 
-#include "proxy/world/open_world.h"
+#include "proxy/world/view.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
+#include "snapshot/snapshot.h"
 
 #include <array>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tw::world {
 
@@ -26,7 +28,9 @@ struct GamePosition {
 /// The views of a tick that does not wait for further views: either all have arrived, or the
 /// waiting time is over.
 struct ClosedWorld {
-    const OpenWorld* views = nullptr;
+    snapshot::Tick tick = 0;
+    record::Timestamp time = 0; ///< arrival time of the view that arrived first
+    std::vector<View> views{};  ///< sorted by has_more_information()
     std::uint32_t run = 1;
     bool complete = false; ///< the views of all expected sessions arrived
 };
@@ -74,7 +78,8 @@ struct WaitTicks {
 /// tick if necessary.
 class ViewCollector {
   public:
-    using CloseHandler = std::function<void(const ClosedWorld& world)>;
+    /// Receives a closed tick. The views' items are valid only during the call.
+    using CloseHandler = std::function<void(ClosedWorld world)>;
 
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
@@ -82,11 +87,9 @@ class ViewCollector {
     /// entering another run.
     static constexpr int kMaxStrays = 25;
 
-    /// `memory`: shared with other collectors; must outlive this object. The first run has the
-    /// number `run` + 1.
-    ViewCollector(CloseHandler close, OpenWorldPool& memory, std::uint32_t run = 0,
-                  WaitTicks patience = {})
-        : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
+    /// The first run has the number `run` + 1.
+    explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, WaitTicks patience = {})
+        : close_{std::move(close)}, run_{run}, patience_{patience} {}
 
     void add_session(std::uint32_t session);
     /// Tells that the server announced this map to the session. Adds the session if it is new.
@@ -181,11 +184,26 @@ class ViewCollector {
     [[nodiscard]] bool may_close_tick(snapshot::Tick tick);
     void close_oldest_tick();
     void close_ready_ticks();
-    [[nodiscard]] OpenWorld& find_or_open_tick(snapshot::Tick tick, record::Timestamp time);
 
-    /// An open tick, which waits for views.
+    /// A view and the objects to which it refers.
+    struct StoredView {
+        StoredView(const WorldInput& input, std::shared_ptr<const record::Roster> players);
+
+        /// Returns an upper bound of the memory use in bytes. A roster that several views share
+        /// counts for each.
+        [[nodiscard]] std::size_t memory_bytes() const;
+
+        snapshot::Snapshot items;
+        std::shared_ptr<const record::Roster> roster;
+        View view;
+    };
+
+    /// A tick that waits for views.
     struct OpenTick {
-        std::unique_ptr<OpenWorld> world;
+        [[nodiscard]] bool has_view_of(std::uint32_t session) const;
+
+        record::Timestamp time = 0; ///< arrival time of the view that arrived first
+        std::vector<StoredView> views{};
         bool lacks = false; ///< a session ended before its expected view arrived
     };
 
@@ -193,8 +211,7 @@ class ViewCollector {
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_;
     std::uint32_t awaited_ = 0; ///< the session for which the oldest tick was last found to wait
-    OpenWorldPool* memory_;
-    std::size_t bytes_ = 0; ///< memory use of the open ticks
+    std::size_t bytes_ = 0;     ///< memory use of the open ticks
     std::uint32_t run_;
     WaitTicks patience_;
     /// The map of the current run, for each dialect.

@@ -271,8 +271,8 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
 
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == time);
-    while (!batch.empty()) {
-        batch.pass_next(log);
+    for (const pipeline::QueuedInput& input : batch) {
+        input.pass_on(log);
     }
     CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
                                                 "message four", "snapshot 1", "message fives",

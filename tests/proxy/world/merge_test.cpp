@@ -1,4 +1,4 @@
-// Covers: proxy/world/item_merge.cpp, proxy/world/open_world.cpp
+// Covers: proxy/world/item_merge.cpp
 #include "proxy/world/merge.h"
 #include "tests/proxy/world/views.h"
 

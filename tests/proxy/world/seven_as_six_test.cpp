@@ -54,7 +54,8 @@ struct Told {
     std::vector<world::View> views;
 
     explicit Told(const Items& from, const record::Roster* roster = nullptr)
-        : items{to_snapshot(from)}, views{world::read_seven_view(1, 0, items.view(), roster)} {
+        : items{to_snapshot(from)}, views{world::read_view(1, 0, items.view(),
+                                                           snapshot::Dialect::seven, roster)} {
         seven.translate_views(views);
     }
 

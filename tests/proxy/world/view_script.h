@@ -24,14 +24,13 @@ struct ViewScript {
     std::vector<std::string> closed;
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    world::OpenWorldPool memory;
     world::ViewCollector collector{[this](const world::ClosedWorld& world) {
                                        runs = world.run;
-                                       closed.push_back(fmt::format("{}:{}{}", world.views->tick(),
-                                                                    world.views->view_count(),
+                                       closed.push_back(fmt::format("{}:{}{}", world.tick,
+                                                                    world.views.size(),
                                                                     world.complete ? "" : "!"));
                                    },
-                                   memory, 0, patience};
+                                   0, patience};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/world/open_world.h"
+#include "proxy/world/view.h"
 #include "snapshot/snapshot.h"
 #include "tests/support/snapshot_messages.h"
 

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "proxy/record/interface.h"
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
+#include "snapshot/objects.h"
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace tw::world {
+
+/// One session's snapshot of a tick, with the data needed to interpret it.
+struct View {
+    std::uint32_t session = 0;
+    std::int32_t version = 0; ///< the client's version; 0: vanilla
+    snapshot::SnapshotView items{};
+    /// The server replaced its client ids by numbers valid only for this client.
+    bool translated = false;
+    std::optional<std::uint16_t> own{};     ///< client id of the viewer
+    std::optional<std::uint16_t> watched{}; ///< client id that the viewer spectates
+    bool watches = false;                   ///< the viewer's camera is not at its own tee
+    bool scoreboard = false;                ///< the client shows the scoreboard
+    snapshot::Dialect dialect = snapshot::Dialect::six; ///< protocol version of the client
+    /// The players; null if the items contain them, as in 0.6 and after the translation of a 0.7
+    /// view by SevenToSixTranslator.
+    const record::Roster* roster = nullptr;
+    /// For each item, a bit mask of the ints whose value the view does not contain, as in
+    /// record::Sightings; empty if no int is missing.
+    std::span<const std::uint32_t> untold{};
+
+    /// Returns whether the view has a client id for every player. Then the id −1 means "no player".
+    /// Returns false for 0.7, where this is not certain.
+    [[nodiscard]] bool knows_all_players() const {
+        return !translated && dialect == snapshot::Dialect::six;
+    }
+};
+
+/// Calls `use(item)` for each item of a type, in ascending order of ids.
+template <typename Use>
+void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const Use& use) {
+    for (std::size_t i = items.lower_bound({.type = type, .id = 0});
+         i < items.size() && items[i].key.type == type; ++i) {
+        use(items[i]);
+    }
+}
+
+/// Makes a view of a snapshot. `roster`: the players, whom 0.7 sends in messages; null if unknown
+/// and for 0.6, where the items contain them.
+[[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
+                             const snapshot::SnapshotView& items,
+                             snapshot::Dialect dialect = snapshot::Dialect::six,
+                             const record::Roster* roster = nullptr);
+
+/// Returns whether `left` has more information than `right`. Decided by the first of these criteria
+/// that differs: 0.6 before 0.7, ids for all players, newer version, lower session number. This is
+/// a total order, because a session has only one view per tick.
+[[nodiscard]] bool has_more_information(const View& left, const View& right);
+
+/// Returns the class of a client version. Servers build some objects differently for clients before
+/// certain versions, so only views of the same class must agree.
+[[nodiscard]] unsigned version_class(std::int32_t version);
+
+/// A session's event that affects the merged snapshots of its server. Its pointers are valid only
+/// during WorldInputSink::on_input().
+struct WorldInput {
+    enum class Kind : std::uint8_t {
+        open, ///< the session begins, or its client reconnects; `server` is set
+        map,  ///< the session's server announced a map; `map` is set
+        /// The session received a verified snapshot. These members are set: `tick`, `items`,
+        /// `world`, `dialect`, `roster`, `client_version`.
+        snapshot,
+        message,     ///< the session received a message to all players, perhaps; `payload` is set
+        close,       ///< the session ended
+        time_passed, ///< no session had an event until `time`
+    };
+    Kind kind = Kind::time_passed;
+    record::Timestamp time = 0;
+    std::uint32_t session = 0;
+    std::string_view server{};
+    /// The server's configured name, valid until the program ends; empty if none.
+    std::string_view server_name{};
+    bool resumed = false; ///< only for `open`: another process inspected the session before
+    const record::MapRecord* map = nullptr;
+    snapshot::Tick tick = 0;
+    snapshot::SnapshotView items{};
+    /// The map's tiles, to find the tile at a position; null while the map is unknown.
+    const record::TileMap* tile_map = nullptr;
+    snapshot::Dialect dialect = snapshot::Dialect::six;
+    const record::Roster* roster = nullptr; ///< the players; only for 0.7
+    std::int32_t client_version = 0;        ///< DDNet's version number; 0: vanilla or unknown
+    std::span<const std::byte> payload{};   ///< the whole message, see record::MessageRecord
+};
+
+/// Receives sessions' events. Implementations must copy the data that they keep.
+class WorldInputSink : public record::Interface {
+  public:
+    virtual void on_input(const WorldInput& input) = 0;
+};
+
+} // namespace tw::world
