@@ -18,95 +18,86 @@ using snapshot::ObjectSpec;
 using snapshot::SnapshotView;
 
 void NameIds::reset() {
-    by_name_.clear();
     by_id_.clear();
-    known_.clear();
+    names_.clear();
 }
 
 void NameIds::forget_name(Entry known) {
-    by_name_.erase(known->name);
-    by_id_.erase(known->id);
-    known_.erase(known);
-}
-
-void NameIds::mark_seen(Entry known) {
-    known->seen = tick_;
-    known_.splice(known_.end(), known_, known);
+    by_id_.erase(known->second.id);
+    names_.erase(known);
 }
 
 bool NameIds::make_room_for_name() {
-    if (known_.size() < kMaxNames) {
+    if (names_.size() < kMaxNames) {
         return true;
     }
-    if (known_.front().seen == tick_) {
+    const auto oldest =
+        std::ranges::min_element(names_, {}, [](const auto& each) { return each.second.seen; });
+    if (oldest->second.seen == tick_) {
         return false;
     }
-    forget_name(known_.begin());
+    forget_name(oldest);
     return true;
 }
 
 NameIds::Entry NameIds::add_name(const std::string& name, std::uint16_t id, IdKind kind) {
-    known_.push_back({.name = name, .id = id, .kind = kind, .seen = tick_});
-    const auto added = std::prev(known_.end());
-    by_name_.emplace(name, added);
+    const auto added = names_.emplace(name, NameEntry{.id = id, .kind = kind, .seen = tick_}).first;
     by_id_.emplace(id, added);
     return added;
 }
 
 void NameIds::learn_id(const std::string& name, std::uint16_t id) {
     if (const auto holder = by_id_.find(id); holder != by_id_.end()) {
-        if (holder->second->name == name) {
-            mark_seen(holder->second);
-            holder->second->kind = IdKind::server;
-            holder->second->learned = tick_;
+        if (holder->second->first == name) {
+            holder->second->second = {
+                .id = id, .kind = IdKind::server, .seen = tick_, .learned = tick_};
             return;
         }
         forget_name(holder->second);
     }
-    if (const auto before = by_name_.find(name); before != by_name_.end()) {
-        forget_name(before->second);
+    if (const auto before = names_.find(name); before != names_.end()) {
+        forget_name(before);
     }
     if (make_room_for_name()) {
-        add_name(name, id, IdKind::server)->learned = tick_;
+        add_name(name, id, IdKind::server)->second.learned = tick_;
     }
 }
 
 bool NameIds::has_learned_id(const std::string& name) const {
-    const auto known = by_name_.find(name);
-    return known != by_name_.end() && known->second->learned == tick_;
+    const auto known = names_.find(name);
+    return known != names_.end() && known->second.learned == tick_;
 }
 
 bool NameIds::is_learned_id(std::uint16_t id) const {
     const auto known = by_id_.find(id);
-    return known != by_id_.end() && known->second->learned == tick_;
+    return known != by_id_.end() && known->second->second.learned == tick_;
 }
 
 std::optional<std::uint16_t> NameIds::last_learned_id(const std::string& name) const {
-    const auto known = by_name_.find(name);
-    return known != by_name_.end() && known->second->kind == IdKind::server
-               ? std::optional{known->second->id}
+    const auto known = names_.find(name);
+    return known != names_.end() && known->second.kind == IdKind::server
+               ? std::optional{known->second.id}
                : std::nullopt;
 }
 
 void NameIds::keep_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
-        mark_seen(by_name_.find(name)->second);
+        names_.find(name)->second.seen = tick_;
     }
 }
 
 void NameIds::offer_id(const std::string& name, std::uint16_t id) {
-    const auto known = by_name_.find(name);
+    const auto known = names_.find(name);
     const auto holder = by_id_.find(id);
-    const auto is_settled = [this](const auto& place) { return place->second->seen == tick_; };
-    if ((known != by_name_.end() && is_settled(known)) ||
-        (holder != by_id_.end() && is_settled(holder))) {
+    if ((known != names_.end() && known->second.seen == tick_) ||
+        (holder != by_id_.end() && holder->second->second.seen == tick_)) {
         return;
     }
     if (holder != by_id_.end()) {
         forget_name(holder->second);
     }
-    if (const auto before = by_name_.find(name); before != by_name_.end()) {
-        forget_name(before->second);
+    if (const auto before = names_.find(name); before != names_.end()) {
+        forget_name(before);
     }
     if (make_room_for_name()) {
         add_name(name, id, IdKind::views);
@@ -121,26 +112,29 @@ std::uint16_t NameIds::make_up_id() {
     if (id < kFewMadeUp) {
         return id;
     }
-    const auto stale = std::ranges::find_if(known_, [&](const NameEntry& known) {
-        return known.seen != tick_ && known.id >= kFirstMadeUp && known.id < kFewMadeUp;
-    });
-    if (stale != known_.end()) {
-        id = stale->id;
-        forget_name(stale);
+    // All usual ids are taken: takes the one that was not used for the longest time.
+    const auto end = by_id_.lower_bound(kFewMadeUp);
+    const auto stale = std::min_element(
+        by_id_.lower_bound(kFirstMadeUp), end, [](const auto& left, const auto& right) {
+            return left.second->second.seen < right.second->second.seen;
+        });
+    if (stale != end && stale->second->second.seen != tick_) {
+        id = stale->first;
+        forget_name(stale->second);
     }
     return id;
 }
 
 std::optional<NameIds::AssignedId> NameIds::assign_id(const std::string& name) {
-    auto known = by_name_.find(name);
-    if (known == by_name_.end()) {
+    auto known = names_.find(name);
+    if (known == names_.end()) {
         if (!make_room_for_name()) {
             return std::nullopt;
         }
-        known = by_name_.find(add_name(name, make_up_id(), IdKind::twscope)->name);
+        known = add_name(name, make_up_id(), IdKind::twscope);
     }
-    mark_seen(known->second);
-    return AssignedId{.id = known->second->id, .kind = known->second->kind};
+    known->second.seen = tick_;
+    return AssignedId{.id = known->second.id, .kind = known->second.kind};
 }
 
 namespace {

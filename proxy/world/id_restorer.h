@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <optional>
 #include <span>
@@ -68,30 +67,26 @@ class NameIds {
 
   private:
     struct NameEntry {
-        std::string name;
         std::uint16_t id = 0;
         record::IdKind kind = record::IdKind::server;
         std::uint64_t seen = 0;    ///< the last tick in which the name had this id
         std::uint64_t learned = 0; ///< the last tick in which the server was known to use this id
     };
 
-    using Entry = std::list<NameEntry>::iterator;
+    using Names = std::map<std::string, NameEntry>;
+    using Entry = Names::iterator;
 
     /// The usual limit of made-up ids: a roster has this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
     void forget_name(Entry known);
-    /// Marks the entry as the one seen most recently.
-    void mark_seen(Entry known);
-    /// Forgets the oldest entry if there are kMaxNames. Returns false if all entries were seen in
+    /// Forgets the entry that was not seen for the longest time if there are kMaxNames. Returns false if all entries were seen in
     /// this tick.
     [[nodiscard]] bool make_room_for_name();
     [[nodiscard]] std::uint16_t make_up_id();
     Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
-    /// Sorted by the time when the name was last seen, the oldest first.
-    std::list<NameEntry> known_;
-    std::map<std::string, Entry> by_name_;
+    Names names_;
     std::map<std::uint16_t, Entry> by_id_;
     std::uint64_t tick_ = 0;
 };
