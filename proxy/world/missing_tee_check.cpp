@@ -67,9 +67,9 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
 using Clients = std::vector<std::uint16_t>; ///< sorted
 
 /// Returns the players who must have a tee or soon get one.
-Clients players_in(const WorldContext& shown) {
+Clients players_in(const record::SnapshotRecord& shown) {
     Clients players;
-    each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
+    each_of_type(shown.items, snapshot::player_info_type(shown.types->dialect()),
                  [&](const snapshot::ItemView& info) {
                      if (plays(info, shown.roster)) {
                          players.push_back(info.key.id);
@@ -79,9 +79,9 @@ Clients players_in(const WorldContext& shown) {
 }
 
 /// Returns the players with a reason to have no tee: dead, spectating, or away.
-Clients excused_in(const WorldContext& shown) {
+Clients excused_in(const record::SnapshotRecord& shown) {
     const SnapshotView& world = shown.items;
-    const record::TypeNames& types = shown.types;
+    const record::TypeNames& types = *shown.types;
     const bool seven = types.dialect() == snapshot::Dialect::seven;
     Clients excused;
     each_of_type(world, snapshot::player_info_type(types.dialect()),
@@ -121,16 +121,16 @@ Clients excused_in(const WorldContext& shown) {
 
 } // namespace
 
-void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
-                                std::span<const View> views, bool vanilla) {
-    const std::uint16_t character = snapshot::character_type(world.types.dialect());
-    each_of_type(world.items, character, [&](const snapshot::ItemView& tee) {
+void MissingTeeCheck::note_tees(const record::WorldRecord& world, std::span<const View> views,
+                                bool vanilla) {
+    const std::uint16_t character = snapshot::character_type(world.shown.types->dialect());
+    each_of_type(world.shown.items, character, [&](const snapshot::ItemView& tee) {
         if (tee.data.size() <= kCharacterY ||
             (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
             return;
         }
         PlayerHistory& player = players_[tee.key.id];
-        player.last = tick;
+        player.last = world.tick;
         player.x = tee.data[kCharacterX];
         player.y = tee.data[kCharacterY];
         player.told = false;
@@ -147,7 +147,7 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
     for (const View& view : vanilla ? std::span<const View>{} : views) {
         const auto player = view.own && !view.watches && !view.translated ? players_.find(*view.own)
                                                                           : players_.end();
-        if (player != players_.end() && player->second.last == tick &&
+        if (player != players_.end() && player->second.last == world.tick &&
             player->second.witnesses.size() < kMaxWitnesses &&
             view.items.find({character, *view.own})) {
             player->second.witnesses.push_back(view.session);
@@ -155,17 +155,17 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
     }
 }
 
-std::vector<MissingTee> MissingTeeCheck::find_missing_tees(snapshot::Tick tick,
-                                                           const WorldContext& world,
-                                                           std::span<const View> views) {
-    const SnapshotView& items = world.items;
-    const std::uint16_t character = snapshot::character_type(world.types.dialect());
+std::vector<record::FindingRecord>
+MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<const View> views) {
+    const SnapshotView& items = world.shown.items;
+    const snapshot::Tick tick = world.tick;
+    const std::uint16_t character = snapshot::character_type(world.shown.types->dialect());
     if (last_examined_ && std::int64_t{tick} - *last_examined_ > kStep) {
         players_.clear();
     }
     last_examined_ = tick;
-    const auto playing = players_in(world);
-    const auto excused = excused_in(world);
+    const auto playing = players_in(world.shown);
+    const auto excused = excused_in(world.shown);
     std::erase_if(players_, [&](const auto& each) {
         return !std::ranges::binary_search(playing, each.first) ||
                std::ranges::binary_search(excused, each.first);
@@ -173,7 +173,7 @@ std::vector<MissingTee> MissingTeeCheck::find_missing_tees(snapshot::Tick tick,
     const bool vanilla =
         // a DDNet snapshot contains type descriptors
         items.empty() || items[0].key.type != snapshot::kDescriptorType;
-    std::vector<MissingTee> found;
+    std::vector<record::FindingRecord> found;
     for (auto& [client, player] : players_) {
         if (items.find({character, client})) {
             continue;
@@ -189,20 +189,25 @@ std::vector<MissingTee> MissingTeeCheck::find_missing_tees(snapshot::Tick tick,
         if (!player.told && !player.witnesses.empty() &&
             std::int64_t{tick} - player.last >= kLong) {
             player.told = true;
-            found.push_back({.client = client,
-                             .witness = player.witnesses.front(),
-                             .since = player.last + 1,
-                             .x = player.x,
-                             .y = player.y});
+            record::FindingRecord& finding = found.emplace_back(record::FindingRecord{
+                .head = {.time = world.head.time, .session = player.witnesses.front()},
+                .id = record::FindingId::world_vanished,
+                .tick = tick,
+                .item =
+                    record::FindingItem{.type_id = character, .id = client, .type = "character"},
+                .since_tick = player.last + 1});
+            if (world.shown.tile_map != nullptr) {
+                finding.place = world.shown.tile_map->tiles_at_misplaced(player.x, player.y);
+            }
         }
     }
-    note_tees(tick, world, views, vanilla);
+    note_tees(world, views, vanilla);
     return found;
 }
 
-void MissingTeeCheck::skip_incomplete_world(const WorldContext& world,
+void MissingTeeCheck::skip_incomplete_world(const record::WorldRecord& world,
                                             std::span<const View> views) {
-    const auto excused = excused_in(world);
+    const auto excused = excused_in(world.shown);
     std::erase_if(players_, [&](const auto& each) {
         return std::ranges::binary_search(excused, each.first);
     });
@@ -211,6 +216,16 @@ void MissingTeeCheck::skip_incomplete_world(const WorldContext& world,
             return std::ranges::find(views, witness, &View::session) == views.end();
         });
     }
+}
+
+std::vector<record::FindingRecord> MissingTeeCheck::examine(const record::WorldRecord& world,
+                                                            std::span<const View> views,
+                                                            bool is_proof) {
+    if (is_proof) {
+        return find_missing_tees(world, views);
+    }
+    skip_incomplete_world(world, views);
+    return {};
 }
 
 } // namespace tw::world

@@ -12,22 +12,6 @@
 
 namespace tw::world {
 
-/// A player whose tee disappeared although it was at a position that a session's view must show.
-struct MissingTee {
-    std::uint16_t client = 0;
-    std::uint32_t witness = 0; ///< a session that saw the tee last and should still see it
-    snapshot::Tick since = 0;  ///< the first tick without the tee
-    std::int32_t x = 0;        ///< the tee's last position
-    std::int32_t y = 0;
-};
-
-/// A merged snapshot and the data needed to interpret its items.
-struct WorldContext {
-    const snapshot::SnapshotView& items;
-    const record::TypeNames& types;
-    const record::Roster* roster; ///< the players; null if the items contain them
-};
-
 /// Finds tees that disappear although a session's camera is near. Servers send no tee of players
 /// who are dead, spectating or not in the game. DDNet also hides players of other teams and solo
 /// players. Therefore, only the player's own session counts on DDNet, and only while its camera is
@@ -37,15 +21,13 @@ class MissingTeeCheck {
     /// Forgets all players, for a new run of the server.
     void reset() { players_.clear(); }
 
-    /// Examines a merged snapshot that contains the views of all sessions. Returns the tees found
-    /// to have disappeared, each once.
-    [[nodiscard]] std::vector<MissingTee>
-    find_missing_tees(snapshot::Tick tick, const WorldContext& world, std::span<const View> views);
-
-    /// Examines a merged snapshot that lacks the views of some sessions, and therefore does not
-    /// prove that a tee disappeared. Players who die, spectate or leave in it have not disappeared.
-    /// A session without a view no longer counts as a witness (a session that saw a tee last).
-    void skip_incomplete_world(const WorldContext& world, std::span<const View> views);
+    /// Examines a merged snapshot. Returns findings about the tees that disappeared, each once.
+    /// `is_proof`: false if the merged snapshot lacks the views of some sessions, and therefore does
+    /// not prove that a tee disappeared. Players who die, spectate or leave in it have not
+    /// disappeared. A session without a view no longer counts as a witness (a session that saw a
+    /// tee last).
+    [[nodiscard]] std::vector<record::FindingRecord>
+    examine(const record::WorldRecord& world, std::span<const View> views, bool is_proof);
 
   private:
     /// A tee has disappeared if it is missing for this many ticks and its player did not die.
@@ -65,8 +47,10 @@ class MissingTeeCheck {
         bool told = false;
     };
 
-    void note_tees(snapshot::Tick tick, const WorldContext& world, std::span<const View> views,
-                   bool vanilla);
+    [[nodiscard]] std::vector<record::FindingRecord>
+    find_missing_tees(const record::WorldRecord& world, std::span<const View> views);
+    void skip_incomplete_world(const record::WorldRecord& world, std::span<const View> views);
+    void note_tees(const record::WorldRecord& world, std::span<const View> views, bool vanilla);
 
     std::map<std::uint16_t, PlayerHistory> players_;
     std::optional<snapshot::Tick> last_examined_;

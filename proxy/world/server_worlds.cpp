@@ -213,29 +213,6 @@ void ServerWorlds::report_differences(std::vector<record::FindingRecord> finding
     }
 }
 
-void ServerWorlds::report_missing_tees(const record::WorldRecord& world) {
-    const WorldContext shown{world.shown.items, types_, world.shown.roster};
-    if (!world.complete || tools_->views.size() < 2) {
-        missing_tees_.skip_incomplete_world(shown, tools_->views);
-        return;
-    }
-    for (const MissingTee& gone :
-         missing_tees_.find_missing_tees(world.tick, shown, tools_->views)) {
-        record::FindingRecord finding{
-            .head = {.time = world.head.time, .session = gone.witness},
-            .id = record::FindingId::world_vanished,
-            .tick = world.tick,
-            .item = record::FindingItem{.type_id = snapshot::character_type(types_.dialect()),
-                                        .id = gone.client,
-                                        .type = "character"},
-            .since_tick = gone.since};
-        if (world.shown.tile_map != nullptr) {
-            finding.place = world.shown.tile_map->tiles_at_misplaced(gone.x, gone.y);
-        }
-        report_finding(finding);
-    }
-}
-
 void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
     if (tools_->messages == nullptr) {
         return;
@@ -282,7 +259,10 @@ void ServerWorlds::write_world(ClosedWorld closed) {
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
     report_differences(log_.examine(world, tools_->views, tools_->differences), world.head.time);
-    report_missing_tees(world);
+    const bool is_proof = closed.complete && world.views > 1;
+    for (record::FindingRecord& finding : missing_tees_.examine(world, tools_->views, is_proof)) {
+        report_finding(finding);
+    }
     ++ordinal_;
     ++totals_.worlds.total;
     totals_.worlds.complete += closed.complete ? 1 : 0;

@@ -114,7 +114,6 @@ class ServerWorlds {
     void report_finding(record::FindingRecord finding);
     void pass_on_messages(const record::WorldRecord& world);
     void report_differences(std::vector<record::FindingRecord> findings, record::Timestamp time);
-    void report_missing_tees(const record::WorldRecord& world);
 
     ServerId server_;
     MergeTools* tools_;

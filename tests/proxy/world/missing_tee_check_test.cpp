@@ -32,8 +32,9 @@ std::size_t found_after(const std::function<void(Items&)>& change, Items items =
         views.add(1, 0, items);
         const auto list = views.list();
         types.learn_types(list.front().items);
-        found +=
-            vanishing.find_missing_tees(tick, {list.front().items, types, nullptr}, list).size();
+        const record::WorldRecord world{.tick = tick,
+                                        .shown = {.items = list.front().items, .types = &types}};
+        found += vanishing.examine(world, list, true).size();
     };
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         look(tick);
@@ -124,12 +125,9 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
             views.add(session, 0, items);
             const auto list = views.list();
             types.learn_types(list.front().items);
-            const world::WorldContext world{list.front().items, types, nullptr};
-            if (proves) {
-                found += vanishing.find_missing_tees(tick, world, list).size();
-            } else {
-                vanishing.skip_incomplete_world(world, list);
-            }
+            const record::WorldRecord world{
+                .tick = tick, .shown = {.items = list.front().items, .types = &types}};
+            found += vanishing.examine(world, list, proves).size();
         };
         look(100, true, 1);
         items.erase({kCharacter, 1});
