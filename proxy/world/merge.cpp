@@ -1,116 +1,167 @@
 #include "proxy/world/merge.h"
 
+#include "proxy/world/seven_as_six.h"
+
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 namespace tw::world {
 
+using snapshot::FieldMerge;
+using snapshot::FieldSpec;
 using snapshot::ItemKey;
+using snapshot::ItemView;
 using snapshot::ObjectFamily;
 using snapshot::ObjectSpec;
 
 namespace {
 
-constexpr std::size_t kFromX = 2;
-constexpr std::size_t kFromY = 3;
-constexpr std::size_t kOwner = 5;
-/// The first private id. Private ids count down, the ids that servers assign count up from 0.
-constexpr std::uint16_t kFirstPrivateId = 65535;
+using Ints = std::span<const std::int32_t>;
+
+constexpr std::int32_t kDoor = 2;
+constexpr std::int32_t kLight = 3;
+
+/// Number of ints for the two end points of a laser. The old and the new laser object begin with
+/// them.
+constexpr std::size_t kEnds = 4;
+
+/// The bit "racetime" of gamestateflag: the timer shows the viewer's race time.
+constexpr std::uint32_t kRaceBit = 8;
+
+/// The bit "watching" of 0.7's playerflag: the viewer spectates the player.
+constexpr std::uint32_t kWatchingBit = 0x20;
+
+/// Ranks of patched values. Of several values for an int, the one with the lowest rank is used.
+constexpr std::uint8_t kKnown = 0;
+constexpr std::uint8_t kWatched = 1;
+constexpr std::uint8_t kGreatest = 2;
+
+/// The number of ints that the mask MergeRules::compared has bits for.
+constexpr std::size_t kMaskedInts = 32;
+
+/// Clients from this version on receive switch states. To older clients, the server sends doors and
+/// similar items in the state of the viewer's team.
+constexpr std::int32_t kKnowsSwitches = 16200;
+
+bool is_door(const ObjectSpec& object, Ints data) {
+    return is_laser_of_kind(object, data, kDoor);
+}
+
+/// Returns whether the item may be switched off in some views and on in others.
+bool may_be_switched(const ObjectSpec& object, Ints data) {
+    const bool is_old_form = object.merge.family == ObjectFamily::laser && object.merge.form != 0 &&
+                             data.size() >= kEnds;
+    return is_old_form || is_laser_of_kind(object, data, kLight);
+}
+
+/// Returns whether a light or door is switched off for the viewer's team: its two end points are
+/// equal.
+bool is_dark(Ints laser) {
+    return laser[0] == laser[2] && laser[1] == laser[3];
+}
+
+/// Returns whether two doors have the same end point.
+bool is_same_end(Ints laser, Ints other) {
+    return laser[0] == other[0] && laser[1] == other[1];
+}
+
+std::int32_t without(std::uint32_t bit, std::int32_t flags) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~bit);
+}
+
+bool has_race_bit(std::int32_t flags) {
+    return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
+}
+
+/// Returns whether views may have different values of the field without a report.
+bool may_differ(FieldMerge merge) {
+    return merge == FieldMerge::varies || merge == FieldMerge::own ||
+           merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
+           merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
+}
+
+/// Returns whether the server sends the field to some viewers only.
+bool is_private(FieldMerge merge) {
+    return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
+}
+
+/// Returns whether the view of the item's player has a better value of the field than other views.
+bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
+    const bool id_is_client = object.client && !object.client->field;
+    return merge == FieldMerge::own || merge == FieldMerge::own_first ||
+           (merge == FieldMerge::per_viewer && id_is_client);
+}
+
+/// Returns the value of the object's first field with this merge rule; 0 if it has no such field.
+std::int32_t value_of(const ObjectSpec& object, FieldMerge how, Ints data) {
+    const auto field = std::ranges::find(object.fields, how, &FieldSpec::merge);
+    return field != object.fields.end() && field->offset < data.size() ? data[field->offset] : 0;
+}
+
+int position_unit(const ObjectSpec& object, Ints data) {
+    const auto position = snapshot::position_of(object, data);
+    return position ? position->per_unit : 0;
+}
+
+/// Clears the ints of an item that depend on the viewer.
+void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
+    // The flags say whether the timer is the viewer's own.
+    const bool is_race = has_race_bit(value_of(object, FieldMerge::race_flags, ints));
+    for (const FieldSpec& field : object.fields) {
+        if (field.offset >= ints.size()) {
+            break;
+        }
+        std::int32_t& value = ints[field.offset];
+        if (field.merge == FieldMerge::viewer ||
+            (field.merge == FieldMerge::race_timer && is_race)) {
+            value = 0;
+        } else if (field.merge == FieldMerge::watched_flag) {
+            value = without(kWatchingBit, value);
+        } else if (field.merge == FieldMerge::race_flags) {
+            value = without(kRaceBit, value);
+        }
+    }
+}
+
+/// Returns whether an item, which has the same key as `first`, differs from it at most in ints whose
+/// differences are ignored.
+bool is_same_item(const MergedItem& first, Ints other) {
+    const MergeRules& how = *first.rules;
+    bool is_same =
+        how.by_fields && first.data.size() == other.size() && other.size() <= kMaskedInts;
+    for (std::size_t i = 0; i < other.size() && is_same; ++i) {
+        is_same = first.data[i] == other[i] || (how.compared & record::Sightings::bit(i)) == 0;
+    }
+    return is_same;
+}
 
 } // namespace
 
-void DraggerBeams::add_beam(const MergedItem& item, SeenMasks& seen) {
-    if (!is_beam(*item.object, item.data)) {
-        const auto [at, added] = resting_.emplace(item.key.id, item);
-        if (!added) {
-            seen.add_sessions_of(at->second.seen, item.seen);
+MergeRules::MergeRules(const ObjectSpec& object)
+    : by_fields{object.merge.family == ObjectFamily::none && !object.merge.whole} {
+    for (const FieldSpec& field : object.fields) {
+        own |= is_private(field.merge) ? record::Sightings::bit(field.offset) : 0;
+        for (std::size_t i = 0; i < field.count && !may_differ(field.merge); ++i) {
+            compared |= record::Sightings::bit(field.offset + i);
         }
-        return;
-    }
-    const auto [at, added] = beams_.try_emplace(
-        Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, BeamItem{.item = item});
-    if (!added) {
-        seen.add_sessions_of(at->second.item.seen, item.seen);
-    }
-    at->second.ids.insert(item.key.id);
-}
-
-std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
-                                      const std::set<std::uint16_t>& taken) {
-    for (const std::uint16_t id : found.ids) {
-        if (!taken.contains(id)) {
-            return id;
+        of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
+                    field.merge == FieldMerge::watched_flag ||
+                    field.merge == FieldMerge::race_flags;
+        if (is_told_by_owner(object, field.merge)) {
+            own_fields.push_back(&field);
         }
     }
-    if (const auto known = private_ids_.find(beam);
-        known != private_ids_.end() && !taken.contains(known->second)) {
-        return known->second;
-    }
-    // Ids are never checked twice; otherwise many beams would take quadratic time.
-    while (next_private_id_ > 0 &&
-           (taken.contains(next_private_id_) || private_taken_.contains(next_private_id_))) {
-        --next_private_id_;
-    }
-    private_ids_[beam] = next_private_id_;
-    private_taken_.insert(next_private_id_);
-    return next_private_id_;
-}
-
-void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
-                             const std::vector<MergedItem>& differing, SeenMasks& seen) {
-    const auto is_one = [](const MergedItem& item) {
-        return item.object != nullptr && is_dragger(*item.object, item.data);
-    };
-    const auto has_beam = [](const MergedItem& item) {
-        return item.object != nullptr && is_beam(*item.object, item.data);
-    };
-    if (differing.empty() && std::ranges::none_of(items, has_beam)) {
-        private_ids_.clear();
-        return;
-    }
-    std::set<std::uint16_t> taken;
-    for (const MergedItem& item : items) {
-        if (is_one(item)) {
-            add_beam(item, seen);
-        } else if (item.object != nullptr && item.object->merge.family == ObjectFamily::laser) {
-            taken.insert(item.key.id);
-        }
-    }
-    for (const MergedItem& item : differing) {
-        if (is_one(item)) {
-            add_beam(item, seen);
-        }
-    }
-    std::erase_if(items, is_one);
-    for (const auto& [id, item] : resting_) {
-        // The first view has another item with this id, which contradicts the other views: the
-        // dragger is ignored.
-        if (taken.insert(id).second) {
-            items.push_back(item);
-        }
-    }
-    std::erase_if(private_ids_, [&](const auto& each) { return !beams_.contains(each.first); });
-    next_private_id_ = kFirstPrivateId;
-    private_taken_.clear();
-    for (const auto& [beam, id] : private_ids_) {
-        private_taken_.insert(id);
-    }
-    for (const auto& [beam, found] : beams_) {
-        items.push_back(found.item);
-        items.back().key.id = choose_id(beam, found, taken);
-        taken.insert(items.back().key.id);
-    }
-    std::ranges::sort(items, {}, &MergedItem::key);
-    beams_.clear();
-    resting_.clear();
 }
 
 void ViewMerger::begin(std::span<const View> views, const record::TypeNames& types,
                        std::vector<Difference>* differences) {
     views_ = views;
-    items_.begin(views, types, differences);
+    types_ = &types;
+    differences_ = differences;
     sessions_.clear();
     for (const View& view : views) {
         sessions_.push_back(view.session);
@@ -123,6 +174,9 @@ void ViewMerger::begin(std::span<const View> views, const record::TypeNames& typ
     }
     seen_.begin(views.size());
     merged_.clear();
+    replacements_.clear();
+    patches_.clear();
+    differing_.clear();
 }
 
 void ViewMerger::merge_views(std::span<const View> views, const record::TypeNames& types,
@@ -132,21 +186,26 @@ void ViewMerger::merge_views(std::span<const View> views, const record::TypeName
         add_view(view);
     }
     drop_lesser_forms();
-    unify_beam_ids(beams);
+    beams.unify_ids(merged_, differing_, seen_);
     take_own_fields();
-    items_.finish();
     write_items();
 }
 
-MergedItem ViewMerger::make_item(ItemRef ref) {
-    const snapshot::ItemView item = items_.item(ref);
-    const std::size_t seen = seen_.add_mask();
+const MergeRules& ViewMerger::rules_of(const ObjectSpec* object) {
+    static const ObjectSpec unknown{};
+    return rules_.try_emplace(object, object == nullptr ? unknown : *object).first->second;
+}
+
+MergedItem ViewMerger::make_item(ItemRef ref, const ObjectSpec* object) {
+    const ItemView it = item(ref);
+    const std::uint32_t seen = seen_.add_mask();
     seen_.mark_seen(seen, slots_[ref.view]);
-    return {.key = item.key,
+    return {.key = it.key.packed(),
             .ref = ref,
-            .data = item.data,
-            .object = items_.object_of_type(item.key.type),
-            .seen = seen};
+            .seen = seen,
+            .data = it.data,
+            .object = object,
+            .rules = &rules_of(object)};
 }
 
 void ViewMerger::add_view(std::uint32_t view) {
@@ -158,27 +217,197 @@ void ViewMerger::add_view(std::uint32_t view) {
     std::uint32_t begin = 0; // index of the item's first int
     for (std::uint32_t i = 0; i < items.size(); ++i) {
         const std::uint32_t key = items.keys()[i];
-        const auto data = items.data().subspan(begin, items.ends()[i] - begin);
+        const Ints data = items.data().subspan(begin, items.ends()[i] - begin);
         begin = items.ends()[i];
-        while (at != end && at->key.packed() < key) {
+        while (at != end && at->key < key) {
             ++at;
         }
-        const ItemRef ref{.view = view, .item = i};
-        if (at == end || at->key.packed() != key) {
-            const ObjectSpec* const object = items_.object_of_type(ItemKey::from_packed(key).type);
+        if (at == end || at->key != key) {
+            const ObjectSpec* const object = types_->object(ItemKey::from_packed(key).type);
             if (object == nullptr || !object->merge.per_session) {
-                added_.push_back(make_item(ref));
+                added_.push_back(make_item({view, i}, object));
             }
-        } else if (snapshot::same_ints(at->data, data) || items_.merge_items(at->ref, ref)) {
+        } else if (snapshot::same_ints(at->data, data) || merge_item(*at, {view, i})) {
             seen_.mark_seen(at->seen, slot);
         }
     }
-    if (!added_.empty()) {
-        wider_.clear();
-        std::ranges::merge(merged_, added_, std::back_inserter(wider_), {}, &MergedItem::key,
-                           &MergedItem::key);
-        std::swap(merged_, wider_);
+    const auto middle = static_cast<std::ptrdiff_t>(merged_.size());
+    merged_.insert(merged_.end(), added_.begin(), added_.end());
+    std::ranges::inplace_merge(merged_, merged_.begin() + middle, {}, &MergedItem::key);
+}
+
+void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
+    // If several items replace this one, the first comes from the view with the most information.
+    replacements_.emplace(first.key, by);
+}
+
+bool ViewMerger::merge_by_switches(const MergedItem& first, ItemRef other) {
+    const ObjectSpec& object = *first.object;
+    const Ints left = first.data;
+    const Ints right = item(other).data;
+    if (may_be_switched(object, left) && may_be_switched(object, right) &&
+        is_dark(left) != is_dark(right)) {
+        if (is_dark(left)) {
+            replace_item(first, other);
+        }
+        return true;
     }
+    const auto is_old_door = [&](ItemRef ref, Ints data) {
+        return views_[ref.view].version < kKnowsSwitches && is_door(object, data);
+    };
+    return is_old_door(first.ref, left) && is_old_door(other, right) && is_same_end(left, right);
+}
+
+bool ViewMerger::merge_as_whole(const MergedItem& first, ItemRef other) {
+    const ObjectSpec& object = *first.object;
+    const Ints left = first.data;
+    const Ints right = item(other).data;
+    if (merge_by_switches(first, other)) {
+        return true;
+    }
+    if (object.merge.family == ObjectFamily::projectile) {
+        const int unit = position_unit(object, left);
+        const int other_unit = position_unit(object, right);
+        if (unit != other_unit) {
+            if (unit < other_unit) {
+                replace_item(first, other);
+            }
+            return true;
+        }
+    }
+    if (object.merge.whole) {
+        const bool knows = value_of(object, FieldMerge::client, left) >= 0;
+        const bool other_knows = value_of(object, FieldMerge::client, right) >= 0;
+        if (knows != other_knows) {
+            if (other_knows) {
+                replace_item(first, other);
+            }
+            return true;
+        }
+    }
+    if (left.size() < right.size()) {
+        replace_item(first, other); // `other` is from a newer server version, with more fields
+    }
+    return false;
+}
+
+bool ViewMerger::merge_item(const MergedItem& first, ItemRef other) {
+    const Ints left = first.data;
+    const Ints right = item(other).data;
+    if (first.object == nullptr || is_same_item(first, right)) {
+        return true;
+    }
+    if (is_dragger(*first.object, left) || is_dragger(*first.object, right)) {
+        differing_.push_back(make_item(other, first.object));
+        return false;
+    }
+    if (!merge_as_whole(first, other)) {
+        const std::size_t both = std::min(left.size(), right.size());
+        for (const FieldSpec& field : first.object->fields) {
+            const bool is_same = field.count == 1 && field.offset < both &&
+                                 left[field.offset] == right[field.offset];
+            if (!is_same) {
+                merge_field(field, first, other);
+            }
+        }
+    }
+    return true;
+}
+
+void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, ItemRef other) {
+    const Ints left = first.data;
+    const Ints right = item(other).data;
+    const std::size_t end = std::size_t{field.offset} + field.count;
+    if (end > left.size() || end > right.size()) {
+        return;
+    }
+    const auto [at, other_at] =
+        std::mismatch(left.begin() + field.offset, left.begin() + static_cast<std::ptrdiff_t>(end),
+                      right.begin() + field.offset);
+    const auto offset = static_cast<std::size_t>(at - left.begin());
+    if (offset == end || (untold_ints(other) & record::Sightings::bit(field.offset)) != 0) {
+        return;
+    }
+    const MergeDecision meaning = decide_merge(field.merge, first, other, *at, *other_at);
+    if (meaning.others) {
+        patches_.push_back({first.key, field.offset, kKnown, *other_at});
+    }
+    if (meaning.greater && *other_at > *at) {
+        patches_.push_back({first.key, field.offset, kGreatest, *other_at});
+    }
+    if (meaning.differs) {
+        report_difference(field, first, other, offset);
+    }
+}
+
+ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const MergedItem& first,
+                                                   ItemRef other, std::int32_t value,
+                                                   std::int32_t others) const {
+    const View& view = views_[first.ref.view];
+    const View& other_view = views_[other.view];
+    switch (merge) {
+    case FieldMerge::any:
+        return {.differs = true};
+    case FieldMerge::client: {
+        const bool nobody_is_unknown = view.knows_all_players() && other_view.knows_all_players();
+        return {.others = value < 0, .differs = nobody_is_unknown || (value >= 0 && others >= 0)};
+    }
+    case FieldMerge::greatest:
+        return {.greater = !other_view.translated};
+    case FieldMerge::scoreboard:
+        return {.others = other_view.scoreboard && !view.scoreboard,
+                .greater = !other_view.scoreboard && !view.scoreboard};
+    case FieldMerge::race_flags:
+        return {.others = has_race_bit(value) && !has_race_bit(others),
+                .differs = without(kRaceBit, value) != without(kRaceBit, others)};
+    case FieldMerge::race_timer: {
+        const auto is_racing = [&](Ints data) {
+            return has_race_bit(value_of(*first.object, FieldMerge::race_flags, data));
+        };
+        const bool racing = is_racing(first.data);
+        const bool other_racing = is_racing(item(other).data);
+        return {.others = racing && !other_racing, .differs = !racing && !other_racing};
+    }
+    case FieldMerge::untranslated:
+        return {.others = view.translated && !other_view.translated};
+    case FieldMerge::varies:
+    case FieldMerge::own:
+    case FieldMerge::own_first:
+    case FieldMerge::viewer:
+    case FieldMerge::watched_flag:
+    case FieldMerge::per_viewer:
+        break;
+    }
+    return {};
+}
+
+std::uint32_t ViewMerger::untold_ints(ItemRef ref) const {
+    const auto& bits = views_[ref.view].untold;
+    return bits.empty() ? 0 : bits[ref.item];
+}
+
+void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& first, ItemRef other,
+                                   std::size_t offset) {
+    const View& left = views_[first.ref.view];
+    const View& right = views_[other.view];
+    if (differences_ == nullptr || left.translated || right.translated ||
+        version_class(left.version) != version_class(right.version)) {
+        return;
+    }
+    const auto bit = record::Sightings::bit(field.offset);
+    const bool across = left.dialect != right.dialect;
+    if ((untold_ints(first.ref) & bit) != 0 ||
+        (across && (SevenToSixTranslator::comparable_ints(ItemKey::from_packed(first.key).type) &
+                    bit) == 0)) {
+        return;
+    }
+    differences_->push_back({.key = ItemKey::from_packed(first.key),
+                             .object = first.object,
+                             .field = &field,
+                             .value = item(other).data[offset],
+                             .other = first.data[offset],
+                             .session = right.session,
+                             .other_session = left.session});
 }
 
 void ViewMerger::drop_lesser_forms() {
@@ -201,7 +430,7 @@ void ViewMerger::drop_lesser_forms() {
     }
     std::map<std::pair<ObjectFamily, std::uint16_t>, MergedItem> best;
     const auto key_of = [](const MergedItem& item) {
-        return std::pair{item.object->merge.family, item.key.id};
+        return std::pair{item.object->merge.family, item.id()};
     };
     for (const MergedItem& item : merged_) {
         if (!is_form(item)) {
@@ -222,44 +451,80 @@ void ViewMerger::drop_lesser_forms() {
     });
 }
 
-void ViewMerger::unify_beam_ids(DraggerBeams& beams) {
-    differing_.clear();
-    for (const ItemRef ref : items_.differing_beams()) {
-        differing_.push_back(make_item(ref));
+void ViewMerger::take_own_fields(std::uint32_t view, ItemKey key, const MergeRules& rules,
+                                 bool own) {
+    const auto at = views_[view].items.find(key);
+    if (!at) {
+        return;
     }
-    beams.unify_ids(merged_, differing_, seen_);
+    const Ints data = views_[view].items[*at].data;
+    const std::uint32_t untold = untold_ints({view, static_cast<std::uint32_t>(*at)});
+    for (const FieldSpec* const field : rules.own_fields) {
+        const bool is_told = (untold & record::Sightings::bit(field->offset)) == 0;
+        if ((own || field->merge == FieldMerge::own) && is_told && field->offset < data.size()) {
+            patches_.push_back(
+                {key.packed(), field->offset, own ? kKnown : kWatched, data[field->offset]});
+        }
+    }
 }
 
 /// Takes the private fields of each player's items from the views of the player's client and of
 /// clients that spectate the player.
 void ViewMerger::take_own_fields() {
     const ObjectSpec* last = nullptr;
-    for (const MergedItem& item : merged_) {
-        if (item.object == std::exchange(last, item.object) || item.object == nullptr) {
+    for (const MergedItem& merged : merged_) {
+        if (merged.object == std::exchange(last, merged.object) ||
+            merged.rules->own_fields.empty()) {
             continue;
         }
-        const ItemMerger::OwnFields fields = items_.rules_of(item.object).own_fields;
-        for (std::uint32_t view = 0; view < views_.size() && !fields.empty(); ++view) {
-            const auto tell = [&](std::optional<std::uint16_t> client, bool own) {
-                const auto at =
-                    client ? views_[view].items.find({item.key.type, *client}) : std::nullopt;
-                if (at) {
-                    items_.take_own_fields({.view = view, .item = static_cast<std::uint32_t>(*at)},
-                                           fields, own);
-                }
-            };
-            tell(views_[view].own, true);
-            tell(views_[view].watched, false);
+        const std::uint16_t type = ItemKey::from_packed(merged.key).type;
+        for (std::uint32_t view = 0; view < views_.size(); ++view) {
+            if (const auto client = views_[view].own) {
+                take_own_fields(view, {type, *client}, *merged.rules, true);
+            }
+            if (const auto client = views_[view].watched) {
+                take_own_fields(view, {type, *client}, *merged.rules, false);
+            }
         }
     }
 }
 
+std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
+    // A beam's id may have changed since the beam was replaced or patched.
+    const std::uint32_t key = item(merged.ref).key.packed();
+    const auto by = replacements_.find(key);
+    const ItemRef ref = by == replacements_.end() ? merged.ref : by->second;
+    const std::span<std::int32_t> ints =
+        result_.append(ItemKey::from_packed(merged.key), item(ref).data);
+    std::uint32_t untold = untold_ints(ref) | merged.rules->own;
+    std::optional<std::uint8_t> last;
+    for (auto at = std::ranges::lower_bound(patches_, key, {}, &ValuePatch::key);
+         at != patches_.end() && at->key == key; ++at) {
+        if (std::exchange(last, at->offset) != at->offset && at->offset < ints.size()) {
+            ints[at->offset] = at->value;
+            untold &= ~record::Sightings::bit(at->offset);
+        }
+    }
+    if (merged.rules->of_viewer) {
+        clear_viewers_fields(*merged.object, ints);
+    }
+    return untold;
+}
+
 void ViewMerger::write_items() {
+    // Of an int's patches with the same rank, the first one comes first, or the greatest value.
+    std::ranges::stable_sort(patches_, [](const ValuePatch& left, const ValuePatch& right) {
+        const auto order = [](const ValuePatch& patch) {
+            return std::tuple{patch.key, patch.offset, patch.rank,
+                              patch.rank == kGreatest ? -std::int64_t{patch.value} : 0};
+        };
+        return order(left) < order(right);
+    });
     result_.clear();
     untold_.clear();
     bits_.clear();
     for (const MergedItem& item : merged_) {
-        untold_.push_back(items_.write_item(item, result_));
+        untold_.push_back(write_item(item));
         const auto mask = seen_.mask(item.seen);
         bits_.insert(bits_.end(), mask.begin(), mask.end());
     }

@@ -2,94 +2,35 @@
 
 #include "proxy/record/records.h"
 #include "proxy/world/difference_log.h"
-#include "proxy/world/item_merge.h"
+#include "proxy/world/dragger_beams.h"
 #include "proxy/world/view.h"
+#include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
+#include <optional>
 #include <span>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace tw::world {
 
-/// Bit masks, one for each item of a tick. Bit i is set if the session with index i saw the item.
-class SeenMasks {
-  public:
-    /// Removes all masks. Masks added later have `sessions` bits.
-    void begin(std::size_t sessions) {
-        words_ = (sessions + kBits - 1) / kBits;
-        bits_.clear();
-    }
+/// The rules for merging items of a type, as bit masks of the item's ints. Bit i stands for int i.
+/// The rules come from snapshot::FieldMerge and snapshot::MergeSpec.
+struct MergeRules {
+    explicit MergeRules(const snapshot::ObjectSpec& object);
 
-    /// Adds an empty mask. Returns its index.
-    std::size_t add_mask() {
-        bits_.resize(bits_.size() + words_);
-        return size() - 1;
-    }
-
-    void mark_seen(std::size_t mask, std::size_t session) {
-        bits_[mask * words_ + session / kBits] |= std::uint64_t{1} << (session % kBits);
-    }
-
-    /// Sets in `mask` all bits that are set in the mask `other`.
-    void add_sessions_of(std::size_t mask, std::size_t other) {
-        for (std::size_t i = 0; i < words_; ++i) {
-            bits_[mask * words_ + i] |= bits_[other * words_ + i];
-        }
-    }
-
-    [[nodiscard]] std::size_t size() const { return words_ == 0 ? 0 : bits_.size() / words_; }
-
-    [[nodiscard]] std::size_t words_per_mask() const { return words_; }
-
-    [[nodiscard]] std::span<const std::uint64_t> mask(std::size_t index) const {
-        return std::span{bits_}.subspan(index * words_, words_);
-    }
-
-  private:
-    static constexpr std::size_t kBits = 64;
-
-    std::size_t words_ = 0; ///< number of words in a mask
-    std::vector<std::uint64_t> bits_;
-};
-
-/// Gives each dragger beam the same id in all views. DDNet sends the beam of the viewer's own team
-/// with the dragger's id, and other beams with separate ids. Therefore, views may use one id for
-/// two beams, or two ids for one beam. A beam is identified by its start point and owner.
-class DraggerBeams {
-  public:
-    /// Forgets all ids, for a new run of the server.
-    void reset() { private_ids_.clear(); }
-
-    /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.
-    /// `differing`: draggers and beams with an id that the first view uses for another item.
-    /// `seen`: the masks to which MergedItem::seen refers.
-    void unify_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                   SeenMasks& seen);
-
-  private:
-    using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
-
-    struct BeamItem {
-        MergedItem item{};
-        std::set<std::uint16_t> ids{}; ///< the ids that views use for the beam
-    };
-
-    void add_beam(const MergedItem& item, SeenMasks& seen);
-    [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const BeamItem& found,
-                                          const std::set<std::uint16_t>& taken);
-
-    std::map<Beam, BeamItem> beams_;              ///< the beams of the current tick
-    std::map<std::uint16_t, MergedItem> resting_; ///< draggers without a beam, by id
-    /// Made-up ids of beams whose own id belongs to another item.
-    std::map<Beam, std::uint16_t> private_ids_;
-    std::set<std::uint16_t> private_taken_; ///< the ids in private_ids_
-    std::uint16_t next_private_id_ = 0;     ///< the next private id to try; private ids count down
+    std::uint32_t own = 0; ///< ints that the server sends only to the client of the item's player
+    /// Ints that must be equal in all views: differences are reported.
+    std::uint32_t compared = 0;
+    bool of_viewer = false; ///< some ints depend on the viewer; the merged item contains 0 for them
+    /// Each field is merged separately; if false, one view's item is used unchanged.
+    bool by_fields = false;
+    /// Fields whose value comes from the view of the player to whom the item belongs.
+    std::vector<const snapshot::FieldSpec*> own_fields{};
 };
 
 /// Merges the views (sessions' snapshots) of a tick into one snapshot. The table of objects
@@ -110,32 +51,87 @@ class ViewMerger {
     [[nodiscard]] const record::Sightings& sightings() const { return seen_by_; }
 
   private:
+    /// The value that an int of the merged item gets instead of the first view's value.
+    struct ValuePatch {
+        std::uint32_t key = 0; ///< the item's packed key
+        std::uint8_t offset = 0;
+        std::uint8_t rank = 0; ///< of an int's patches, the first one with the lowest rank is used
+        std::int32_t value = 0;
+    };
+
+    /// The decision about two different values of a field.
+    struct MergeDecision {
+        bool others = false;  ///< the value in the second item is used
+        bool greater = false; ///< the greater value is used
+        bool differs = false; ///< the values should be equal, so a difference is reported
+    };
+
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
     /// Merges the items of a view with those of the earlier views, and adds new items.
     void add_view(std::uint32_t view);
-    [[nodiscard]] MergedItem make_item(ItemRef ref);
+    [[nodiscard]] MergedItem make_item(ItemRef ref, const snapshot::ObjectSpec* object);
+
+    [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
+        return views_[ref.view].items[ref.item];
+    }
+
+    /// Returns the merge rules of an object. `object`: null for unknown types.
+    [[nodiscard]] const MergeRules& rules_of(const snapshot::ObjectSpec* object);
+
+    /// Merges the item `other` of a later view, which has the same key as `first`. Returns false if
+    /// the items are different objects, which cannot be merged.
+    [[nodiscard]] bool merge_item(const MergedItem& first, ItemRef other);
+
+    /// Uses all of `other` in place of `first` if it is better. Returns true if the fields of the
+    /// two items need not be compared.
+    [[nodiscard]] bool merge_as_whole(const MergedItem& first, ItemRef other);
+
+    /// Does what merge_as_whole() does, for items that depend on whether a switch is on for the
+    /// viewer's team.
+    [[nodiscard]] bool merge_by_switches(const MergedItem& first, ItemRef other);
+
+    void merge_field(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other);
+    [[nodiscard]] MergeDecision decide_merge(snapshot::FieldMerge merge, const MergedItem& first,
+                                             ItemRef other, std::int32_t value,
+                                             std::int32_t others) const;
+    void report_difference(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other,
+                           std::size_t offset);
+    void replace_item(const MergedItem& first, ItemRef by);
+    /// Returns a bit mask of the item's ints whose value the view does not contain.
+    [[nodiscard]] std::uint32_t untold_ints(ItemRef ref) const;
+
     void drop_lesser_forms();
-    void unify_beam_ids(DraggerBeams& beams);
     void take_own_fields();
+    /// Makes the merged item contain a view's values of the fields that the view of the item's
+    /// player tells. `own`: true if the view belongs to the item's player, false if to a client that
+    /// spectates the player.
+    void take_own_fields(std::uint32_t view, snapshot::ItemKey key, const MergeRules& rules,
+                         bool own);
     void write_items();
+    /// Appends the merged item to the result. Returns a bit mask of the ints whose value no view
+    /// contains.
+    [[nodiscard]] std::uint32_t write_item(const MergedItem& merged);
 
     std::span<const View> views_;
+    const record::TypeNames* types_ = nullptr;
+    std::vector<Difference>* differences_ = nullptr;
+    std::unordered_map<const snapshot::ObjectSpec*, MergeRules> rules_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
     std::vector<std::size_t> slots_;      ///< for each view, the index of its session in sessions_
-    ItemMerger items_;
     SeenMasks seen_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
+    /// Items that replace the first view's item with the same packed key.
+    std::map<std::uint32_t, ItemRef> replacements_;
+    std::vector<ValuePatch> patches_;
+    /// Draggers and beams with an id that an earlier view uses for another object.
+    std::vector<MergedItem> differing_;
     snapshot::Snapshot result_;
     /// For each merged item, the mask of the sessions that saw the item.
     std::vector<std::uint64_t> bits_;
     std::vector<std::uint32_t> untold_;
     record::Sightings seen_by_;
-    // Buffers that are members only to reuse their memory:
     std::vector<MergedItem> added_; ///< items that only the current view has
-    std::vector<MergedItem> wider_;
-    /// Draggers and beams with an id that an earlier view uses for another object.
-    std::vector<MergedItem> differing_;
 };
 
 } // namespace tw::world

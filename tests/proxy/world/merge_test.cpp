@@ -1,4 +1,4 @@
-// Covers: proxy/world/item_merge.cpp
+// Covers: proxy/world/dragger_beams.cpp
 #include "proxy/world/merge.h"
 #include "tests/proxy/world/views.h"
 

@@ -1,0 +1,127 @@
+#include "proxy/world/dragger_beams.h"
+
+#include <algorithm>
+
+namespace tw::world {
+
+using snapshot::ObjectFamily;
+using snapshot::ObjectSpec;
+
+namespace {
+
+/// Offsets of ints in a ddnet_laser.
+constexpr std::size_t kFromX = 2;
+constexpr std::size_t kFromY = 3;
+constexpr std::size_t kOwner = 5;
+constexpr std::size_t kKind = 6;
+constexpr std::int32_t kDragger = 4;
+
+/// The first private id. Private ids count down, the ids that servers assign count up from 0.
+constexpr std::uint16_t kFirstPrivateId = 65535;
+
+/// Returns whether the item is a dragger's beam, which may have different ids in different views.
+bool is_beam(const ObjectSpec& object, std::span<const std::int32_t> data) {
+    return is_dragger(object, data) && data[kOwner] >= 0;
+}
+
+} // namespace
+
+bool is_laser_of_kind(const ObjectSpec& object, std::span<const std::int32_t> data,
+                      std::int32_t kind) {
+    return object.merge.family == ObjectFamily::laser && object.merge.form == 0 &&
+           data.size() > kKind && data[kKind] == kind;
+}
+
+bool is_dragger(const ObjectSpec& object, std::span<const std::int32_t> data) {
+    return is_laser_of_kind(object, data, kDragger);
+}
+
+void DraggerBeams::add_beam(const MergedItem& item, SeenMasks& seen) {
+    if (!is_beam(*item.object, item.data)) {
+        const auto [at, added] = resting_.emplace(item.id(), item);
+        if (!added) {
+            seen.add_sessions_of(at->second.seen, item.seen);
+        }
+        return;
+    }
+    const auto [at, added] = beams_.try_emplace(
+        Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, BeamItem{.item = item});
+    if (!added) {
+        seen.add_sessions_of(at->second.item.seen, item.seen);
+    }
+    at->second.ids.insert(item.id());
+}
+
+std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
+                                      const std::set<std::uint16_t>& taken) {
+    for (const std::uint16_t id : found.ids) {
+        if (!taken.contains(id)) {
+            return id;
+        }
+    }
+    if (const auto known = private_ids_.find(beam);
+        known != private_ids_.end() && !taken.contains(known->second)) {
+        return known->second;
+    }
+    // Ids are never checked twice; otherwise many beams would take quadratic time.
+    while (next_private_id_ > 0 &&
+           (taken.contains(next_private_id_) || private_taken_.contains(next_private_id_))) {
+        --next_private_id_;
+    }
+    private_ids_[beam] = next_private_id_;
+    private_taken_.insert(next_private_id_);
+    return next_private_id_;
+}
+
+void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
+                             const std::vector<MergedItem>& differing, SeenMasks& seen) {
+    const auto is_one = [](const MergedItem& item) {
+        return item.object != nullptr && is_dragger(*item.object, item.data);
+    };
+    const auto has_beam = [](const MergedItem& item) {
+        return item.object != nullptr && is_beam(*item.object, item.data);
+    };
+    if (differing.empty() && std::ranges::none_of(items, has_beam)) {
+        private_ids_.clear();
+        return;
+    }
+    std::set<std::uint16_t> taken;
+    for (const MergedItem& item : items) {
+        if (is_one(item)) {
+            add_beam(item, seen);
+        } else if (item.object != nullptr && item.object->merge.family == ObjectFamily::laser) {
+            taken.insert(item.id());
+        }
+    }
+    for (const MergedItem& item : differing) {
+        if (is_one(item)) {
+            add_beam(item, seen);
+        }
+    }
+    std::erase_if(items, is_one);
+    for (const auto& [id, item] : resting_) {
+        // The first view has another item with this id, which contradicts the other views: the
+        // dragger is ignored.
+        if (taken.insert(id).second) {
+            items.push_back(item);
+        }
+    }
+    std::erase_if(private_ids_, [&](const auto& each) { return !beams_.contains(each.first); });
+    next_private_id_ = kFirstPrivateId;
+    private_taken_.clear();
+    for (const auto& [beam, id] : private_ids_) {
+        private_taken_.insert(id);
+    }
+    for (const auto& [beam, found] : beams_) {
+        const std::uint16_t id = choose_id(beam, found, taken);
+        taken.insert(id);
+        items.push_back(found.item);
+        const auto type = snapshot::ItemKey::from_packed(found.item.key).type;
+        items.back().key = snapshot::ItemKey{.type = type, .id = id}.packed();
+    }
+    std::ranges::sort(items, {}, &MergedItem::key);
+    beams_.clear();
+    resting_.clear();
+}
+
+} // namespace tw::world

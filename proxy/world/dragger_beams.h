@@ -1,0 +1,118 @@
+#pragma once
+
+#include "snapshot/item.h"
+#include "snapshot/objects.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace tw::world {
+
+struct MergeRules;
+
+/// A reference to an item in one of a tick's views.
+struct ItemRef {
+    std::uint32_t view = 0; ///< index of the view
+    std::uint32_t item = 0; ///< index of the item in the view
+};
+
+/// An item of the merged snapshot.
+struct MergedItem {
+    std::uint32_t key = 0;                        ///< packed, which is faster to compare
+    ItemRef ref{};                                ///< the item in the first view that contains it
+    std::uint32_t seen = 0;                       ///< index of the item's mask in SeenMasks
+    std::span<const std::int32_t> data{};         ///< the item's ints in that view
+    const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
+    const MergeRules* rules = nullptr;
+
+    [[nodiscard]] std::uint16_t id() const { return snapshot::ItemKey::from_packed(key).id; }
+};
+
+/// Bit masks, one for each item of a tick. Bit i is set if the session with index i saw the item.
+class SeenMasks {
+  public:
+    /// Removes all masks. Masks added later have `sessions` bits.
+    void begin(std::size_t sessions) {
+        words_ = (sessions + kBits - 1) / kBits;
+        bits_.clear();
+    }
+
+    /// Adds an empty mask. Returns its index.
+    std::uint32_t add_mask() {
+        bits_.resize(bits_.size() + words_);
+        return static_cast<std::uint32_t>(bits_.size() / words_ - 1);
+    }
+
+    void mark_seen(std::size_t mask, std::size_t session) {
+        bits_[mask * words_ + session / kBits] |= std::uint64_t{1} << (session % kBits);
+    }
+
+    /// Sets in `mask` all bits that are set in the mask `other`.
+    void add_sessions_of(std::size_t mask, std::size_t other) {
+        for (std::size_t i = 0; i < words_; ++i) {
+            bits_[mask * words_ + i] |= bits_[other * words_ + i];
+        }
+    }
+
+    [[nodiscard]] std::size_t words_per_mask() const { return words_; }
+
+    [[nodiscard]] std::span<const std::uint64_t> mask(std::size_t index) const {
+        return std::span{bits_}.subspan(index * words_, words_);
+    }
+
+  private:
+    static constexpr std::size_t kBits = 64;
+
+    std::size_t words_ = 0; ///< number of words in a mask
+    std::vector<std::uint64_t> bits_;
+};
+
+/// Returns whether the item is a laser of this kind. The older laser object
+/// does not contain the kind.
+[[nodiscard]] bool is_laser_of_kind(const snapshot::ObjectSpec& object,
+                                    std::span<const std::int32_t> data, std::int32_t kind);
+
+/// Returns whether the item is a dragger (a kind of laser), with or without a beam.
+[[nodiscard]] bool is_dragger(const snapshot::ObjectSpec& object,
+                              std::span<const std::int32_t> data);
+
+/// Gives each dragger beam the same id in all views. DDNet sends the beam of the viewer's own team
+/// with the dragger's id, and other beams with separate ids. Therefore, views may use one id for
+/// two beams, or two ids for one beam. A beam is identified by its start point and owner.
+class DraggerBeams {
+  public:
+    /// Forgets all ids, for a new run of the server.
+    void reset() { private_ids_.clear(); }
+
+    /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.
+    /// `differing`: draggers and beams with an id that the first view uses for another item.
+    /// `seen`: the masks to which MergedItem::seen refers.
+    void unify_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
+                   SeenMasks& seen);
+
+  private:
+    using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
+
+    struct BeamItem {
+        MergedItem item{};
+        std::set<std::uint16_t> ids{}; ///< the ids that views use for the beam
+    };
+
+    void add_beam(const MergedItem& item, SeenMasks& seen);
+    [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const BeamItem& found,
+                                          const std::set<std::uint16_t>& taken);
+
+    std::map<Beam, BeamItem> beams_;              ///< the beams of the current tick
+    std::map<std::uint16_t, MergedItem> resting_; ///< draggers without a beam, by id
+    /// Made-up ids of beams whose own id belongs to another item.
+    std::map<Beam, std::uint16_t> private_ids_;
+    std::set<std::uint16_t> private_taken_; ///< the ids in private_ids_
+    std::uint16_t next_private_id_ = 0;     ///< the next private id to try; private ids count down
+};
+
+} // namespace tw::world
