@@ -205,12 +205,6 @@ sink::Output* DecodeCommand::open_lines() {
     return file_ != nullptr ? file_.get() : bus_.get();
 }
 
-void print_losses(const std::vector<std::string>& losses) {
-    for (const std::string& loss : losses) {
-        sink::print_error("--demo: {}", loss);
-    }
-}
-
 /// Finishes the demos. Returns false if demos, or parts of them, are missing.
 bool DecodeCommand::finish_demos() {
     if (!files_) {
@@ -225,16 +219,16 @@ bool DecodeCommand::finish_demos() {
     }
     sink::DemoLosses losses = result_.demo_losses;
     if (world_demos_) {
-        sink::WorldDemoLosses worlds = world_demos_->losses();
-        worlds.messages_over_limit += worlds_->lost_message_count();
-        losses.merge(worlds.demos);
-        print_losses(loss_sentences(worlds));
+        losses.merge(world_demos_->losses());
+        losses.messages_over_limit += worlds_->lost_message_count();
     }
-    print_losses(loss_sentences(losses));
+    for (const std::string& loss : loss_sentences(losses)) {
+        sink::print_error("--demo: {}", loss);
+    }
     if (files_->created() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
-    return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
+    return files_->lost() == 0 && losses.unwritten() == 0;
 }
 
 /// True if the reader of standard output has left and there is no other consumer.

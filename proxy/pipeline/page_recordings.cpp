@@ -11,6 +11,7 @@
 #include <cctype>
 #include <ctime>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include <dirent.h>
@@ -317,11 +318,9 @@ void PageRecorder::update(record::Timestamp now) {
     if (capture_) {
         block_buffer_.flush();
     }
-    const sink::DemoLosses losses = demos_.losses();
-    const std::uint64_t lost = block_buffer_.take_lost_count() + losses.snapshots -
-                               counted_losses_.snapshots + losses.messages -
-                               counted_losses_.messages;
-    counted_losses_ = losses;
+    const std::uint64_t unwritten = demos_.losses().unwritten();
+    const std::uint64_t lost =
+        block_buffer_.take_lost_count() + unwritten - std::exchange(counted_losses_, unwritten);
     if (lost != 0) {
         recordings_->add_losses(lost);
     }

@@ -174,7 +174,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     sink::DemoSink demos_;
     bool demos_on_ = false;
     /// The losses that were already added to the PageRecordings.
-    sink::DemoLosses counted_losses_{};
+    std::uint64_t counted_losses_ = 0;
     std::shared_ptr<const PageRecordings::Capture> capture_; ///< null while no capture runs
     sink::CaptureBlockBuffer block_buffer_;
 };

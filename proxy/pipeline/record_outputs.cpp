@@ -130,7 +130,7 @@ std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
     for (const std::string& loss : loss_sentences(losses)) {
         spdlog::warn("demos: {}", loss);
     }
-    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
+    const std::uint64_t missing = losses.unwritten() + files_->lost();
     if (missing != 0) {
         spdlog::error("demos are incomplete; {} could not be written",
                       record::counted(files_->lost(), "block[s]"));

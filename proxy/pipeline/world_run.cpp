@@ -241,7 +241,7 @@ void WorldThread::finish() {
         }
         thread_.join();
         if (demos_) {
-            log_demo_losses();
+            demos_->finish();
         }
         if (const auto dropped = totals().worlds.dropped;
             dropped != 0 && page_interest_ == nullptr) {
@@ -252,22 +252,14 @@ void WorldThread::finish() {
     }
 }
 
-void WorldThread::log_demo_losses() {
-    demos_->finish();
-    sink::WorldDemoLosses losses = demos_->losses();
-    losses.messages_over_limit += merger_.lost_message_count();
-    for (const std::string& loss : loss_sentences(losses)) {
-        spdlog::warn("demos: {}", loss);
-    }
-}
-
 WorkerResult WorldThread::take_result() const {
     WorkerResult result{.expectations = written_.expectations().list()};
     if (page_interest_ == nullptr) {
         merger_.totals().add_findings_to(result.totals);
     }
     if (demos_) {
-        result.demo_losses = demos_->losses().demos;
+        result.demo_losses = demos_->losses();
+        result.demo_losses.messages_over_limit += merger_.lost_message_count();
     }
     return result;
 }

@@ -135,7 +135,6 @@ class WorldThread {
     void merge_inputs(bool all);
     [[nodiscard]] bool fetch_inputs();
     void pause();
-    void log_demo_losses();
 
     WrittenRecords written_; ///< unused if only the page shows merged snapshots
     std::optional<sink::WorldDemo> demos_;

@@ -6,7 +6,6 @@
 #include "proxy/wire/text.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -200,58 +199,33 @@ void SevenDemoItems::append_items(const record::Roster* roster, snapshot::Snapsh
     }
 }
 
-SnapshotSpace SevenDemoItems::added_space(const record::Roster* roster) {
-    constexpr std::size_t kHead = 8; // size of an item's key and offset
-    SnapshotSpace room;
+std::size_t SevenDemoItems::count_added(const record::Roster* roster) {
+    std::size_t count = 0;
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
-            if (client < record::Roster::kMaxClients) {
-                ++room.items;
-                room.bytes += kHead + sizeof(ClientInfo);
-            }
+            count += client < record::Roster::kMaxClients ? 1U : 0U;
         });
     }
-    return room;
+    return count;
 }
 
-void SevenDemoItems::store_item(const snapshot::ItemView& item) {
-    const auto fill = [&](auto& own) {
-        if (item.data.size() == own.size()) {
-            std::ranges::copy(item.data, own.begin());
-        }
-    };
-    if (item.key.type == kClientInfo && item.key.id < record::Roster::kMaxClients) {
-        if (const auto [place, is_new] = clients_.try_emplace(item.key.id); is_new) {
-            fill(place->second);
-        }
-    } else if (item.key.type == kGameInfo && !game_) {
-        fill(game_.emplace());
-    } else if (item.key.type == kTuneParams && !tuning_) {
-        fill(tuning_.emplace());
-    }
+bool SevenDemoItems::are_in(const snapshot::SnapshotView& items) {
+    const std::size_t at = items.lower_bound({.type = kClientInfo, .id = 0});
+    return at < items.size() && items[at].key.type <= kTuneParams;
 }
 
 void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Roster* roster,
-                         snapshot::Snapshot& out, ExistingItems theirs) const {
+                         snapshot::Snapshot& out) const {
     out.clear();
     std::size_t i = 0;
     for (; i < items.size() && items[i].key.type < kClientInfo; ++i) {
         out.append(items[i].key, items[i].data);
     }
-    const std::size_t own = i;
-    for (; i < items.size() && items[i].key.type <= kTuneParams; ++i) {
-    }
-    if (own == i || theirs == ExistingItems::left_out) {
-        append_items(roster, out);
-    } else {
-        SevenDemoItems with = *this;
-        for (std::size_t each = own; each < i; ++each) {
-            with.store_item(items[each]);
-        }
-        with.append_items(roster, out);
-    }
+    append_items(roster, out);
     for (; i < items.size(); ++i) {
-        out.append(items[i].key, items[i].data);
+        if (items[i].key.type > kTuneParams) {
+            out.append(items[i].key, items[i].data);
+        }
     }
 }
 
@@ -259,52 +233,56 @@ namespace {
 
 /// A kind of loss: its count, and its sentence. The first `{}` in the sentence stands for the
 /// count, the second `{}` for a text such as "2 ticks".
-struct LossSentence {
-    std::uint64_t count = 0;
+struct LossKind {
+    std::uint64_t DemoLosses::*count;
     std::string_view sentence;
-    std::uint64_t ticks = 0;
+    std::uint64_t DemoLosses::*ticks = nullptr;
 };
 
-std::vector<std::string> loss_sentences(std::initializer_list<LossSentence> rows) {
-    std::vector<std::string> sentences;
-    for (const LossSentence& row : rows) {
-        if (row.count != 0) {
-            sentences.push_back(
-                fmt::format(fmt::runtime(record::choose_plural(row.count, row.sentence)), row.count,
-                            record::counted(row.ticks, "tick[s]")));
-        }
-    }
-    return sentences;
-}
+constexpr std::array kLossKinds{
+    LossKind{&DemoLosses::items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
+             &DemoLosses::ticks_over_limit},
+    LossKind{&DemoLosses::items_without_id,
+             "left out {} item[s] in {}: no id left for [its|their] player[s]",
+             &DemoLosses::ticks_without_id},
+    LossKind{&DemoLosses::worlds, "left out {} world[s]: too many servers at once"},
+    LossKind{&DemoLosses::messages_without_id,
+             "left out {} message[s]: no id left for [its|their] player[s]"},
+    LossKind{&DemoLosses::messages_over_limit, "left out {} message[s]: too many at once"},
+    LossKind{&DemoLosses::late, "left out {} snapshot[s] that arrived after a newer one"},
+    LossKind{&DemoLosses::large_snapshots, "left out {} snapshot[s]: too large for a demo"},
+    LossKind{&DemoLosses::unwritten_snapshots,
+             "left out {} snapshot[s]: the disk was full or too slow"},
+    LossKind{&DemoLosses::large_messages, "left out {} message[s]: too large for a demo"},
+    LossKind{&DemoLosses::early_messages,
+             "left out {} message[s]: too many before the first snapshot"},
+    LossKind{&DemoLosses::mapless, "{} session[s] [has|have] no demo: [its|their] map is unknown"},
+    LossKind{&DemoLosses::single,
+             "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
+};
 
 } // namespace
 
-std::vector<std::string> loss_sentences(const DemoLosses& losses) {
-    return loss_sentences({
-        {losses.late, "left out {} snapshot[s] that arrived after a newer one"},
-        {losses.large_snapshots, "left out {} snapshot[s]: too large for a demo"},
-        {losses.snapshots - losses.large_snapshots,
-         "left out {} snapshot[s]: the disk was full or too slow"},
-        {losses.large_messages, "left out {} message[s]: too large for a demo"},
-        {losses.messages - losses.large_messages,
-         "left out {} message[s]: too many before the first snapshot"},
-        {losses.mapless, "{} session[s] [has|have] no demo: [its|their] map is unknown"},
-        {losses.single,
-         "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
-    });
+void DemoLosses::merge(const DemoLosses& other) {
+    for (const LossKind& kind : kLossKinds) {
+        this->*kind.count += other.*kind.count;
+        if (kind.ticks != nullptr) {
+            this->*kind.ticks += other.*kind.ticks;
+        }
+    }
 }
 
-std::vector<std::string> loss_sentences(const WorldDemoLosses& losses) {
-    return loss_sentences({
-        {losses.items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
-         losses.ticks_over_limit},
-        {losses.items_without_id, "left out {} item[s] in {}: no id left for [its|their] player[s]",
-         losses.ticks_without_id},
-        {losses.worlds, "left out {} world[s]: too many servers at once"},
-        {losses.messages_without_id,
-         "left out {} message[s]: no id left for [its|their] player[s]"},
-        {losses.messages_over_limit, "left out {} message[s]: too many at once"},
-    });
+std::vector<std::string> loss_sentences(const DemoLosses& losses) {
+    std::vector<std::string> sentences;
+    for (const LossKind& kind : kLossKinds) {
+        const std::uint64_t ticks = kind.ticks == nullptr ? 0 : losses.*kind.ticks;
+        if (const std::uint64_t count = losses.*kind.count; count != 0) {
+            sentences.push_back(
+                fmt::format(fmt::runtime(record::choose_plural(count, kind.sentence)), count,
+                            record::counted(ticks, "tick[s]")));
+        }
+    }
+    return sentences;
 }
 
 namespace {
@@ -416,7 +394,7 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
         return;
     }
     if (session_demo.pending_bytes + record.payload.size() > kMaxPendingBytes) {
-        ++losses_.messages;
+        ++losses_.early_messages;
         return;
     }
     session_demo.pending.emplace_back(record.payload.begin(), record.payload.end());
@@ -427,7 +405,6 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
 void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
     if (!session_demo.recording->encoder.append_message(payload,
                                                         session_demo.recording->gathered)) {
-        ++losses_.messages;
         ++losses_.large_messages;
     }
 }
@@ -447,7 +424,7 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
         return;
     }
     if (session_demo.paused && record.tick - *session_demo.paused < kPause) {
-        ++losses_.snapshots;
+        ++losses_.unwritten_snapshots;
         return;
     }
     session_demo.paused.reset();
@@ -463,7 +440,6 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
     const bool first = !encoder.first_tick();
     if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record),
                                  recording.gathered)) {
-        ++losses_.snapshots;
         ++losses_.large_snapshots;
         return;
     }
@@ -491,14 +467,11 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
 
 snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
                                             const record::SnapshotRecord& record) {
-    if (session_demo.seven) {
-        using ExistingItems = SevenDemoItems::ExistingItems;
-        session_demo.seven_items.add(record.items, record.roster, changed_,
-                                     record.of_demo ? ExistingItems::taken
-                                                    : ExistingItems::left_out);
+    if (session_demo.seven && !(record.of_demo && SevenDemoItems::are_in(record.items))) {
+        session_demo.seven_items.add(record.items, record.roster, changed_);
         return changed_.view();
     }
-    if (options_.version < demo::kStepsVersion) {
+    if (!session_demo.seven && options_.version < demo::kStepsVersion) {
         keep_vanilla_items(record.items, changed_);
         return changed_.view();
     }
@@ -541,7 +514,7 @@ void DemoSink::flush_chunks(Recording& recording) {
     if (recording.file) {
         if (!files_->append(*recording.file, std::exchange(recording.gathered, {}))) {
             close_recording(recording);
-            losses_.snapshots += waiting;
+            losses_.unwritten_snapshots += waiting;
         }
         return;
     }
@@ -551,7 +524,7 @@ void DemoSink::flush_chunks(Recording& recording) {
     recording.gathered.clear();
     recording.file = files_->create(options_.folder / recording.name, std::move(bytes));
     if (!recording.file) {
-        losses_.snapshots += waiting;
+        losses_.unwritten_snapshots += waiting;
     }
 }
 

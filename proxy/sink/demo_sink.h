@@ -32,36 +32,35 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
 /// Returns whether vanilla Teeworlds knows the message and all clients in it.
 [[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
 
-/// The space that some items take in a snapshot.
-struct SnapshotSpace {
-    std::size_t items = 0;
-    std::size_t bytes = 0;
-};
-
 /// Makes the items that 0.7 clients add to each snapshot of a demo: players, game info and tuning.
 /// Servers send these data as messages, which a viewer who seeks in the demo would not get.
 class SevenDemoItems {
   public:
+    /// The type of the item de_client_info, and the item's size without its key and offset.
+    static constexpr std::uint16_t kClientInfo = 13;
+    static constexpr std::size_t kClientInfoBytes =
+        snapshot::kSevenAgreedSizes[kClientInfo] * sizeof(std::int32_t);
+
     /// Forgets all data. Must be called when a new map or a new connection begins.
     void clear() { *this = {}; }
 
     void on_message(const record::MessageRecord& record);
 
-    /// What add() does with such items that the snapshot already contains. Snapshots of demos
-    /// contain them; servers do not send them.
-    enum class ExistingItems : bool { left_out, taken };
-
     /// Copies the items of a snapshot to `out`, and adds the items about players, game info and
-    /// tuning. `roster`: names the players that no message described; may be null.
+    /// tuning, in place of such items in the snapshot. `roster`: names the players that no message
+    /// described; may be null.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
-             snapshot::Snapshot& out, ExistingItems theirs = ExistingItems::left_out) const;
+             snapshot::Snapshot& out) const;
 
-    /// Returns the space that the items which add() adds take if no message described a player.
-    [[nodiscard]] static SnapshotSpace added_space(const record::Roster* roster);
+    /// Returns whether a snapshot already contains such items. Snapshots of demos do; servers do
+    /// not send them.
+    [[nodiscard]] static bool are_in(const snapshot::SnapshotView& items);
+
+    /// Returns the number of de_client_info items that add() adds if no message described a player.
+    [[nodiscard]] static std::size_t count_added(const record::Roster* roster);
 
   private:
-    /// The types of the items de_client_info, de_game_info and de_tune_params.
-    static constexpr std::uint16_t kClientInfo = 13;
+    /// The types of the items de_game_info and de_tune_params.
     static constexpr std::uint16_t kGameInfo = 14;
     static constexpr std::uint16_t kTuneParams = 15;
     static constexpr std::size_t kTeam = 1; ///< offset in de_client_info
@@ -75,8 +74,6 @@ class SevenDemoItems {
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
 
-    /// Stores an item's values from a demo, because demos contain no message with them.
-    void store_item(const snapshot::ItemView& item);
     /// Returns the item of a client about which nothing is known.
     [[nodiscard]] static ClientInfo unknown_client();
     void append_items(const record::Roster* roster, snapshot::Snapshot& out) const;
@@ -88,30 +85,17 @@ class SevenDemoItems {
 
 /// Counts of data that is missing from demos.
 struct DemoLosses {
-    /// Snapshots that were too large, or that were made while the write queue was full.
-    std::uint64_t snapshots = 0;
-    std::uint64_t large_snapshots = 0; ///< snapshots that were too large
     std::uint64_t late = 0;            ///< snapshots that arrived after a snapshot of a later tick
-    /// Messages that were too large, or exceeded the limit before the first snapshot.
-    std::uint64_t messages = 0;
+    std::uint64_t large_snapshots = 0; ///< snapshots that were too large
+    /// Snapshots that were made while the write queue was full.
+    std::uint64_t unwritten_snapshots = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
-    std::uint64_t mapless = 0;        ///< sessions whose map is unknown
+    /// Messages that exceeded the limit before the first snapshot.
+    std::uint64_t early_messages = 0;
+    std::uint64_t mapless = 0; ///< sessions or runs of a server whose map is unknown
     /// Map visits without a demo, because no client plays a demo with a single snapshot.
     std::uint64_t single = 0;
-
-    void merge(const DemoLosses& other) {
-        snapshots += other.snapshots;
-        large_snapshots += other.large_snapshots;
-        late += other.late;
-        messages += other.messages;
-        large_messages += other.large_messages;
-        mapless += other.mapless;
-        single += other.single;
-    }
-};
-
-/// Counts of data that is missing from world demos although the demo's protocol can express it.
-struct WorldDemoLosses {
+    // Counts of world demos:
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
     std::uint64_t ticks_over_limit = 0; ///< ticks in which such items are missing
     std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
@@ -120,13 +104,17 @@ struct WorldDemoLosses {
     std::uint64_t worlds = 0;
     std::uint64_t messages_without_id = 0; ///< messages about players without an id
     std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of one tick
-    DemoLosses demos{};
+
+    /// Returns the number of snapshots and messages that could not be written.
+    [[nodiscard]] std::uint64_t unwritten() const {
+        return large_snapshots + unwritten_snapshots + large_messages + early_messages;
+    }
+
+    void merge(const DemoLosses& other);
 };
 
 /// Returns a sentence for users about each kind of loss whose count is not 0.
 [[nodiscard]] std::vector<std::string> loss_sentences(const DemoLosses& losses);
-/// Returns a sentence for users about each kind of loss that occurred, except those in `demos`.
-[[nodiscard]] std::vector<std::string> loss_sentences(const WorldDemoLosses& losses);
 
 struct DemoOptions {
     std::filesystem::path folder;

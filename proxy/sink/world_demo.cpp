@@ -181,44 +181,23 @@ void WorldDemo::on_record(const record::Record& record) {
 }
 
 snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& world) {
-    const auto is_foreign = [&](std::uint32_t key) {
-        const auto* const object = world.types->object(snapshot::ItemKey::from_packed(key).type);
-        return object != nullptr && object->type != 0 &&
-               object->dialect != record::dialect_of(world);
-    };
-    if (std::ranges::none_of(world.items.keys(), is_foreign)) {
-        return world.items;
-    }
-    playable_.clear();
-    for (std::size_t i = 0; i < world.items.size(); ++i) {
-        if (!is_foreign(world.items.keys()[i])) {
-            playable_.append(world.items[i].key, world.items[i].data);
+    const snapshot::SnapshotView& items = world.items;
+    order_.clear();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const ObjectSpec* const object = world.types->object(items[i].key.type);
+        if (object == nullptr || object->type == 0 ||
+            object->dialect == record::dialect_of(world)) {
+            order_.push_back(i);
         }
     }
-    return playable_.view();
-}
-
-snapshot::SnapshotView WorldDemo::fitting_items(const record::SnapshotRecord& world) {
-    const snapshot::SnapshotView items = playable_items(world);
-    const SnapshotSpace own = record::dialect_of(world) == snapshot::Dialect::seven
-                                  ? SevenDemoItems::added_space(world.roster)
-                                  : SnapshotSpace{};
-    if (items.size() + own.items <= snapshot::kMaxItems &&
-        items.size_bytes() + own.bytes <= snapshot::kMaxSnapshotBytes) {
-        return items;
-    }
-    order_.resize(items.size());
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-        order_[i] = i;
-    }
-    const auto rank = [&](std::size_t item) {
-        return rank_of(*world.types, snapshot::ItemKey::from_packed(items.keys()[item]).type);
-    };
-    std::ranges::stable_sort(order_, {}, rank);
+    std::ranges::stable_sort(
+        order_, {}, [&](std::size_t item) { return rank_of(*world.types, items[item].key.type); });
     constexpr std::size_t kHead = 8; // size of a snapshot's head, and of each item's head
-    std::size_t bytes = kHead + own.bytes;
-    std::size_t count = own.items;
-    std::erase_if(order_, [&](std::size_t item) {
+    std::size_t count = record::dialect_of(world) == snapshot::Dialect::seven
+                            ? SevenDemoItems::count_added(world.roster)
+                            : 0;
+    std::size_t bytes = kHead + count * (kHead + SevenDemoItems::kClientInfoBytes);
+    const std::size_t left_out = std::erase_if(order_, [&](std::size_t item) {
         const std::size_t size = kHead + items[item].data.size_bytes();
         const bool fits =
             count < snapshot::kMaxItems && bytes + size <= snapshot::kMaxSnapshotBytes;
@@ -226,14 +205,14 @@ snapshot::SnapshotView WorldDemo::fitting_items(const record::SnapshotRecord& wo
         count += fits ? 1 : 0;
         return !fits;
     });
+    losses_.items_over_limit += left_out;
+    losses_.ticks_over_limit += left_out == 0 ? 0 : 1;
     std::ranges::sort(order_);
-    fitting_.clear();
+    playable_.clear();
     for (const std::size_t item : order_) {
-        fitting_.append(items[item].key, items[item].data);
+        playable_.append(items[item].key, items[item].data);
     }
-    losses_.items_over_limit += items.size() - order_.size();
-    ++losses_.ticks_over_limit;
-    return fitting_.view();
+    return playable_.view();
 }
 
 bool WorldDemo::evict_idle(const record::RecordHeader& now) {
@@ -314,7 +293,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
     shown.items = placed.items;
     shown.roster = placed.roster;
-    shown.items = fitting_items(shown);
+    shown.items = playable_items(shown);
     shown.ordinal = game.ordinal++;
     demos_.on_record(&shown);
 }
@@ -351,10 +330,10 @@ void WorldDemo::on_world_message(const record::WorldMessage& message) {
     demos_.on_record(&said);
 }
 
-WorldDemoLosses WorldDemo::losses() const {
-    WorldDemoLosses losses = losses_;
-    losses.demos = demos_.losses();
-    losses.demos.mapless += mapless_;
+DemoLosses WorldDemo::losses() const {
+    DemoLosses losses = demos_.losses();
+    losses.merge(losses_);
+    losses.mapless += mapless_;
     return losses;
 }
 

@@ -86,7 +86,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
 
     void finish() { demos_.finish(); }
 
-    [[nodiscard]] WorldDemoLosses losses() const;
+    [[nodiscard]] DemoLosses losses() const;
 
   private:
     /// The demo state of a server.
@@ -112,19 +112,18 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     [[nodiscard]] bool evict_idle(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
     void begin_run(ServerDemo& game, const record::WorldRecord& world);
-    /// Returns the items that a demo player of this dialect knows.
+    /// Returns the items that a demo player of this dialect knows and a snapshot has room for,
+    /// valid until the next call.
     [[nodiscard]] snapshot::SnapshotView playable_items(const record::SnapshotRecord& world);
-    [[nodiscard]] snapshot::SnapshotView fitting_items(const record::SnapshotRecord& world);
 
     bool vanilla_; ///< true if vanilla Teeworlds must be able to play the demos, too
     DemoSink demos_;
     std::map<std::string, ServerDemo, std::less<>> games_; ///< by server address
     std::uint32_t numbers_ = 0;
     snapshot::Snapshot playable_;
-    snapshot::Snapshot fitting_;
     /// The indices of the world's items, in the order of adding them to the demo's snapshot.
     std::vector<std::size_t> order_;
-    WorldDemoLosses losses_;    ///< all counts except the member `demos`
+    DemoLosses losses_;         ///< in addition to those of demos_
     std::uint64_t mapless_ = 0; ///< number of runs whose map is not known yet
 };
 

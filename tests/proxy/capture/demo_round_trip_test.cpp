@@ -116,7 +116,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             demos.finish();
             files.finish();
             CHECK(files.lost() == 0);
-            CHECK(demos.losses().snapshots + demos.losses().late == 0);
+            CHECK(demos.losses().unwritten() + demos.losses().late == 0);
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {
                 Films film{false};

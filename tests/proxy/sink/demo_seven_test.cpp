@@ -140,7 +140,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
             inspector.finish();
             demos.finish();
             files.finish();
-            CHECK(demos.losses().snapshots == 0);
+            CHECK(demos.losses().unwritten() == 0);
         }
         Snapshots read;
         for (const auto& path : folder.files()) {

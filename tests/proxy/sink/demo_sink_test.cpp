@@ -102,7 +102,7 @@ TEST_CASE("a session becomes a demo of all it was shown") {
     CHECK(header.version == 5); // nobody said which hash the map has
     CHECK(header.length == 1);
     CHECK(header.map_name == "dm1");
-    CHECK(stage.demos().losses().snapshots == 0);
+    CHECK(stage.demos().losses().unwritten() == 0);
 }
 
 TEST_CASE("a map in reach is in the demo, with its hash") {
@@ -126,7 +126,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     stage.script().snap(10, kNoBase, kFirst);
     stage.script().snap(12, 10, kSecond);
     CHECK(stage.demos().losses().mapless == 1);
-    CHECK(stage.demos().losses().snapshots == 0);
+    CHECK(stage.demos().losses().unwritten() == 0);
     stage.script().enter_game("dm1");
     stage.script().snap(5, kNoBase, kSecond);
     stage.script().snap(7, 5, kFirst);
@@ -305,7 +305,7 @@ TEST_CASE("a disk that was full for a while ends a demo whole, and another begin
         }
         play_until(300);
     }
-    CHECK(stage.demos().losses().snapshots > 10);
+    CHECK(stage.demos().losses().unwritten_snapshots > 10);
     play_until(1000);
     const auto files = stage.end();
     REQUIRE(files.size() == 2);
@@ -333,14 +333,13 @@ using namespace tw::sink;
 
 TEST_CASE("each kind of loss has its sentence, and no loss has none") {
     CHECK(loss_sentences(DemoLosses{}).empty());
-    CHECK(loss_sentences(WorldDemoLosses{.demos = {.late = 1}}).empty());
-    DemoLosses losses{.snapshots = 9,
+    DemoLosses losses{.late = 2,
                       .large_snapshots = 1,
-                      .late = 2,
-                      .messages = 3,
+                      .unwritten_snapshots = 8,
                       .large_messages = 1,
+                      .early_messages = 2,
                       .mapless = 4};
-    losses.merge({.snapshots = 1, .large_snapshots = 1, .late = 5, .single = 6});
+    losses.merge({.late = 5, .large_snapshots = 1, .single = 6});
     CHECK(
         loss_sentences(losses) ==
         std::vector<std::string>{"left out 7 snapshots that arrived after a newer one",
@@ -350,13 +349,14 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                                  "left out 2 messages: too many before the first snapshot",
                                  "4 sessions have no demo: their map is unknown",
                                  "6 sessions have no demo: they have only one snapshot of a map"});
-    CHECK(loss_sentences(WorldDemoLosses{.items_over_limit = 1,
-                                         .ticks_over_limit = 1,
-                                         .items_without_id = 3,
-                                         .ticks_without_id = 4,
-                                         .worlds = 5,
-                                         .messages_without_id = 6,
-                                         .messages_over_limit = 7}) ==
+    DemoLosses of_worlds{.items_over_limit = 1, .items_without_id = 1, .ticks_without_id = 3};
+    of_worlds.merge({.ticks_over_limit = 1,
+                     .items_without_id = 2,
+                     .ticks_without_id = 1,
+                     .worlds = 5,
+                     .messages_without_id = 6,
+                     .messages_over_limit = 7});
+    CHECK(loss_sentences(of_worlds) ==
           std::vector<std::string>{"left out 1 item in 1 tick: more than a snapshot holds",
                                    "left out 3 items in 4 ticks: no id left for their players",
                                    "left out 5 worlds: too many servers at once",

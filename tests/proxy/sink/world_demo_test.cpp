@@ -128,7 +128,7 @@ class Stage {
         return demos;
     }
 
-    [[nodiscard]] sink::WorldDemoLosses losses() const { return demos_.losses(); }
+    [[nodiscard]] sink::DemoLosses losses() const { return demos_.losses(); }
 
     std::vector<std::string> names;
     std::vector<std::string> said; ///< in all of them
@@ -169,7 +169,7 @@ TEST_CASE("a demo begins when somebody is told of the map") {
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().size() == 8);
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
-    CHECK(stage.losses().demos.mapless == 0);
+    CHECK(stage.losses().mapless == 0);
 }
 
 TEST_CASE("runs of which nobody is told what map they are on have no demo, and are counted") {
@@ -179,7 +179,7 @@ TEST_CASE("runs of which nobody is told what map they are on have no demo, and a
             stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
         }
     }
-    CHECK(stage.losses().demos.mapless == 2);
+    CHECK(stage.losses().mapless == 2);
     CHECK(stage.end().size() == 1);
 }
 
@@ -194,8 +194,8 @@ TEST_CASE("servers whose worlds come in turn have a demo each") {
     REQUIRE(demos.size() == 2);
     CHECK(demos[0].size() == 10);
     CHECK(demos[1].size() == 10);
-    CHECK(stage.losses().demos.late == 0);
-    CHECK(stage.losses().demos.snapshots == 0);
+    CHECK(stage.losses().late == 0);
+    CHECK(stage.losses().unwritten() == 0);
 }
 
 TEST_CASE("one more server than may have demos costs the others nothing, and is counted") {
@@ -242,7 +242,7 @@ TEST_CASE("what is more than a snapshot holds is left out in order, and counted"
     CHECK(stage.losses().items_over_limit == 2 * (2202 - 1024));
     CHECK(stage.losses().ticks_over_limit == 2);
     CHECK(stage.losses().items_without_id == 0);
-    CHECK(stage.losses().demos.snapshots == 0);
+    CHECK(stage.losses().unwritten() == 0);
 }
 
 TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
@@ -299,7 +299,7 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
     CHECK(stage.losses().items_over_limit ==
           2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
-    CHECK(stage.losses().demos.snapshots == 0);
+    CHECK(stage.losses().unwritten() == 0);
 }
 
 TEST_CASE(
