@@ -2,8 +2,6 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/bus/spool_folder.h"
-#include "proxy/record/interface.h"
-#include "proxy/sink/file_queue.h"
 
 #include <atomic>
 #include <cstddef>
@@ -14,208 +12,149 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace tw::bus {
 
-/// Consecutive JSON lines of records of one run. All lines are complete.
-struct RecordLines {
-    std::uint64_t first = 0; ///< number of the first line; lines of a run are numbered from 1
-    std::string text{};
+/// A JSON line of a record. Lines of a run are numbered from 1.
+struct NumberedLine {
+    std::uint64_t number = 0;
+    std::string_view text; ///< without the newline
 };
 
-/// Stores a run's JSON lines, numbered from 1, until the bus has stored them in its stream. One
-/// thread appends lines, another thread reads them and calls settle_lines().
-class Backlog : public record::Interface {
+/// Stores a run's JSON lines until the bus has stored them in its stream: in limited memory, or in
+/// a spool. A spool consists of append-only files ("segments") and a state file. The process that
+/// holds the lock of the state file owns the run. The lock ends with the process.
+///
+/// One thread appends lines, another thread reads them and calls settle_lines().
+class Backlog {
   public:
-    /// Returns the run's UUID. The id of a line's message consists of the UUID and the line's
-    /// number.
-    [[nodiscard]] virtual const std::string& run_id() const = 0;
-    /// Returns the server's name as it is written in subjects.
-    [[nodiscard]] virtual const std::string& server_name() const = 0;
+    /// The limit of memory in bytes: enough for the lines of one minute of a server with 64
+    /// players.
+    static constexpr std::size_t kMaxMemory = std::size_t{32} << 20U;
 
-    /// Reads some lines from the number `from` on; skips lost lines. Returns false if no such line
-    /// was appended yet.
-    [[nodiscard]] virtual bool read_lines(std::uint64_t from, RecordLines& lines) = 0;
-
-    /// Marks all lines up to the number `line` as settled: they are in the stream, or lost. Later
-    /// lines have sequence numbers above `sequence` in the stream.
-    virtual void settle_lines(std::uint64_t line, std::uint64_t sequence) = 0;
-
-    [[nodiscard]] virtual std::uint64_t last_settled() const = 0;
-
-    /// Returns true if a later run of twscope can find and publish the unsettled lines.
-    [[nodiscard]] virtual bool is_persistent() const { return false; }
-
-    /// Returns the argument `sequence` of the last settle_lines() call; nullopt if no line was ever
-    /// published.
-    [[nodiscard]] virtual std::optional<std::uint64_t> settled_sequence() const = 0;
-    /// Returns the number of the last appended line; 0 if no line was appended.
-    [[nodiscard]] virtual std::uint64_t last_line() const = 0;
-};
-
-class LineStore : public Backlog {
-  public:
-    /// Appends complete lines. Returns false, and appends nothing, if they do not fit at the
-    /// moment.
-    virtual bool append(std::string_view block) = 0;
-
-    [[nodiscard]] virtual bool has_room() const = 0;
-
-    /// Returns true if no line can be appended any more.
-    [[nodiscard]] virtual bool has_failed_permanently() const { return false; }
-
-    /// Returns the errno of the failure that prevents appending; 0 if appending is possible.
-    [[nodiscard]] virtual int error() const { return 0; }
-
-    /// After a failure, tries again to write to the disk.
-    virtual void retry_writing() {}
-
-    /// Returns the number of lines dropped to make room for newer lines.
-    [[nodiscard]] virtual std::uint64_t dropped_lines() const { return 0; }
-
-    /// Returns the number of lost records that no appended line reports. A dropped line counts as
-    /// one record, plus the lost records that the line reported.
-    [[nodiscard]] virtual std::uint64_t unreported_losses() const { return 0; }
-
-    /// Subtracts `lost` from the unreported losses. Call this function after appending a line that
-    /// reports them.
-    virtual void mark_losses_reported(std::uint64_t /*lost*/) {}
-
-    /// Returns the number of unsettled lines, including lines of earlier runs.
-    [[nodiscard]] virtual std::uint64_t waiting_lines() const {
-        // read first, because last_line() may grow in between
-        const std::uint64_t before = last_settled();
-        return last_line() - before;
-    }
-
-    /// Returns the size of the unsettled lines in bytes.
-    [[nodiscard]] virtual std::uint64_t waiting_bytes() const = 0;
-};
-
-/// Stores lines in limited memory. If the memory is full, append() returns false.
-class MemoryBacklog final : public LineStore {
-  public:
-    /// The limit in bytes: enough for the lines of one minute of a server with 64 players.
-    static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
-
-    MemoryBacklog(std::string run, std::string server, std::size_t max_bytes = kMaxBytes)
-        : run_{std::move(run)}, server_{std::move(server)}, max_bytes_{max_bytes} {}
-
-    bool append(std::string_view block) override;
-    [[nodiscard]] bool has_room() const override;
-    [[nodiscard]] std::uint64_t waiting_bytes() const override;
-
-    [[nodiscard]] const std::string& run_id() const override { return run_; }
-
-    [[nodiscard]] const std::string& server_name() const override { return server_; }
-
-    [[nodiscard]] bool read_lines(std::uint64_t from, RecordLines& lines) override;
-    void settle_lines(std::uint64_t line, std::uint64_t sequence) override;
-    [[nodiscard]] std::uint64_t last_settled() const override;
-    [[nodiscard]] std::optional<std::uint64_t> settled_sequence() const override;
-    [[nodiscard]] std::uint64_t last_line() const override;
-
-  private:
-    std::string run_;
-    std::string server_;
-    std::size_t max_bytes_;
-    mutable std::mutex mutex_;
-    std::deque<RecordLines> blocks_;
-    std::size_t bytes_ = 0;
-    std::uint64_t last_ = 0;
-    std::uint64_t settled_ = 0;
-    std::optional<std::uint64_t> sequence_;
-};
-
-/// Stores one run's lines on a disk, in append-only files ("segments") and a state file. The
-/// process that holds the lock of the state file owns the run. The lock ends with the process.
-class Spool final : public LineStore {
-  public:
+    /// Creates a backlog in memory. `run`: a UUID. `server`: the server's name in subjects.
+    Backlog(std::string run, std::string server, std::size_t max_memory = kMaxMemory);
     /// Creates the spool of a new run.
     /// Errors: throws std::system_error.
-    Spool(SpoolFolder& folder, const std::string& run, const std::string& server,
-          const std::string& stream);
+    Backlog(SpoolFolder& folder, std::string run, std::string server, std::string stream);
     /// Takes over the spool of an earlier run. Returns null if another process owns the spool, if
     /// the lines are for another stream, or if the spool cannot be read.
-    [[nodiscard]] static std::unique_ptr<Spool>
+    [[nodiscard]] static std::unique_ptr<Backlog>
     take_over(SpoolFolder& folder, const std::string& run, const std::string& stream);
     /// Takes over the spool of any run other than `own_run`. Returns null if there is none to take
     /// over.
-    [[nodiscard]] static std::unique_ptr<Spool>
+    [[nodiscard]] static std::unique_ptr<Backlog>
     take_over_next(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
     /// Removes the files whose lines are settled.
-    ~Spool() override;
-    Spool(const Spool&) = delete;
-    Spool& operator=(const Spool&) = delete;
+    ~Backlog();
+    Backlog(const Backlog&) = delete;
+    Backlog& operator=(const Backlog&) = delete;
 
-    bool append(std::string_view block) override;
+    /// Returns the run's UUID. The id of a line's message consists of the UUID and the line's
+    /// number.
+    [[nodiscard]] const std::string& run_id() const { return run_; }
 
-    [[nodiscard]] bool has_room() const override { return error() == 0; }
+    /// Returns the server's name as it is written in subjects.
+    [[nodiscard]] const std::string& server_name() const { return state_.server; }
 
-    [[nodiscard]] bool has_failed_permanently() const override { return is_folder_removed_; }
+    /// Returns true if a later run of twscope can find and publish the unsettled lines.
+    [[nodiscard]] bool is_persistent() const { return folder_ != nullptr; }
 
-    [[nodiscard]] int error() const override;
-    void retry_writing() override;
-    [[nodiscard]] std::uint64_t dropped_lines() const override;
-    [[nodiscard]] std::uint64_t unreported_losses() const override;
-    void mark_losses_reported(std::uint64_t lost) override;
+    /// Returns false while the memory is full, or while appended lines could not be written to the
+    /// disk.
+    [[nodiscard]] bool has_room() const;
 
-    [[nodiscard]] bool is_persistent() const override { return true; }
+    /// Appends complete lines. Call this function only if has_room() is true.
+    void append(std::string_view block);
 
-    [[nodiscard]] std::uint64_t waiting_lines() const override;
-    [[nodiscard]] std::uint64_t waiting_bytes() const override;
+    /// Tries again to write to the disk what could not be written before.
+    void retry_writing();
 
-    [[nodiscard]] const std::string& run_id() const override { return run_; }
+    /// Returns the errno of the last failed attempt to write to the disk; 0 if it succeeded.
+    [[nodiscard]] int error() const;
 
-    [[nodiscard]] const std::string& server_name() const override { return state_.server; }
+    /// Returns the number of lines that were dropped or are missing, including lines of earlier
+    /// runs.
+    [[nodiscard]] std::uint64_t lost_lines() const;
 
-    [[nodiscard]] bool read_lines(std::uint64_t from, RecordLines& lines) override;
-    void settle_lines(std::uint64_t line, std::uint64_t sequence) override;
-    [[nodiscard]] std::uint64_t last_settled() const override;
-    [[nodiscard]] std::optional<std::uint64_t> settled_sequence() const override;
-    [[nodiscard]] std::uint64_t last_line() const override;
+    /// Returns the number of the last line of this run that was dropped to make room.
+    [[nodiscard]] std::uint64_t last_dropped() const;
+
+    /// Returns the number of the last appended line; 0 if no line was appended.
+    [[nodiscard]] std::uint64_t last_line() const;
+
+    /// Returns the number of unsettled lines, including lines of earlier runs.
+    [[nodiscard]] std::uint64_t waiting_lines() const;
+    /// Returns the size of the unsettled lines in bytes. A file counts completely, although some
+    /// of its lines may be settled.
+    [[nodiscard]] std::uint64_t waiting_bytes() const;
+    /// Returns the number of unsettled lines that no later run can publish.
+    [[nodiscard]] std::uint64_t unsaved_lines() const;
+
+    /// Finds the line with the number `from`, or the first later line that is not lost. The text is
+    /// valid until the next call. Returns false if no such line was appended yet.
+    [[nodiscard]] bool find_line(std::uint64_t from, NumberedLine& line);
+
+    /// Marks all lines up to the number `line` as settled: they are in the stream, or lost. Later
+    /// lines have sequence numbers above `sequence` in the stream.
+    void settle_lines(std::uint64_t line, std::uint64_t sequence);
+
+    [[nodiscard]] std::uint64_t last_settled() const;
+
+    /// Returns the argument `sequence` of the last settle_lines() call; nullopt if no line was ever
+    /// published.
+    [[nodiscard]] std::optional<std::uint64_t> settled_sequence() const;
 
   private:
-    struct SpoolSegment {
-        std::uint64_t first = 0;
+    struct Segment {
+        std::uint64_t first = 0; ///< number of the first line
         std::uint64_t bytes = 0;
+        std::string text; ///< empty if the segment is a file
     };
 
-    Spool(SpoolFolder& folder, std::string run, int state);
-    void find_segments();
-    /// Drops the oldest file and returns what is lost. Returns nullopt if only the file that is
-    /// being written is left.
-    std::optional<SpoolFolder::FileLoss> drop_oldest_file();
-    [[nodiscard]] bool begin_segment(std::size_t coming);
-    void remove_first_segment();
-    [[nodiscard]] int write_state();
-    [[nodiscard]] std::uint64_t last_line_of(std::size_t segment) const;
-    [[nodiscard]] std::string segment_path(std::uint64_t first) const;
-    [[nodiscard]] bool seek_line(std::uint64_t from);
-    [[nodiscard]] bool read_segment(RecordLines& lines);
-    void drop_lines_after(std::uint64_t last, RecordLines& lines);
+    using Segments = std::deque<Segment>;
 
-    SpoolFolder* folder_;
+    Backlog(SpoolFolder& folder, std::string run, int state_file);
+    void find_segments();
+    void write_unwritten_lines();
+    [[nodiscard]] bool begin_segment(std::size_t coming);
+    [[nodiscard]] int write_state();
+    [[nodiscard]] std::uint64_t unsettled_lines() const;
+    [[nodiscard]] std::uint64_t last_line_of(Segments::const_iterator segment) const;
+    [[nodiscard]] std::uint64_t size_of_segments() const;
+    [[nodiscard]] std::string segment_path(std::uint64_t first) const;
+    void remove_first_segment();
+    [[nodiscard]] bool read_more(std::uint64_t from);
+    [[nodiscard]] bool read_piece(const Segment& segment);
+    void count_missing_lines(std::uint64_t from, std::uint64_t last);
+
+    SpoolFolder* folder_ = nullptr; ///< null if the lines are in memory
+    std::size_t max_memory_ = 0;
     std::string run_;
     base::UniqueFd state_file_; ///< locked by the process that owns the run
     mutable std::mutex mutex_;
     SpoolState state_;
-    bool is_ours_ = false;
-    std::atomic<bool> is_folder_removed_{false}; ///< the folder was removed while in use
     /// True if the state file was written. Without a state file, a later run cannot find the lines.
     bool has_state_file_ = false;
-    std::deque<SpoolSegment> segments_;
+    bool is_folder_removed_ = false; ///< the folder was removed while in use
+    Segments segments_;
     base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
     std::uint64_t last_ = 0;
+    std::string unwritten_; ///< lines after `last_` that could not be written to the disk
     int error_ = 0;
+    std::uint64_t refused_ = 0; ///< number of lines that were appended after the folder was removed
+    std::uint64_t last_dropped_ = 0;
+    std::uint64_t counted_until_ = 0; ///< lines up to this number are counted if they are lost
 
     // The members below are used only by the reading thread.
     base::UniqueFd read_file_;
     /// Number of the first line of the segment being read; 0 if no segment is being read.
     std::uint64_t read_segment_ = 0;
-    std::uint64_t read_at_ = 0;     ///< position in the file of this segment, in bytes
-    std::uint64_t read_number_ = 0; ///< number of the line at read_at_
+    std::uint64_t read_at_ = 0; ///< position in the segment after the lines in `buffer_`, in bytes
+    std::string buffer_;        ///< lines of the segment
+    std::size_t buffer_at_ = 0; ///< position of line `number_` in `buffer_`
+    std::uint64_t number_ = 0;
+    std::uint64_t segment_last_ = 0; ///< number of the last line of the segment
 };
 
 } // namespace tw::bus

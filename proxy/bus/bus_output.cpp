@@ -46,20 +46,16 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
     : OutputFile{path_of(options)}, spool_{options.spool.string()}, timeouts_{timeouts},
       lossless_until_{base::now_utc()}, work_{std::make_shared<SharedState>()} {
-    Publisher::FindLeftover leftovers;
-    const std::string run = make_run_id();
     if (options.spool.empty()) {
-        work_->store = std::make_unique<MemoryBacklog>(run, options.server);
+        work_->backlog.emplace(make_run_id(), options.server);
     } else {
         SpoolFolder& folder = work_->folder.emplace(options.spool, options.spool_bytes);
         folder.report_unpublished(options.stream);
-        work_->store = std::make_unique<Spool>(folder, run, options.server, options.stream);
-        leftovers = [&folder, run, stream = options.stream] {
-            return Spool::take_over_next(folder, run, stream);
-        };
+        work_->backlog.emplace(folder, make_run_id(), options.server, options.stream);
     }
-    store_ = work_->store.get();
-    publisher_ = &work_->publisher.emplace(options, *store_, std::move(leftovers));
+    backlog_ = &*work_->backlog;
+    publisher_ =
+        &work_->publisher.emplace(options, *backlog_, work_->folder ? &*work_->folder : nullptr);
 }
 
 BusOutput::~BusOutput() {
@@ -67,62 +63,28 @@ BusOutput::~BusOutput() {
 }
 
 void BusOutput::write(std::string_view block) {
-    append(without_repetitions(block, kept_));
-    update_state();
-}
-
-void BusOutput::append(std::string_view lines) {
-    const auto begun = Clock::now();
-    if (holds_) { // held_ contains lines of an earlier call and cannot store more
-        store_->retry_writing();
-        if (!append_held_lines()) {
-            drop_lines(lines);
-            return;
-        }
-    }
-    while (!store_->has_room() || !store_->append(lines)) {
+    const std::string_view lines = without_repetitions(block, kept_);
+    backlog_->retry_writing();
+    for (const auto until = Clock::now() + timeouts_.write;
+         !backlog_->has_room() && Clock::now() < until;) {
         publisher_->wake_thread(work_);
-        if (store_->has_failed_permanently()) {
-            drop_lines(lines);
-            return;
-        }
-        if (Clock::now() - begun >= timeouts_.write) {
-            held_ = lines; // the lines are appended when they fit
-            held_lines_ = sink::count_lines(lines);
-            holds_ = true;
-            return;
-        }
         std::this_thread::sleep_for(kLook);
-        store_->retry_writing();
+        backlog_->retry_writing();
+    }
+    if (backlog_->has_room()) {
+        backlog_->append(lines);
+    } else {
+        refused_ += sink::count_lines(lines);
     }
     publisher_->wake_thread(work_);
-}
-
-/// Counts lines as dropped. Also drops the lines in held_ if no line can be appended any more.
-void BusOutput::drop_lines(std::string_view lines) {
-    refused_ += sink::count_lines(lines);
-    if (holds_ && store_->has_failed_permanently()) {
-        refused_ += held_lines_.exchange(0);
-        holds_ = false;
-    }
-}
-
-/// Appends the lines in held_. Returns false if they do not fit yet.
-bool BusOutput::append_held_lines() {
-    if (holds_ && store_->has_room() && store_->append(held_)) {
-        holds_ = false;
-        held_lines_ = 0;
-    }
-    return !holds_;
+    update_state();
 }
 
 void BusOutput::on_time(Clock::time_point now) {
     if (now - looked_ >= kMend) {
         looked_ = now;
-        store_->retry_writing();
-        if (append_held_lines()) {
-            report_loss();
-        }
+        backlog_->retry_writing();
+        report_loss();
     }
     publisher_->wake_thread(work_);
     update_state();
@@ -130,10 +92,24 @@ void BusOutput::on_time(Clock::time_point now) {
 
 /// Appends a record about dropped lines.
 void BusOutput::report_loss() {
-    const std::uint64_t lost = store_->unreported_losses();
+    if (!work_->folder || !backlog_->has_room()) {
+        return;
+    }
+    // A report that was dropped itself reports nothing.
+    const std::uint64_t settled = backlog_->last_settled();
+    std::uint64_t reported = 0;
+    std::erase_if(reports_, [&](const LossReport& report) {
+        return report.line > settled && report.line <= backlog_->last_dropped();
+    });
+    for (const LossReport& report : reports_) {
+        reported += report.lost;
+    }
+    const std::uint64_t dropped = work_->folder->dropped_lines();
+    const std::uint64_t lost = dropped - reported;
     if (lost == 0) {
         // As long as the line with the previous report is not published, it may be dropped, too.
-        lossless_until_ = store_->last_settled() < reported_in_ ? lossless_until_ : base::now_utc();
+        lossless_until_ =
+            !reports_.empty() && settled < reports_.back().line ? lossless_until_ : base::now_utc();
         return;
     }
     const record::LossRecord record{.head = {.time = base::now_utc()},
@@ -144,43 +120,37 @@ void BusOutput::report_loss() {
     sink::JsonLines line{{}, text};
     line.on_record(&record);
     line.flush();
-    if (store_->append(text.text)) {
-        store_->mark_losses_reported(lost);
-        reported_in_ = store_->last_line();
-        spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all",
-                      spool_, store_->dropped_lines() - logged_, store_->dropped_lines());
-        logged_ = store_->dropped_lines();
-    }
+    backlog_->append(text.text);
+    reports_.push_back({.line = backlog_->last_line(), .lost = lost});
+    spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all", spool_,
+                  dropped - logged_, dropped);
+    logged_ = dropped;
 }
 
 void BusOutput::finish() {
     if (std::exchange(finished_, true)) {
         return;
     }
-    if (holds_ && !store_->append(held_)) {
-        refused_ += sink::count_lines(held_);
-    }
-    held_lines_ = 0;
+    backlog_->retry_writing();
     report_loss(); // on_time() is not called when a file of records is published
     publisher_->finish(timeouts_.finish);
-    const std::uint64_t waiting = store_->waiting_lines();
-    if (!store_->is_persistent()) {
-        refused_ += waiting;
-    } else if (waiting != 0) {
+    const std::uint64_t unsaved = backlog_->unsaved_lines();
+    const std::uint64_t waiting = backlog_->waiting_lines();
+    refused_ += unsaved;
+    if (waiting > unsaved) {
         spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
-                     waiting, spool_);
+                     waiting - unsaved, spool_);
     }
     update_state();
 }
 
 std::uint64_t BusOutput::count_lost() const {
-    const std::uint64_t damaged = work_->folder ? work_->folder->damaged_lines() : 0;
-    return refused_ + store_->dropped_lines() + damaged + publisher_->totals().refused;
+    return refused_ + backlog_->lost_lines() + publisher_->totals().refused;
 }
 
 /// Updates the state that other threads read. Lines that wait to be published are no error.
 void BusOutput::update_state() {
-    error_ = store_->error();
+    error_ = backlog_->error();
     lost_ = count_lost();
 }
 
@@ -190,8 +160,8 @@ record::BusTotals BusOutput::totals() const {
     return {.published = totals.published,
             .acknowledged = totals.acknowledged,
             .dropped = count_lost(),
-            .waiting = store_->waiting_lines() + held_lines_,
-            .waiting_bytes = store_->waiting_bytes(),
+            .waiting = backlog_->waiting_lines(),
+            .waiting_bytes = backlog_->waiting_bytes(),
             .reconnects = connections == 0 ? 0 : connections - 1,
             .connected = totals.connected ? 1U : 0U};
 }

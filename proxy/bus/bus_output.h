@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::bus {
 
@@ -48,9 +49,7 @@ class BusOutput final : public sink::OutputFile {
 
     void on_time(Clock::time_point now) override;
 
-    [[nodiscard]] bool ready() const override {
-        return store_->has_failed_permanently() || (!holds_ && store_->has_room());
-    }
+    [[nodiscard]] bool ready() const override { return backlog_->has_room(); }
 
     void finish() override;
 
@@ -60,13 +59,16 @@ class BusOutput final : public sink::OutputFile {
   private:
     struct SharedState {
         std::optional<SpoolFolder> folder;
-        std::unique_ptr<LineStore> store;
+        std::optional<Backlog> backlog;
         std::optional<Publisher> publisher;
     };
 
-    void append(std::string_view lines);
-    [[nodiscard]] bool append_held_lines();
-    void drop_lines(std::string_view lines);
+    /// A line that reports dropped lines.
+    struct LossReport {
+        std::uint64_t line = 0; ///< number of the line
+        std::uint64_t lost = 0;
+    };
+
     [[nodiscard]] std::uint64_t count_lost() const;
     void update_state();
     void report_loss();
@@ -76,18 +78,15 @@ class BusOutput final : public sink::OutputFile {
     /// The written lines without repetitions of lines that the stream already has. A member only to
     /// reuse its memory.
     std::string kept_;
-    std::string held_; ///< lines that the store did not accept
-    std::atomic<bool> holds_{false};
-    std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
-    std::uint64_t reported_in_ = 0; ///< number of the last line that reports dropped lines
-    std::uint64_t logged_ = 0;      ///< number of dropped lines already logged
+    std::vector<LossReport> reports_;
+    std::uint64_t logged_ = 0; ///< number of dropped lines already logged
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;
     /// Shared with the publishing thread, which may outlive this object.
     std::shared_ptr<SharedState> work_;
-    LineStore* store_ = nullptr;
+    Backlog* backlog_ = nullptr;
     Publisher* publisher_ = nullptr;
 };
 

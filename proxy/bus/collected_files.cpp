@@ -91,15 +91,7 @@ int CollectedFiles::append_to_file(const std::string& name, std::string_view tex
     if (file < 0) {
         return errno;
     }
-    int error = 0;
-    while (!text.empty() && error == 0) {
-        const ssize_t written = disk_->write(file, text);
-        if (written > 0) {
-            text.remove_prefix(static_cast<std::size_t>(written));
-        } else if (written == 0 || errno != EINTR) {
-            error = written == 0 ? EIO : errno;
-        }
-    }
+    const int error = sink::write_all(*disk_, file, text) ? 0 : errno;
     disk_->close(file);
     return error;
 }

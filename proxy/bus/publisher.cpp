@@ -171,29 +171,17 @@ BusResult<void> BacklogSender::send_and_receive(std::chrono::milliseconds patien
 
 /// Finds the next line to send. Returns false if all lines were sent or the window is full.
 bool BacklogSender::find_next_line(std::string_view& line) {
-    const std::uint64_t next = window_.next_line();
-    if (number_ != next || at_ >= lines_.text.size()) {
-        if (!backlog_->read_lines(next, lines_)) {
-            return false;
-        }
-        at_ = 0;
-        number_ = lines_.first;
-        while (number_ < next && at_ < lines_.text.size()) {
-            at_ = lines_.text.find('\n', at_) + 1;
-            ++number_;
-        }
-        if (number_ > next) { // the lines from `next` on are lost
-            if (window_.lines_in_flight() != 0) {
-                return false;
-            }
-            window_.skip_lines_before(number_);
-        }
-    }
-    const std::size_t end = lines_.text.find('\n', at_);
-    if (end == std::string::npos) {
+    NumberedLine found;
+    if (!backlog_->find_line(window_.next_line(), found)) {
         return false;
     }
-    line = std::string_view{lines_.text}.substr(at_, end - at_);
+    if (found.number > window_.next_line()) { // the lines before are lost
+        if (window_.lines_in_flight() != 0) {
+            return false;
+        }
+        window_.skip_lines_before(found.number);
+    }
+    line = found.text;
     return true;
 }
 
@@ -210,8 +198,6 @@ BusResult<void> BacklogSender::send_lines() {
         } else if (auto sent = send_line(line); !sent) {
             return sent;
         }
-        at_ += line.size() + 1;
-        ++number_;
     }
     return {};
 }
@@ -352,9 +338,9 @@ std::string shown(const std::vector<std::string>& urls) {
 
 } // namespace
 
-Publisher::Publisher(PublishOptions options, Backlog& backlog, FindLeftover leftovers)
+Publisher::Publisher(PublishOptions options, Backlog& backlog, SpoolFolder* folder)
     : options_{std::move(options)}, where_{shown(options_.access.urls)}, backlog_{&backlog},
-      find_leftover_{std::move(leftovers)} {}
+      folder_{folder} {}
 
 Publisher::~Publisher() {
     finish(std::chrono::milliseconds{0});
@@ -448,6 +434,7 @@ void Publisher::run() {
         const auto begun = Clock::now();
         const auto served = publish_over_connection();
         totals_.connected = false;
+        leftover_.reset(); // without the bus, its files may be dropped to make room
         if (served) {
             return;
         }
@@ -499,14 +486,7 @@ BusResult<void> Publisher::publish_over_connection() {
 
 /// Publishes the lines of earlier runs, with the message ids of these runs.
 BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
-    looked_ = Clock::now();
-    while (find_leftover_ && !is_past_deadline()) {
-        if (!leftover_) {
-            leftover_ = find_leftover_();
-        }
-        if (!leftover_) {
-            break;
-        }
+    for (; !is_past_deadline() && find_leftover(); leftover_.reset()) {
         const std::uint64_t waiting = leftover_->last_line() - leftover_->last_settled();
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
@@ -514,11 +494,18 @@ BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
         if (auto published = publish_backlog(link, *leftover_, true); !published) {
             return tl::unexpected{published.error()};
         }
-        if (!is_past_deadline()) {
-            leftover_.reset();
-        }
     }
     return {};
+}
+
+/// Takes over the backlog of an earlier run, unless one was taken over before. Returns false if
+/// there is none.
+bool Publisher::find_leftover() {
+    looked_ = Clock::now();
+    if (!leftover_ && folder_ != nullptr) {
+        leftover_ = Backlog::take_over_next(*folder_, backlog_->run_id(), options_.stream);
+    }
+    return leftover_ != nullptr;
 }
 
 BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& backlog,
@@ -546,12 +533,8 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
                 sending.settle_acknowledged_lines();
                 return true;
             }
-            if (Clock::now() - looked_ > kLookForLeftovers) {
-                looked_ = Clock::now();
-                leftover_ = find_leftover_ ? find_leftover_() : nullptr;
-                if (leftover_) {
-                    return false;
-                }
+            if (Clock::now() - looked_ > kLookForLeftovers && find_leftover()) {
+                return false;
             }
             wait_for_lines(kIdleLook);
         }

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -155,9 +154,6 @@ class BacklogSender {
     NatsSubscription answers_;
     SendWindow window_;
     StoredLines stored_;
-    RecordLines lines_;        ///< the lines that were read from the backlog last
-    std::size_t at_ = 0;       ///< position of line `number_` in the text of `lines_`
-    std::uint64_t number_ = 0; ///< number of the line at `at_`
     bool more_ = true;
     Clock::time_point answered_{};
     Clock::time_point last_acknowledged_{};
@@ -169,19 +165,17 @@ class BacklogSender {
 class Publisher {
   public:
     using Clock = std::chrono::steady_clock;
-    /// Returns the backlog of an earlier run; null if no earlier run has unpublished lines.
-    using FindLeftover = std::function<std::unique_ptr<Backlog>()>;
 
-    /// `backlog` has to outlive the publisher. The constructor starts no thread: threads of the
+    /// `folder`: the spool with the backlogs of earlier runs; null if there is none. `backlog` and
+    /// `folder` have to outlive the publisher. The constructor starts no thread: threads of the
     /// NATS library have to start after this process was sandboxed.
-    Publisher(PublishOptions options, Backlog& backlog, FindLeftover leftovers);
+    Publisher(PublishOptions options, Backlog& backlog, SpoolFolder* folder);
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
     /// Tells the thread that lines were appended. The first call starts the thread. The thread
-    /// holds a reference to `owner`, which must own this object, the backlog, and all objects that
-    /// FindLeftover uses.
+    /// holds a reference to `owner`, which must own this object, the backlog and the folder.
     void wake_thread(const std::shared_ptr<void>& owner);
 
     /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
@@ -196,6 +190,7 @@ class Publisher {
     /// the connection broke.
     [[nodiscard]] BusResult<void> publish_over_connection();
     [[nodiscard]] BusResult<void> publish_leftovers(const BusConnection& link);
+    [[nodiscard]] bool find_leftover();
     /// Publishes a backlog. Returns false if the backlog of an earlier run was found, which must be
     /// published first.
     [[nodiscard]] BusResult<bool> publish_backlog(const BusConnection& link, Backlog& backlog,
@@ -210,7 +205,7 @@ class Publisher {
     PublishOptions options_;
     std::string where_;
     Backlog* backlog_;
-    FindLeftover find_leftover_;
+    SpoolFolder* folder_;
     std::unique_ptr<Backlog> leftover_;
     Clock::time_point looked_{}; ///< time of the last search for leftovers
     PublishTotals totals_;

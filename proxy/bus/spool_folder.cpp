@@ -1,10 +1,7 @@
 #include "proxy/bus/spool_folder.h"
 
-#include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
 #include "proxy/bus/subjects.h"
-#include "proxy/filter/json_line.h"
-#include "proxy/filter/line_record.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -14,10 +11,8 @@
 #include <system_error>
 #include <tuple>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 namespace tw::bus {
 
@@ -123,7 +118,6 @@ std::optional<std::string> run_of_state_name(std::string_view name) {
 
 namespace {
 
-constexpr std::size_t kCheckBytes = std::size_t{256} << 10U;
 constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
@@ -134,37 +128,29 @@ std::optional<SpoolState> state_at(const std::filesystem::path& path) {
     return read_spool_state(text);
 }
 
-/// Returns the number of a run's first unsettled line.
-std::uint64_t first_unsettled(const std::filesystem::path& state) {
-    const auto known = state_at(state);
-    return known ? known->settled + 1 : 1;
-}
-
-/// Returns the number of losses that a line reports; 0 for a line of another type.
-std::uint64_t lost_by(std::string_view line) {
-    const auto head = filter::read_line_head(line);
-    return head && head->type == "records_lost" ? filter::JsonLine{line}.object().find_count("lost")
-                                                : 0;
-}
-
 } // namespace
 
 SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, sink::Disk& disk)
-    : path_{std::move(path)}, max_bytes_{max_bytes},
-      segment_bytes_{std::min(kLargestSegment, max_bytes / kSegments)}, disk_{&disk} {
+    : path_{std::move(path)}, max_bytes_{max_bytes}, disk_{&disk} {
     std::filesystem::create_directory(path_);
-    for (const std::string& run : run_ids()) {
-        if (!base::is_locked(path_ / spool_state_name(run))) {
-            counted_.insert(run);
-        }
+}
+
+std::uint64_t SpoolFolder::segment_bytes() const {
+    return std::min(kLargestSegment, max_bytes_ / kSegments);
+}
+
+void SpoolFolder::set_owned(const std::string& run, bool owned) {
+    const std::lock_guard lock{mutex_};
+    if (owned) {
+        owned_.insert(run);
+    } else {
+        owned_.erase(run);
     }
-    // files without a state file do not belong to any process
-    for (const FoundFile& found : list_files()) {
-        if (!std::filesystem::exists(path_ / spool_state_name(found.file.run))) {
-            counted_.insert(found.file.run);
-        }
-        bytes_ += counted_.contains(found.file.run) ? found.bytes : 0;
-    }
+}
+
+bool SpoolFolder::is_owned(const std::string& run) const {
+    const std::lock_guard lock{mutex_};
+    return owned_.contains(run);
 }
 
 std::vector<std::string> SpoolFolder::run_ids() const {
@@ -189,166 +175,115 @@ std::vector<SpoolFolder::FoundFile> SpoolFolder::list_files() const {
             files.push_back({.file = *std::move(file), .bytes = gone ? 0 : bytes});
         }
     }
+    std::map<std::string, bool> foreign; // whether another process owns the run
+    std::erase_if(files, [&](const FoundFile& found) {
+        const std::string& run = found.file.run;
+        const auto [known, is_new] = foreign.try_emplace(run);
+        if (is_new) {
+            known->second = !is_owned(run) && base::is_locked(path_ / spool_state_name(run));
+        }
+        return known->second;
+    });
     std::ranges::sort(files, [](const FoundFile& a, const FoundFile& b) {
         return std::tie(a.file.run, a.file.first) < std::tie(b.file.run, b.file.first);
     });
     return files;
 }
 
-void SpoolFolder::make_room_for(const std::string& own_run, std::uint64_t bytes,
-                                const std::function<std::optional<FileLoss>()>& drop_own) {
-    if (this->total_bytes() + bytes > max_bytes_) {
-        recount_bytes(own_run);
+std::uint64_t SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes) {
+    const auto files = list_files();
+    std::uint64_t total = bytes;
+    for (const FoundFile& found : files) {
+        total += found.bytes;
     }
-    while (this->total_bytes() + bytes > max_bytes_ && drop_oldest_leftover(own_run)) {
-    }
-    while (this->total_bytes() + bytes > max_bytes_) {
-        const auto gone = drop_own();
-        if (!gone) {
-            return; // only the file being written is left
-        }
-        count_loss(*gone);
-    }
-}
-
-void SpoolFolder::count_loss(const FileLoss& loss) {
-    lost_ += loss.lines;
-    unreported_ += loss.lines + loss.reported;
-}
-
-SpoolFolder::FileLoss SpoolFolder::loss_in_file(const std::string& path, std::uint64_t first,
-                                                std::uint64_t unsettled) {
-    FileLoss loss;
-    std::ifstream file{path};
-    std::string line;
-    for (std::uint64_t number = first; std::getline(file, line) && !file.eof(); ++number) {
-        if (number >= unsettled) {
-            ++loss.lines;
-            loss.reported += lost_by(line);
+    std::uint64_t last_dropped = 0;
+    for (const bool own : {false, true}) {
+        for (std::size_t i = 0; i < files.size() && total > max_bytes_; ++i) {
+            const auto& [run, first] = files[i].file;
+            // the publisher empties the files of a run that this process has taken over
+            if ((run == own_run) != own || (!own && is_owned(run))) {
+                continue;
+            }
+            const std::uint64_t unsettled = unsettled_lines(files, i);
+            const std::uint64_t last = last_line(files, i);
+            if (disk_->remove(file_path(files[i].file))) {
+                dropped_ += unsettled;
+                total -= files[i].bytes;
+                last_dropped = own ? last : last_dropped;
+            }
         }
     }
-    return loss;
+    return last_dropped;
 }
 
-std::uint64_t SpoolFolder::total_bytes() const {
+void SpoolFolder::count_missing_lines(std::uint64_t lines) {
+    missing_ += lines;
+    spdlog::error("lost {} records in the spool {}: their files are damaged or gone", lines,
+                  path_.string());
+}
+
+std::string SpoolFolder::file_path(const SpoolFile& file) const {
+    return (path_ / spool_file_name(file.run, file.first)).string();
+}
+
+/// Returns the number of a file's last line.
+std::uint64_t SpoolFolder::last_line(const std::vector<FoundFile>& files, std::size_t at) {
+    const SpoolFile& file = files[at].file;
+    const bool followed = at + 1 < files.size() && files[at + 1].file.run == file.run;
+    return followed ? files[at + 1].file.first - 1 : file.first + count_lines(files[at]) - 1;
+}
+
+/// Returns the number of a file's lines that were not published yet.
+std::uint64_t SpoolFolder::unsettled_lines(const std::vector<FoundFile>& files, std::size_t at) {
+    const auto& [run, first] = files[at].file;
+    const auto state = state_at(path_ / spool_state_name(run));
+    const std::uint64_t before = std::max(first - 1, state ? state->settled : 0);
+    const std::uint64_t last = last_line(files, at);
+    return last > before ? last - before : 0;
+}
+
+std::uint64_t SpoolFolder::count_lines(const FoundFile& found) {
+    constexpr std::size_t kBlock = std::size_t{256} << 10U;
+    const std::string path = file_path(found.file);
     const std::lock_guard lock{mutex_};
-    return bytes_;
-}
-
-void SpoolFolder::add_bytes(std::uint64_t bytes) {
-    const std::lock_guard lock{mutex_};
-    bytes_ += bytes;
-}
-
-void SpoolFolder::remove_file(const std::string& path, std::uint64_t bytes) {
-    const std::lock_guard lock{mutex_};
-    if (disk_->remove(path)) {
-        bytes_ -= std::min(bytes_, bytes);
-    }
-}
-
-/// Updates the size of the folder after other processes published or removed files.
-void SpoolFolder::recount_bytes(const std::string& own_run) {
-    const std::lock_guard lock{mutex_};
-    bytes_ = 0;
-    for (const FoundFile& found : list_files()) {
-        const std::string& run = found.file.run;
-        bytes_ += run == own_run || counted_.contains(run) ? found.bytes : 0;
-    }
-}
-
-SpoolFolder::FileContents SpoolFolder::count_contents(const std::string& path) {
-    const base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    std::string block(kCheckBytes, '\0');
-    FileContents contents;
-    ssize_t got = 1;
-    while (file.valid() && got > 0) {
-        got = ::read(file.get(), block.data(), block.size());
-        const std::string_view text{block.data(),
-                                    static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
-        const auto newline = text.rfind('\n');
-        contents.lines += sink::count_lines(text);
-        contents.incomplete_bytes = newline == std::string_view::npos
-                                        ? contents.incomplete_bytes + text.size()
-                                        : text.size() - newline - 1;
-    }
-    return contents;
-}
-
-/// Counts the lines missing between two files. Since files are written without gaps, the disk has
-/// lost these lines.
-void SpoolFolder::count_damaged_lines(const std::string& run, std::uint64_t settled) {
-    std::uint64_t gone = 0;
-    // the number after the last line of the previous file; 0 for the first file
-    std::uint64_t behind = 0;
-    std::uint64_t incomplete_bytes = 0;
-    for (const FoundFile& found : list_files()) {
-        if (found.file.run != run) {
-            continue;
+    auto& [bytes, lines] = lines_[path];
+    if (bytes != found.bytes) {
+        bytes = found.bytes;
+        lines = 0;
+        std::ifstream file{path, std::ios::binary};
+        for (std::string block(kBlock, '\0'); file;) {
+            file.read(block.data(), kBlock);
+            lines += sink::count_lines({block.data(), static_cast<std::size_t>(file.gcount())});
         }
-        const std::uint64_t first = found.file.first;
-        gone += behind != 0 && first > behind ? first - behind : 0;
-        const FileContents held = count_contents((path_ / spool_file_name(run, first)).string());
-        behind = std::max(first + held.lines, settled + 1);
-        incomplete_bytes = held.incomplete_bytes;
     }
-    if (gone != 0) {
-        damaged_ += gone;
-        spdlog::error(
-            "lost {} records of an earlier run in the spool {}: their files are damaged or gone",
-            gone, path_.string());
-    }
-    if (incomplete_bytes != 0) {
-        spdlog::warn(
-            "dropped the last {} bytes of an earlier run in the spool {}: an incomplete record",
-            incomplete_bytes, path_.string());
-    }
+    return lines;
 }
 
-void SpoolFolder::count_removed_lines(std::uint64_t lines) {
-    damaged_ += lines;
-    if (lines != 0) {
-        spdlog::error("lost {} records waiting in the spool {}: someone removed them", lines,
-                      path_.string());
+SpoolFolder::Leftovers SpoolFolder::leftovers(const std::string& own_run,
+                                              const std::string& stream) {
+    constexpr std::chrono::seconds kLook{1};
+    const std::lock_guard lock{leftovers_mutex_};
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < kLook) {
+        return leftovers_;
     }
-}
-
-bool SpoolFolder::drop_oldest_leftover(const std::string& own_run) {
-    return std::ranges::any_of(list_files(), [&](const FoundFile& found) {
-        return found.file.run != own_run && is_counted(found.file.run) && drop_file(found);
-    });
-}
-
-/// Drops a file. Returns false if another process has already removed the file.
-bool SpoolFolder::drop_file(const FoundFile& found) {
-    const auto& [run, first] = found.file;
-    const std::string path = (path_ / spool_file_name(run, first)).string();
-    const FileLoss loss = loss_in_file(path, first, first_unsettled(path_ / spool_state_name(run)));
-    const std::lock_guard lock{mutex_};
-    if (!disk_->remove(path)) {
-        return false;
+    looked_ = now;
+    leftovers_ = {};
+    const auto files = list_files();
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const auto state = state_at(path_ / spool_state_name(files[i].file.run));
+        if (files[i].file.run != own_run && state && state->belongs_to_stream(stream)) {
+            leftovers_.lines += unsettled_lines(files, i);
+            leftovers_.bytes += files[i].bytes;
+        }
     }
-    count_loss(loss);
-    bytes_ -= std::min(bytes_, found.bytes);
-    return true;
-}
-
-bool SpoolFolder::is_counted(const std::string& run) const {
-    const std::lock_guard lock{mutex_};
-    return counted_.contains(run);
-}
-
-void SpoolFolder::add_leftover_bytes(const std::string& run, std::uint64_t bytes) {
-    const std::lock_guard lock{mutex_};
-    bytes_ += counted_.insert(run).second ? bytes : 0;
+    return leftovers_;
 }
 
 void SpoolFolder::report_unpublished(const std::string& stream) const {
     std::map<std::string, std::uint64_t> bytes;
     for (const FoundFile& found : list_files()) {
-        if (is_counted(found.file.run)) {
-            bytes[found.file.run] += found.bytes;
-        }
+        bytes[found.file.run] += found.bytes;
     }
     for (const auto& [run, size] : bytes) {
         const auto state = state_at(path_ / spool_state_name(run));
@@ -363,51 +298,6 @@ void SpoolFolder::report_unpublished(const std::string& stream) const {
                          path_.string(), size, state->stream, stream);
         }
     }
-}
-
-std::uint64_t SpoolFolder::waiting_lines(const std::string& own_run,
-                                         const std::string& stream) const {
-    constexpr std::chrono::seconds kCount{1};
-    const std::lock_guard lock{waiting_mutex_};
-    const auto now = std::chrono::steady_clock::now();
-    if (now - waiting_counted_ >= kCount) {
-        waiting_counted_ = now;
-        waiting_ = count_waiting(own_run, stream);
-    }
-    return waiting_;
-}
-
-std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
-                                         const std::string& stream) const {
-    const auto found = list_files();
-    std::uint64_t lines = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        const SpoolFile& file = found[i].file;
-        const auto state = file.run == own_run || !is_counted(file.run)
-                               ? std::nullopt
-                               : state_at(path_ / spool_state_name(file.run));
-        if (!state || !state->belongs_to_stream(stream)) {
-            continue;
-        }
-        const bool followed = i + 1 < found.size() && found[i + 1].file.run == file.run;
-        const std::uint64_t behind =
-            followed ? found[i + 1].file.first : file.first + count_lines(found[i]);
-        const std::uint64_t from = std::max(file.first, state->settled + 1);
-        lines += behind > from ? behind - from : 0;
-    }
-    return lines;
-}
-
-/// Returns the number of lines in a file. Counts them only once, because files of ended runs do not
-/// change.
-std::uint64_t SpoolFolder::count_lines(const FoundFile& last) const {
-    const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
-    auto& [bytes, lines] = lines_[path];
-    if (bytes != last.bytes) {
-        bytes = last.bytes;
-        lines = count_contents(path).lines;
-    }
-    return lines;
 }
 
 } // namespace tw::bus

@@ -75,6 +75,19 @@ std::int64_t Disk::utc() {
     return std::time(nullptr);
 }
 
+bool write_all(Disk& disk, int file, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t done = disk.write(file, bytes);
+        if (done > 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(done));
+        } else if (done == 0 || errno != EINTR) {
+            errno = done == 0 ? EIO : errno;
+            return false;
+        }
+    }
+    return true;
+}
+
 Disk& system_disk() {
     static Disk disk;
     return disk;

@@ -73,6 +73,10 @@ class Disk : public record::Interface {
     [[nodiscard]] virtual std::int64_t utc();
 };
 
+/// Writes all bytes, with several calls if necessary. Returns false, with errno set, if that fails;
+/// a part of the bytes may then be written.
+[[nodiscard]] bool write_all(Disk& disk, int file, std::string_view bytes);
+
 /// Returns the Disk that makes real system calls.
 [[nodiscard]] Disk& system_disk();
 

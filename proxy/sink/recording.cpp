@@ -69,19 +69,6 @@ std::string begin_of_text(int file) {
     return decompressed(packed, kBegin);
 }
 
-bool write_all(Disk& disk, int file, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t done = disk.write(file, bytes);
-        if (done > 0) {
-            bytes.remove_prefix(static_cast<std::size_t>(done));
-        } else if (done == 0 || errno != EINTR) {
-            errno = done == 0 ? EIO : errno;
-            return false;
-        }
-    }
-    return true;
-}
-
 /// Cuts off the unfinished frame at the end of a file. Counts its readable complete units.
 RepairResult cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
     RemovedEnd cut{.bytes = scan.size - scan.whole};

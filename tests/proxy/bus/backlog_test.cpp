@@ -1,4 +1,3 @@
-// Covers: proxy/bus/spool_folder.cpp, proxy/bus/backlog.cpp
 #include "proxy/bus/backlog.h"
 #include "proxy/bus/link.h"
 #include "proxy/bus/spool_folder.h"
@@ -45,9 +44,10 @@ std::string line(std::uint64_t number, std::size_t size = 1000) {
     return text + '\n';
 }
 
-void append(Spool& spool, std::uint64_t from, std::uint64_t to) {
+void append(Backlog& backlog, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t number = from; number <= to; ++number) {
-        REQUIRE(spool.append(line(number)));
+        REQUIRE(backlog.has_room());
+        backlog.append(line(number));
     }
 }
 
@@ -57,23 +57,30 @@ struct Reading {
     std::uint64_t count = 0;
 };
 
-Reading read_all(Spool& spool, std::uint64_t from) {
+Reading read_all(Backlog& backlog, std::uint64_t from) {
     Reading reading;
-    RecordLines lines;
-    std::uint64_t next = from;
-    while (spool.read_lines(next, lines)) {
-        std::uint64_t number = lines.first;
-        for (std::size_t at = 0; at < lines.text.size(); at = lines.text.find('\n', at) + 1) {
-            REQUIRE(std::stoull(lines.text.substr(at, 20)) == number);
-            if (number >= from) {
-                reading.first = reading.count == 0 ? number : reading.first;
-                ++reading.count;
-            }
-            ++number;
-        }
-        next = number;
+    NumberedLine found;
+    for (std::uint64_t next = from; backlog.find_line(next, found); next = found.number + 1) {
+        REQUIRE(std::stoull(std::string{found.text.substr(0, 20)}) == found.number);
+        reading.first = reading.count == 0 ? found.number : reading.first;
+        ++reading.count;
     }
     return reading;
+}
+
+/// Returns the text of a line; empty if there is none.
+std::string text_of(Backlog& backlog, std::uint64_t number) {
+    NumberedLine found;
+    return backlog.find_line(number, found) && found.number == number ? std::string{found.text}
+                                                                      : "";
+}
+
+std::uint64_t total_bytes(const SpoolFolder& folder) {
+    std::uint64_t bytes = 0;
+    for (const auto& found : folder.list_files()) {
+        bytes += found.bytes;
+    }
+    return bytes;
 }
 
 } // namespace
@@ -81,27 +88,26 @@ Reading read_all(Spool& spool, std::uint64_t from) {
 TEST_CASE("appended lines can be read from any line on, over many files") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, kLimit};
-    Spool spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kStream};
     CHECK(spool.server_name() == "one");
     append(spool, 1, 500);
     CHECK(sequence.files() > 5);
-    CHECK(folder.total_bytes() == 500'000);
+    CHECK(total_bytes(folder) == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
         const Reading reading = read_all(spool, from);
         CHECK(reading.first == from);
         CHECK(reading.count == 501 - from);
     }
-    RecordLines lines;
-    CHECK_FALSE(spool.read_lines(501, lines));
+    CHECK(read_all(spool, 501).count == 0);
 }
 
 TEST_CASE("a line may be longer than the reading buffer") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, std::uint64_t{64} << 20U};
-    Spool spool{folder, make_run_id(), "one", kStream};
-    REQUIRE(spool.append(line(1, 3'000'000)));
-    REQUIRE(spool.append(line(2)));
+    Backlog spool{folder, make_run_id(), "one", kStream};
+    spool.append(line(1, 3'000'000));
+    spool.append(line(2));
     const Reading reading = read_all(spool, 1);
     CHECK(reading.count == 2);
 }
@@ -110,12 +116,12 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
     const Folder sequence;
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
         const std::size_t before = sequence.files();
         spool.settle_lines(400, 9000);
         CHECK(sequence.files() < before / 2);
-        CHECK(folder.total_bytes() < 200'000);
+        CHECK(total_bytes(folder) < 200'000);
         const Reading reading = read_all(spool, 401);
         CHECK(reading.count == 100);
         CHECK(spool.waiting_bytes() >= 100'000);
@@ -130,14 +136,14 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
     const std::string run = make_run_id();
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, run, "one", kStream};
+        Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
     }
     SpoolFolder folder{sequence.path, kLimit};
-    const Spool own{folder, make_run_id(), "two", kStream};
+    const Backlog own{folder, make_run_id(), "two", kStream};
     {
-        const auto left = Spool::take_over_next(folder, own.run_id(), kStream);
+        const auto left = Backlog::take_over_next(folder, own.run_id(), kStream);
         REQUIRE(left != nullptr);
         CHECK(left->run_id() == run);
         CHECK(left->server_name() == "one");
@@ -147,49 +153,49 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
-        CHECK(Spool::take_over_next(folder, own.run_id(), kStream) ==
+        CHECK(Backlog::take_over_next(folder, own.run_id(), kStream) ==
               nullptr); // it has an owner now
         left->settle_lines(300, 5000);
     }
-    CHECK(Spool::take_over_next(folder, own.run_id(), kStream) == nullptr);
-    CHECK(folder.total_bytes() == 0);
+    CHECK(Backlog::take_over_next(folder, own.run_id(), kStream) == nullptr);
+    CHECK(total_bytes(folder) == 0);
 }
 
 TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
     const Folder sequence;
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
         CHECK(spool.waiting_lines() == 200);
         append(spool, 301, 3000);
-        CHECK(spool.waiting_lines() == 3000 - folder.dropped_line_count() - 100);
+        CHECK(spool.waiting_lines() == 3000 - folder.dropped_lines() - 100);
     }
     SpoolFolder folder{sequence.path, 4 * kLimit};
-    const std::uint64_t left = folder.waiting_lines("", kStream);
+    const std::uint64_t left = folder.leftovers("", kStream).lines;
     CHECK(left > 500);
-    CHECK(folder.waiting_lines("", kStream) == left);
-    Spool spool{folder, make_run_id(), "two", kStream};
+    CHECK(folder.leftovers("", kStream).lines == left);
+    Backlog spool{folder, make_run_id(), "two", kStream};
     append(spool, 1, 7);
     CHECK(spool.waiting_lines() == left + 7);
-    const Spool other{folder, make_run_id(), "two", "another"};
+    const Backlog other{folder, make_run_id(), "two", "another"};
     SpoolFolder again{sequence.path, kLimit};
-    CHECK(again.waiting_lines("", "another") == 0); // all lines are for the first stream
+    CHECK(again.leftovers("", "another").lines == 0); // all lines are for the first stream
 }
 
 TEST_CASE("lines for another stream stay where they are") {
     const Folder sequence;
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 3);
     }
     SpoolFolder folder{sequence.path, kLimit};
     folder.report_unpublished("another");
-    CHECK(Spool::take_over_next(folder, "", "another") == nullptr);
-    CHECK(folder.total_bytes() == 3000);
-    const auto left = Spool::take_over_next(folder, "", kStream);
+    CHECK(Backlog::take_over_next(folder, "", "another") == nullptr);
+    CHECK(total_bytes(folder) == 3000);
+    const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last_line() == 3);
 }
@@ -199,7 +205,7 @@ TEST_CASE("damaged or missing lines of an earlier run are counted") {
     const std::string run = make_run_id();
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, run, "one", kStream};
+        Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 1);
     }
     const auto put = [&](std::uint64_t first, const std::string& text) {
@@ -209,58 +215,38 @@ TEST_CASE("damaged or missing lines of an earlier run are counted") {
     put(10, std::string(300, '\0'));
     put(20, line(20) + line(21) + "{");
     SpoolFolder folder{sequence.path, kLimit};
-    const auto left = Spool::take_over_next(folder, "", kStream);
+    const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
-    CHECK(folder.damaged_lines() == 16);
-    CHECK(folder.dropped_line_count() == 0);
     CHECK(read_all(*left, 4).first == 20);
-}
-
-TEST_CASE("bytes after the last whole line are counted separately") {
-    const Folder sequence;
-    const std::string path = (sequence.path / "file").string();
-
-    struct Row {
-        std::string_view text;
-        std::uint64_t lines;
-        std::uint64_t incomplete_bytes;
-    };
-
-    std::filesystem::create_directory(sequence.path);
-    const std::string longer = std::string(300'000, 'x') + '\n' + std::string(300'000, 'y');
-    const Row rows[] = {
-        {"", 0, 0}, {"one\n", 1, 0}, {"one\ntwo\nth", 2, 2}, {"half", 0, 4}, {longer, 1, 300'000}};
-    for (const Row& row : rows) {
-        CAPTURE(row.lines);
-        std::ofstream{path} << row.text;
-        const auto contents = SpoolFolder::count_contents(path);
-        CHECK(contents.lines == row.lines);
-        CHECK(contents.incomplete_bytes == row.incomplete_bytes);
-    }
+    CHECK(read_all(*left, 1).count == 5);
+    CHECK(folder.missing_lines() == 16);
+    CHECK(folder.dropped_lines() == 0);
 }
 
 TEST_CASE("a removed folder accepts no more lines, and its waiting lines are counted as lost") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, kLimit};
-    Spool spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
     std::filesystem::remove_all(sequence.path);
     append(spool, 11, 12); // not visible to the other process yet
     CHECK(read_all(spool, 3).count == 0);
-    CHECK(folder.damaged_lines() == 10);
-    CHECK_FALSE(spool.append(line(13)));
+    CHECK(folder.missing_lines() == 10);
+    CHECK(spool.waiting_lines() == 0);
+    append(spool, 13, 14);
     CHECK(spool.error() == ENOENT);
     CHECK(spool.last_line() == 12);
+    CHECK(spool.lost_lines() == 12);
 }
 
 TEST_CASE("the spool of a running process is not taken over") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, kLimit};
-    Spool alive{folder, make_run_id(), "one", kStream};
+    Backlog alive{folder, make_run_id(), "one", kStream};
     append(alive, 1, 10);
     SpoolFolder other{sequence.path, kLimit};
-    CHECK(other.total_bytes() == 0);
-    CHECK(Spool::take_over_next(other, "", kStream) == nullptr);
+    CHECK(total_bytes(other) == 0);
+    CHECK(Backlog::take_over_next(other, "", kStream) == nullptr);
     const Reading reading = read_all(alive, 1);
     CHECK(reading.count == 10);
 }
@@ -270,12 +256,12 @@ TEST_CASE("an incomplete last line is ignored") {
     const std::string run = make_run_id();
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, run, "one", kStream};
+        Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 3);
     }
     std::ofstream{sequence.path / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
     SpoolFolder folder{sequence.path, kLimit};
-    const auto left = Spool::take_over_next(folder, "", kStream);
+    const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last_line() == 3);
     const Reading reading = read_all(*left, 1);
@@ -292,76 +278,76 @@ TEST_CASE("an invalid state file stays where it is, and its lines are not publis
     std::ofstream{sequence.path / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
     SpoolFolder folder{sequence.path, kLimit};
     folder.report_unpublished(kStream);
-    CHECK(folder.total_bytes() == 25); // the folder may drop it
-    CHECK(Spool::take_over_next(folder, "", kStream) == nullptr);
+    CHECK(total_bytes(folder) == 25); // the folder may drop it
+    CHECK(Backlog::take_over_next(folder, "", kStream) == nullptr);
     CHECK(sequence.files() == 4);
 }
 
 TEST_CASE("a full spool drops and counts its oldest lines, no more than necessary") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, kLimit};
-    Spool spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 3000);
-    CHECK(folder.total_bytes() <= kLimit);
-    CHECK(folder.total_bytes() > kLimit - kLimit / 8);
+    CHECK(total_bytes(folder) <= kLimit);
+    CHECK(total_bytes(folder) > kLimit - kLimit / 8);
     const Reading reading = read_all(spool, 1);
-    CHECK(reading.first == spool.dropped_lines() + 1);
-    CHECK(reading.count == 3000 - spool.dropped_lines());
+    CHECK(reading.first == folder.dropped_lines() + 1);
+    CHECK(reading.count == 3000 - folder.dropped_lines());
     CHECK(spool.error() == 0);
 }
 
 TEST_CASE("dropped lines that are settled do not count as lost") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, kLimit};
-    Spool spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 1000);
     spool.settle_lines(1000, 1);
     append(spool, 1001, 1900);
-    CHECK(spool.dropped_lines() == 0);
+    CHECK(folder.dropped_lines() == 0);
 }
 
 TEST_CASE("lines of ended runs are dropped first") {
     const Folder sequence;
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
         spool.settle_lines(10, 1);
     }
     SpoolFolder folder{sequence.path, kLimit};
-    CHECK(folder.total_bytes() == 900'000);
-    Spool spool{folder, make_run_id(), "one", kStream};
+    CHECK(total_bytes(folder) == 900'000);
+    Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 500);
-    CHECK(folder.total_bytes() <= kLimit);
+    CHECK(total_bytes(folder) <= kLimit);
     const Reading own = read_all(spool, 1);
     CHECK(own.count == 500);
-    const auto left = Spool::take_over_next(folder, spool.run_id(), kStream);
+    const auto left = Backlog::take_over_next(folder, spool.run_id(), kStream);
     REQUIRE(left != nullptr);
     const Reading reading = read_all(*left, 11);
-    CHECK(reading.count == 900 - 10 - folder.dropped_line_count());
-    CHECK(reading.first == 11 + folder.dropped_line_count());
+    CHECK(reading.count == 900 - 10 - folder.dropped_lines());
+    CHECK(reading.first == 11 + folder.dropped_lines());
 }
 
 TEST_CASE("files that another process published no longer count for the folder's size") {
     const Folder sequence;
     {
         SpoolFolder folder{sequence.path, kLimit};
-        Spool spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
     }
     SpoolFolder ours{sequence.path, kLimit};
-    Spool spool{ours, make_run_id(), "one", kStream};
+    Backlog spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
-    CHECK(ours.total_bytes() == 1'000'000);
+    CHECK(total_bytes(ours) == 1'000'000);
     {
         SpoolFolder theirs{sequence.path, kLimit};
-        const auto left = Spool::take_over_next(theirs, "", kStream);
+        const auto left = Backlog::take_over_next(theirs, "", kStream);
         REQUIRE(left != nullptr);
         left->settle_lines(900, 1);
     }
     append(spool, 101, 1000);
-    CHECK(spool.dropped_lines() == 0);
-    CHECK(ours.total_bytes() == 1'000'000);
+    CHECK(ours.dropped_lines() == 0);
+    CHECK(total_bytes(ours) == 1'000'000);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.count == 1000);
 }
@@ -369,14 +355,13 @@ TEST_CASE("files that another process published no longer count for the folder's
 TEST_CASE("lines dropped while being read are lost, and reading continues after them") {
     const Folder sequence;
     SpoolFolder folder{sequence.path, kLimit};
-    Spool spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 900);
-    RecordLines lines;
-    REQUIRE(spool.read_lines(1, lines));
+    CHECK(text_of(spool, 1).starts_with("1 "));
     append(spool, 901, 1800);
     const Reading reading = read_all(spool, 67);
-    CHECK(reading.first == spool.dropped_lines() + 1);
-    CHECK(reading.count == 1800 - spool.dropped_lines());
+    CHECK(reading.first == folder.dropped_lines() + 1);
+    CHECK(reading.count == 1800 - folder.dropped_lines());
 }
 
 TEST_CASE(
@@ -384,21 +369,26 @@ TEST_CASE(
     const Folder sequence;
     tw::test::FaultyDisk disk;
     SpoolFolder folder{sequence.path, kLimit, disk};
-    Spool spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
     disk.room = 500;
-    CHECK_FALSE(spool.append(line(11)));
+    spool.append(line(11));
     CHECK(spool.error() == ENOSPC);
     CHECK_FALSE(spool.has_room());
     CHECK(spool.last_line() == 10);
+    CHECK(spool.waiting_lines() == 11);
+    CHECK(spool.unsaved_lines() == 1);
     spool.retry_writing();
-    CHECK_FALSE(spool.append(line(11)));
+    CHECK_FALSE(spool.has_room());
     disk.truncates = false; // partly written data stays in the file and is ignored
-    CHECK_FALSE(spool.append(line(11)));
+    spool.retry_writing();
+    CHECK_FALSE(spool.has_room());
     disk.truncates = true;
     disk.room = UINT64_MAX;
     disk.interrupted = 1;
-    append(spool, 11, 20);
+    spool.retry_writing();
+    CHECK(spool.unsaved_lines() == 0);
+    append(spool, 12, 20);
     CHECK(spool.error() == 0);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.count == 20);
@@ -411,25 +401,25 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
     {
         SpoolFolder folder{sequence.path, kLimit};
         const tw::test::FullDisk full;
-        const Spool none{folder, make_run_id(), "one", kStream};
+        const Backlog none{folder, make_run_id(), "one", kStream};
         CHECK(none.error() == EFBIG);
     }
     CHECK(sequence.files() == 0);
     {
         SpoolFolder folder{sequence.path, kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
-        Spool spool{folder, run, "one", kStream};
+        Backlog spool{folder, run, "one", kStream};
+        spool.append(line(1));
         CHECK_FALSE(spool.has_room());
-        spool.retry_writing();
-        CHECK_FALSE(spool.append(line(1)));
         CHECK(spool.error() == EFBIG);
         CHECK(spool.last_line() == 0);
         full.reset();
-        append(spool, 1, 10);
+        spool.retry_writing();
+        append(spool, 2, 10);
         CHECK(spool.error() == 0);
     }
     SpoolFolder folder{sequence.path, kLimit};
-    const auto left = Spool::take_over_next(folder, "", kStream);
+    const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->run_id() == run);
     CHECK(left->server_name() == "one");
@@ -439,4 +429,51 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
 
 TEST_CASE("a spool in a folder that cannot be created is an error") {
     CHECK_THROWS_AS((SpoolFolder{"/nowhere/at/all", kLimit}), std::system_error);
+}
+
+TEST_CASE("lines in memory are numbered from 1 and can be read from any number on") {
+    Backlog backlog{"run", "server"};
+    CHECK(text_of(backlog, 1).empty());
+    backlog.append("a\nb\n");
+    backlog.append("");
+    backlog.append("c\n");
+    CHECK(backlog.last_line() == 3);
+    CHECK(text_of(backlog, 3) == "c");
+    CHECK(text_of(backlog, 1) == "a");
+    CHECK(text_of(backlog, 2) == "b");
+    CHECK(text_of(backlog, 4).empty());
+    backlog.append("d\n");
+    CHECK(text_of(backlog, 4) == "d");
+}
+
+TEST_CASE("settled lines in memory are removed in whole blocks") {
+    constexpr std::size_t kLine = 300'000; // one block
+    Backlog backlog{"run", "server"};
+    CHECK_FALSE(backlog.settled_sequence());
+    append(backlog, 1, 1);
+    backlog.append(line(2, kLine));
+    append(backlog, 3, 3);
+    backlog.settle_lines(1, 7);
+    CHECK(backlog.settled_sequence() == 7);
+    CHECK(backlog.waiting_lines() == 2);
+    CHECK(backlog.waiting_bytes() == 1000 + kLine + 1000);
+    backlog.settle_lines(2, 8);
+    CHECK(backlog.waiting_bytes() == 1000);
+    CHECK(text_of(backlog, 3).starts_with("3 "));
+    backlog.settle_lines(3, 9);
+    CHECK(backlog.waiting_bytes() == 0);
+    CHECK(backlog.last_settled() == 3);
+    append(backlog, 4, 4);
+    CHECK(text_of(backlog, 4).starts_with("4 "));
+}
+
+TEST_CASE("memory is limited; settling lines makes room") {
+    Backlog backlog{"run", "server", 8};
+    CHECK(backlog.has_room());
+    backlog.append("abcdefg\n");
+    CHECK_FALSE(backlog.has_room());
+    CHECK(backlog.unsaved_lines() == 1);
+    backlog.settle_lines(1, 1);
+    CHECK(backlog.has_room());
+    CHECK(backlog.unsaved_lines() == 0);
 }

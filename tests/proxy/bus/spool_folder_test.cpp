@@ -1,4 +1,3 @@
-// Covers: proxy/bus/spool_folder.cpp
 #include "proxy/bus/spool_folder.h"
 
 #include <string>
