@@ -1,6 +1,5 @@
 #include "proxy/bus/collector.h"
 
-#include "proxy/bus/publisher.h"
 #include "proxy/bus/subjects.h"
 
 #include <charconv>
@@ -19,12 +18,9 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::int64_t kPositionPatienceMs = 3000;
 /// The limit of positions per consumer that the stream stores. Batches of older positions cannot be
 /// found.
 constexpr std::int64_t kKept = 100'000;
-/// The error text of nats-server if the subject's last message is not the expected message.
-constexpr std::string_view kWrongLast = "wrong last sequence";
 
 /// Removes a number and a space from the start of the text, and returns the number; nullopt if the
 /// text does not start with a number and a space.
@@ -101,30 +97,22 @@ BusResult<void> PositionStore::read_last_position() {
 
 BusResult<bool> PositionStore::set_position(const StreamPosition& position) {
     const std::string text = position_text(position);
-    natsMsg* made = nullptr;
-    natsStatus status = natsMsg_Create(&made, subject_.c_str(), nullptr, text.data(),
-                                       static_cast<int>(text.size()));
-    const NatsMessage message{made};
+    jsPubOptions expected;
+    jsPubOptions_Init(&expected);
+    expected.ExpectLastSubjectSeq = message_;
+    expected.ExpectNoMessage = message_ == 0;
+    jsPubAck* made = nullptr;
+    jsErrCode code{};
+    const natsStatus status = js_Publish(&made, link_->stream_api(), subject_.c_str(), text.data(),
+                                         static_cast<int>(text.size()), &expected, &code);
+    const PublishAcknowledgement answer{made};
     if (status == NATS_OK) {
-        status = natsMsgHeader_Set(made, "Nats-Expected-Last-Subject-Sequence",
-                                   std::to_string(message_).c_str());
-    }
-    natsMsg* got = nullptr;
-    if (status == NATS_OK) {
-        status = natsConnection_RequestMsg(&got, link_->connection(), made, kPositionPatienceMs);
-    }
-    const NatsMessage reply{got};
-    if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("writing to {}: {}", stream_, link_->error_text(status))};
-    }
-    const PublishAnswer answer = read_publish_answer(data_of(got));
-    if (answer.sequence != 0) {
         current_ = position;
-        message_ = answer.sequence;
+        message_ = made->Sequence;
         return true;
     }
-    if (!answer.error.starts_with(kWrongLast)) {
-        return tl::unexpected{fmt::format("writing to {}: {}", stream_, answer.error)};
+    if (code != JSStreamWrongLastSequenceErr) {
+        return tl::unexpected{fmt::format("writing to {}: {}", stream_, link_->error_text(status))};
     }
     const std::uint64_t before = message_;
     if (auto read = read_last_position(); !read) {
@@ -190,16 +178,12 @@ class FetchedList {
     natsMsgList list{};
 };
 
-std::string_view text_of(natsMsg* message) {
-    return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
-}
-
 CollectedRecord record_of(natsMsg* message) {
     const char* id = nullptr;
     const bool named = natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK;
     return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
             .run = std::string{named ? run_of_id(id) : std::string_view{}},
-            .line = std::string{text_of(message)}};
+            .line = std::string{data_of(message)}};
 }
 
 } // namespace

@@ -94,6 +94,7 @@ using JetStream = std::unique_ptr<jsCtx, NatsDeleter<jsCtx_Destroy>>;
 using JetStreamInfo = std::unique_ptr<jsStreamInfo, NatsDeleter<jsStreamInfo_Destroy>>;
 using StreamNames = std::unique_ptr<jsStreamNamesList, NatsDeleter<jsStreamNamesList_Destroy>>;
 using ConsumerInfo = std::unique_ptr<jsConsumerInfo, NatsDeleter<jsConsumerInfo_Destroy>>;
+using PublishAcknowledgement = std::unique_ptr<jsPubAck, NatsDeleter<jsPubAck_Destroy>>;
 using MessageMetadata = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_Destroy>>;
 
 /// A value, or an error message of one line for users.
