@@ -1,7 +1,6 @@
 #include "proxy/bus/collected_files.h"
 
 #include "proxy/base/files.h"
-#include "proxy/bus/spool_folder.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,24 +27,20 @@ constexpr std::size_t kMaxJournal = std::size_t{1} << 20U;
 CollectedFiles::CollectedFiles(std::filesystem::path folder, sink::Disk& disk)
     : folder_{std::move(folder)}, disk_{&disk} {
     std::filesystem::create_directory(folder_);
-    journal_ = ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll);
-    if (journal_ < 0 || !base::lock_file(journal_)) {
-        const int error = journal_ < 0 ? errno : EBUSY;
-        ::close(journal_);
-        throw std::system_error{error, std::generic_category(), folder_.string()};
+    journal_ = base::UniqueFd{
+        ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll)};
+    if (!journal_.valid() || !base::lock_file(journal_.get())) {
+        throw std::system_error{journal_.valid() ? EBUSY : errno, std::generic_category(),
+                                folder_.string()};
     }
     read_journal();
-}
-
-CollectedFiles::~CollectedFiles() {
-    ::close(journal_);
 }
 
 /// Reads the journal.
 /// Layout: the batch's id on a line, then a line "SIZE NAME" for each file, then "end".
 void CollectedFiles::read_journal() {
     std::string text(kMaxJournal, '\0');
-    const ssize_t got = ::pread(journal_, text.data(), text.size(), 0);
+    const ssize_t got = ::pread(journal_.get(), text.data(), text.size(), 0);
     text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     if (!text.ends_with(kEnd)) {
         // The journal is incomplete: the process ended before it appended the batch to any file.
@@ -79,10 +74,10 @@ int CollectedFiles::write_journal() {
     if (text.size() > kMaxJournal) {
         return EFBIG;
     }
-    if (::ftruncate(journal_, 0) != 0) {
+    if (::ftruncate(journal_.get(), 0) != 0) {
         return errno;
     }
-    const ssize_t written = ::pwrite(journal_, text.data(), text.size(), 0);
+    const ssize_t written = ::pwrite(journal_.get(), text.data(), text.size(), 0);
     return written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
 }
 
@@ -121,7 +116,7 @@ int CollectedFiles::append_batch(const std::string& batch,
 void CollectedFiles::confirm_batch() {
     batch_.clear();
     sizes_.clear();
-    std::ignore = ::ftruncate(journal_, 0);
+    std::ignore = ::ftruncate(journal_.get(), 0);
 }
 
 /// Truncates a file to this size. Size 0 removes the file, because the batch created it.

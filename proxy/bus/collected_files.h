@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/sink/file_queue.h"
 
 #include <cstdint>
@@ -18,9 +19,6 @@ class CollectedFiles {
     /// Opens the journal, a hidden file in `folder`. Only one process at a time may use the
     /// journal.
     explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
-    ~CollectedFiles();
-    CollectedFiles(const CollectedFiles&) = delete;
-    CollectedFiles& operator=(const CollectedFiles&) = delete;
 
     /// Returns the name of an earlier process's unconfirmed batch; empty if all batches were
     /// confirmed.
@@ -45,7 +43,7 @@ class CollectedFiles {
 
     std::filesystem::path folder_;
     sink::Disk* disk_;
-    int journal_ = -1; ///< descriptor of the journal file, which is locked
+    base::UniqueFd journal_; ///< the journal file, which is locked
     std::string batch_;
     std::map<std::string, std::uint64_t> sizes_; ///< size of each file before the batch
 };
