@@ -59,21 +59,19 @@ PublishAnswer read_publish_answer(std::string_view json) {
 }
 
 void SendWindow::reset(std::uint64_t settled, std::uint64_t sequence) {
-    slots_ = {};
-    settled_ = sent_ = settled;
+    lines_.clear();
+    settled_ = settled;
     sequence_ = sequence;
     in_flight_ = 0;
 }
 
 void SendWindow::mark_line_sent() {
-    ++sent_;
+    lines_.emplace_back();
     ++in_flight_;
-    slot_of_line(sent_) = {.state = LineState::sent};
 }
 
 void SendWindow::skip_line(std::uint64_t sequence) {
-    ++sent_;
-    slot_of_line(sent_) = {.state = LineState::settled, .sequence = sequence};
+    lines_.push_back({.is_settled = true, .sequence = sequence});
     advance_settled();
 }
 
@@ -82,30 +80,27 @@ void SendWindow::skip_lines_before(std::uint64_t next) {
 }
 
 bool SendWindow::acknowledge_line(std::uint64_t line, std::uint64_t sequence) {
-    if (line <= settled_ || line > sent_ || slot_of_line(line).state != LineState::sent) {
+    if (line <= settled_ || line >= next_line() || lines_[line - settled_ - 1].is_settled) {
         return false;
     }
-    slot_of_line(line) = {.state = LineState::settled, .sequence = sequence};
+    lines_[line - settled_ - 1] = {.is_settled = true, .sequence = sequence};
     --in_flight_;
     advance_settled();
     return true;
 }
 
 void SendWindow::advance_settled() {
-    while (settled_ < sent_ && slot_of_line(settled_ + 1).state == LineState::settled) {
+    while (!lines_.empty() && lines_.front().is_settled) {
         ++settled_;
-        LineSlot& done = slot_of_line(settled_);
-        sequence_ = done.sequence == 0 ? sequence_ : done.sequence;
-        done = {};
+        sequence_ = lines_.front().sequence == 0 ? sequence_ : lines_.front().sequence;
+        lines_.pop_front();
     }
 }
 
 std::uint64_t SendWindow::settled_sequence() const {
     std::uint64_t least = sequence_;
-    for (const LineSlot& each : slots_) {
-        if (each.state == LineState::settled && each.sequence != 0) {
-            least = std::min(least, each.sequence - 1);
-        }
+    for (const TrackedLine& each : lines_) {
+        least = each.sequence == 0 ? least : std::min(least, each.sequence - 1);
     }
     return least;
 }

@@ -3,7 +3,6 @@
 #include "proxy/bus/backlog.h"
 #include "proxy/bus/link.h"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -45,9 +44,9 @@ class SendWindow {
     void reset(std::uint64_t settled, std::uint64_t sequence);
 
     /// Returns the number of the next line to send.
-    [[nodiscard]] std::uint64_t next_line() const { return sent_ + 1; }
+    [[nodiscard]] std::uint64_t next_line() const { return settled_ + lines_.size() + 1; }
 
-    [[nodiscard]] bool has_room() const { return sent_ - settled_ < kSize; }
+    [[nodiscard]] bool has_room() const { return lines_.size() < kSize; }
 
     /// Returns the number of lines that were sent and not acknowledged.
     [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
@@ -71,20 +70,15 @@ class SendWindow {
     [[nodiscard]] std::uint64_t settled_sequence() const;
 
   private:
-    enum class LineState : std::uint8_t { none, sent, settled };
-
-    struct LineSlot {
-        LineState state = LineState::none;
+    struct TrackedLine {
+        bool is_settled = false;
         std::uint64_t sequence = 0;
     };
 
-    [[nodiscard]] LineSlot& slot_of_line(std::uint64_t line) { return slots_[line % kSize]; }
-
     void advance_settled();
 
-    std::array<LineSlot, kSize> slots_{};
+    std::deque<TrackedLine> lines_; ///< the lines after the last settled line
     std::uint64_t settled_ = 0;
-    std::uint64_t sent_ = 0; ///< number of the last line that was sent or skipped
     std::uint64_t sequence_ = 0;
     std::size_t in_flight_ = 0;
 };

@@ -1,7 +1,6 @@
 // Covers: proxy/bus/publisher.cpp
 #include "proxy/bus/publisher.h"
 
-#include <memory>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -10,95 +9,92 @@ using namespace tw::bus;
 
 namespace {
 
-/// Returns a window on the heap, because it is too large for a test's stack.
-std::unique_ptr<SendWindow> window_after(std::uint64_t settled, std::uint64_t sequence) {
-    auto window = std::make_unique<SendWindow>();
-    window->reset(settled, sequence);
+SendWindow window_after(std::uint64_t settled, std::uint64_t sequence) {
+    SendWindow window;
+    window.reset(settled, sequence);
     return window;
 }
 
 } // namespace
 
 TEST_CASE("lines are settled in order even if they are acknowledged out of order") {
-    const auto window = window_after(0, 100);
-    CHECK(window->next_line() == 1);
+    auto window = window_after(0, 100);
+    CHECK(window.next_line() == 1);
     for (int i = 0; i < 3; ++i) {
-        window->mark_line_sent();
+        window.mark_line_sent();
     }
-    CHECK(window->lines_in_flight() == 3);
-    CHECK(window->acknowledge_line(2, 102));
-    CHECK(window->last_settled() == 0);
-    CHECK(window->settled_sequence() == 100);
-    CHECK(window->acknowledge_line(1, 101));
-    CHECK(window->last_settled() == 2);
-    CHECK(window->settled_sequence() == 102);
-    CHECK(window->acknowledge_line(3, 103));
-    CHECK(window->last_settled() == 3);
-    CHECK(window->lines_in_flight() == 0);
+    CHECK(window.lines_in_flight() == 3);
+    CHECK(window.acknowledge_line(2, 102));
+    CHECK(window.last_settled() == 0);
+    CHECK(window.settled_sequence() == 100);
+    CHECK(window.acknowledge_line(1, 101));
+    CHECK(window.last_settled() == 2);
+    CHECK(window.settled_sequence() == 102);
+    CHECK(window.acknowledge_line(3, 103));
+    CHECK(window.last_settled() == 3);
+    CHECK(window.lines_in_flight() == 0);
 }
 
 TEST_CASE("an acknowledgement of a line that is not in flight is ignored") {
-    const auto window = window_after(10, 0);
-    window->mark_line_sent();
+    auto window = window_after(10, 0);
+    window.mark_line_sent();
     for (const std::uint64_t line : {0U, 1U, 10U, 12U, 11U + 1024U}) {
         CAPTURE(line);
-        CHECK_FALSE(window->acknowledge_line(line, 5));
+        CHECK_FALSE(window.acknowledge_line(line, 5));
     }
-    CHECK(window->acknowledge_line(11, 5));
-    CHECK_FALSE(window->acknowledge_line(11, 6));
-    CHECK(window->last_settled() == 11);
+    CHECK(window.acknowledge_line(11, 5));
+    CHECK_FALSE(window.acknowledge_line(11, 6));
+    CHECK(window.last_settled() == 11);
 }
 
 TEST_CASE("at most one window of lines is in flight") {
-    const auto window = window_after(0, 0);
-    while (window->has_room()) {
-        window->mark_line_sent();
+    auto window = window_after(0, 0);
+    while (window.has_room()) {
+        window.mark_line_sent();
     }
-    CHECK(window->lines_in_flight() == SendWindow::kSize);
-    CHECK(window->acknowledge_line(2, 2));
-    CHECK_FALSE(window->has_room()); // the first line still uses its slot
-    CHECK(window->acknowledge_line(1, 1));
-    CHECK(window->has_room());
-    window->mark_line_sent();
-    window->mark_line_sent();
-    CHECK_FALSE(window->has_room());
+    CHECK(window.lines_in_flight() == SendWindow::kSize);
+    CHECK(window.acknowledge_line(2, 2));
+    CHECK_FALSE(window.has_room()); // the first line still uses its slot
+    CHECK(window.acknowledge_line(1, 1));
+    CHECK(window.has_room());
+    window.mark_line_sent();
+    window.mark_line_sent();
+    CHECK_FALSE(window.has_room());
 }
 
 TEST_CASE("skipped lines need no acknowledgement") {
-    const auto window = window_after(4, 50);
-    window->skip_line(61); // line 5
-    CHECK(window->last_settled() == 5);
-    CHECK(window->settled_sequence() == 61);
-    window->skip_line(0); // line 6 is lost
-    CHECK(window->last_settled() == 6);
-    CHECK(window->settled_sequence() == 61);
+    auto window = window_after(4, 50);
+    window.skip_line(61); // line 5
+    CHECK(window.last_settled() == 5);
+    CHECK(window.settled_sequence() == 61);
+    window.skip_line(0); // line 6 is lost
+    CHECK(window.last_settled() == 6);
+    CHECK(window.settled_sequence() == 61);
 }
 
 TEST_CASE("all unsettled lines of the stream are above the window's sequence number") {
-    const auto window = window_after(5, 100);
-    window->mark_line_sent(); // line 6 was not in the stream
-    window->skip_line(101);   // line 7 was in the stream
-    window->mark_line_sent(); // line 8 was not
-    window->skip_line(102);   // line 9 was
-    CHECK(window->settled_sequence() == 100);
-    CHECK(window->acknowledge_line(6, 110));
-    CHECK(window->last_settled() == 7);
-    CHECK(window->settled_sequence() == 101); // not 110, because line 9 is below it
-    CHECK(window->acknowledge_line(8, 111));
-    CHECK(window->last_settled() == 9);
+    auto window = window_after(5, 100);
+    window.mark_line_sent(); // line 6 was not in the stream
+    window.skip_line(101);   // line 7 was in the stream
+    window.mark_line_sent(); // line 8 was not
+    window.skip_line(102);   // line 9 was
+    CHECK(window.settled_sequence() == 100);
+    CHECK(window.acknowledge_line(6, 110));
+    CHECK(window.last_settled() == 7);
+    CHECK(window.settled_sequence() == 101); // not 110, because line 9 is below it
+    CHECK(window.acknowledge_line(8, 111));
+    CHECK(window.last_settled() == 9);
 }
 
 TEST_CASE("lines lost before they were sent are skipped") {
-    const auto window = window_after(5, 100);
-    window->skip_lines_before(5'000'000'000);
-    CHECK(window->next_line() == 5'000'000'000);
-    CHECK(window->last_settled() == 4'999'999'999);
-    CHECK(window->settled_sequence() == 100);
-    window->mark_line_sent();
-    CHECK(window->acknowledge_line(5'000'000'000, 101));
+    auto window = window_after(5, 100);
+    window.skip_lines_before(5'000'000'000);
+    CHECK(window.next_line() == 5'000'000'000);
+    CHECK(window.last_settled() == 4'999'999'999);
+    CHECK(window.settled_sequence() == 100);
+    window.mark_line_sent();
+    CHECK(window.acknowledge_line(5'000'000'000, 101));
 }
-
-using namespace tw::bus;
 
 TEST_CASE("a stream's answers are parsed") {
     struct Row {
