@@ -22,26 +22,24 @@ constexpr std::size_t kDigits = 20;
 constexpr std::size_t kRunLength = 36;
 constexpr std::string_view kLines = ".jsonl";
 constexpr std::string_view kState = ".state";
-constexpr std::string_view kForStream = " stream=";
+constexpr std::string_view kNoSequence = "--------------------";
 
-/// Removes `word` from the start of a text. Returns false if the text does not start with it.
-bool skip_word(std::string_view& text, std::string_view word) {
-    if (!text.starts_with(word)) {
-        return false;
-    }
-    text.remove_prefix(word.size());
-    return true;
+std::optional<std::uint64_t> parse_number(std::string_view digits) {
+    std::uint64_t number = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto parsed = std::from_chars(digits.data(), end, number);
+    return parsed.ec == std::errc{} && parsed.ptr == end ? std::optional{number} : std::nullopt;
 }
 
-std::optional<std::uint64_t> take_number(std::string_view& text) {
-    std::uint64_t number = 0;
-    const char* const end = text.data() + std::min(text.size(), kDigits);
-    const auto parsed = std::from_chars(text.data(), end, number);
-    if (text.size() < kDigits || parsed.ec != std::errc{} || parsed.ptr != end) {
+/// Removes the key, a value and a space from the start of a text, and returns the value. Returns
+/// nullopt if the text does not start with the key.
+std::optional<std::string_view> take_value(std::string_view& text, std::string_view key) {
+    if (!text.starts_with(key)) {
         return std::nullopt;
     }
-    text.remove_prefix(kDigits);
-    return number;
+    const std::string_view value = text.substr(key.size(), text.find(' ') - key.size());
+    text.remove_prefix(std::min(text.size(), key.size() + value.size() + 1));
+    return value;
 }
 
 bool is_run(std::string_view text) {
@@ -52,39 +50,29 @@ bool is_run(std::string_view text) {
 } // namespace
 
 std::string spool_state_text(const SpoolState& state) {
-    const std::string sequence =
-        state.sequence ? fmt::format("{:020}", *state.sequence) : std::string(kDigits, '-');
-    return fmt::format("settled={:020} place={} server={}{}{}\n", state.settled, sequence,
-                       state.server, state.stream.empty() ? "" : kForStream, state.stream);
+    return fmt::format("settled={:020} place={} server={}{}{}\n", state.settled,
+                       state.sequence ? fmt::format("{:020}", *state.sequence)
+                                      : std::string{kNoSequence},
+                       state.server, state.stream.empty() ? "" : " stream=", state.stream);
 }
 
 std::optional<SpoolState> read_spool_state(std::string_view text) {
-    SpoolState state;
-    if (!skip_word(text, "settled=")) {
-        return std::nullopt;
-    }
-    const auto settled = take_number(text);
-    if (!settled || !skip_word(text, " place=")) {
-        return std::nullopt;
-    }
-    state.settled = *settled;
-    if (!skip_word(text, std::string(kDigits, '-'))) {
-        state.sequence = take_number(text);
-        if (!state.sequence) {
-            return std::nullopt;
-        }
-    }
-    if (!skip_word(text, " server=") || !text.ends_with('\n')) {
+    if (!text.ends_with('\n')) {
         return std::nullopt;
     }
     text.remove_suffix(1);
-    const auto stream = text.find(kForStream);
-    state.server = text.substr(0, stream);
-    if (stream != std::string_view::npos) {
-        state.stream = text.substr(stream + kForStream.size());
-    }
-    const bool named = stream == std::string_view::npos || is_subject_token(state.stream);
-    return named && is_subject_server(state.server) ? std::optional{state} : std::nullopt;
+    const auto settled = parse_number(take_value(text, "settled=").value_or(""));
+    const auto sequence = take_value(text, "place=").value_or("");
+    const auto server = take_value(text, "server=").value_or("");
+    const auto stream = take_value(text, "stream=");
+    SpoolState state{.settled = settled.value_or(0),
+                     .sequence = parse_number(sequence),
+                     .server = std::string{server},
+                     .stream = std::string{stream.value_or("")}};
+    const bool is_valid = settled && (state.sequence || sequence == kNoSequence) &&
+                          is_subject_server(server) && (!stream || is_subject_token(*stream)) &&
+                          text.empty();
+    return is_valid ? std::optional{std::move(state)} : std::nullopt;
 }
 
 std::string spool_file_name(std::string_view run, std::uint64_t first) {
@@ -93,12 +81,9 @@ std::string spool_file_name(std::string_view run, std::uint64_t first) {
 
 std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
     const std::string_view run = name.substr(0, kRunLength);
-    std::string_view rest = name.substr(run.size());
-    if (!is_run(run) || !skip_word(rest, "-")) {
-        return std::nullopt;
-    }
-    const auto first = take_number(rest);
-    if (!first || *first == 0 || rest != kLines) {
+    const std::string_view rest = name.substr(run.size());
+    const auto first = parse_number(rest.substr(std::min<std::size_t>(rest.size(), 1), kDigits));
+    if (!is_run(run) || !first || *first == 0 || name != spool_file_name(run, *first)) {
         return std::nullopt;
     }
     return SpoolFile{.run = std::string{run}, .first = *first};

@@ -328,6 +328,47 @@ TEST_CASE("lines of ended runs are dropped first") {
     CHECK(reading.first == 11 + folder.dropped_lines());
 }
 
+TEST_CASE("lines of an ended run that are being published are not dropped") {
+    const Folder sequence;
+    {
+        SpoolFolder folder{sequence.path, kLimit};
+        Backlog spool{folder, make_run_id(), "one", kStream};
+        append(spool, 1, 500);
+    }
+    SpoolFolder folder{sequence.path, kLimit};
+    Backlog spool{folder, make_run_id(), "one", kStream};
+    {
+        const auto left = Backlog::take_over_next(folder, spool.run_id(), kStream);
+        REQUIRE(left != nullptr);
+        append(spool, 1, 800);
+        CHECK(read_all(*left, 1).count == 500);
+        CHECK(read_all(spool, 1).first == 1 + folder.dropped_lines());
+        CHECK(spool.last_dropped() == folder.dropped_lines());
+        CHECK(total_bytes(folder) <= kLimit);
+    }
+    const std::uint64_t before = spool.last_dropped();
+    append(spool, 801, 900);
+    CHECK(spool.last_dropped() == before); // the other run's lines are older
+    CHECK(folder.dropped_lines() > before);
+    CHECK(folder.missing_lines() == 0);
+}
+
+TEST_CASE("lines in a file that somebody removed are missing, and later lines are read") {
+    const Folder sequence;
+    const std::string run = make_run_id();
+    SpoolFolder folder{sequence.path, kLimit};
+    Backlog spool{folder, run, "one", kStream};
+    append(spool, 1, 200);
+    const auto files = folder.list_files();
+    REQUIRE(files.size() > 2);
+    const std::uint64_t gone = files[2].file.first - files[1].file.first;
+    fs::remove(sequence.path / spool_file_name(run, files[1].file.first));
+    CHECK(read_all(spool, 1).count == 200 - gone);
+    CHECK(read_all(spool, 1).count == 200 - gone);
+    CHECK(folder.missing_lines() == gone);
+    CHECK(spool.lost_lines() == gone);
+}
+
 TEST_CASE("files that another process published no longer count for the folder's size") {
     const Folder sequence;
     {
