@@ -1,13 +1,10 @@
 #pragma once
 
 #include "proxy/capture/frame_reader.h"
+#include "proxy/sink/byte_source.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,152 +12,103 @@
 
 namespace tw::capture {
 
-/// Reads the bytes of a capture. Converts all sections of a pcapng file to the byte order of the
-/// first section, because libpcap cannot read files with two byte orders. Other data stays
-/// unchanged.
-class ByteOrderConverter {
-  public:
-    static constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
-
-    /// Fills a buffer with the available bytes. Returns the number of bytes; 0 at the end or after
-    /// an error.
-    using Read = std::function<std::size_t(std::span<std::byte>)>;
-
-    /// Fills `room` with bytes from `source`, converted if necessary. Returns the number of bytes;
-    /// 0 only if `source` returns 0.
-    [[nodiscard]] std::size_t read(std::span<std::byte> room, const Read& source);
-
-  private:
-    struct BlockHead {
-        std::uint32_t type;
-        std::uint32_t size;
-    };
-
-    /// Returns the head of the block that starts at these bytes; nullopt if the head is incomplete
-    /// or is not the head of a pcapng block.
-    [[nodiscard]] std::optional<BlockHead> read_block_head(std::span<const std::byte> bytes);
-    /// Returns how many of the next bytes need no conversion.
-    [[nodiscard]] std::size_t pass_through_size(std::span<const std::byte> bytes);
-    /// Converts complete blocks and moves them from held_ to ready_.
-    void convert_blocks();
-
-    bool is_pcapng_ = true; ///< false as soon as the data is known not to be pcapng
-    bool begun_ = false;
-    bool is_swapped_ = false; ///< the byte order of the first section differs from this machine's
-    bool needs_conversion_ =
-        false; ///< the byte order of the current section differs from the first section's
-    std::uint64_t left_ = 0;        ///< number of remaining bytes of a block that stays unchanged
-    std::vector<std::byte> held_;   ///< bytes of an incomplete block
-    std::vector<std::byte> ready_;  ///< converted bytes
-    std::size_t num_passed_on_ = 0; ///< number of bytes of ready_ that read() has returned
-};
-
-/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips the
-/// blocks with states.
-class StateBlockReader {
-  public:
-    /// Searches the next bytes of the file for session states.
-    void on_bytes(std::span<const std::byte> bytes);
-
-    /// Returns the state directly before the packet with this number (counted from 0); null if no
-    /// state precedes the packet. Call this function for every packet, in order. The result is
-    /// valid until the next call.
-    [[nodiscard]] const CapturedState* state_before(std::uint64_t packet);
-
-    /// Returns true if twscope recorded the capture, according to the description of the first
-    /// interface. Other programs keep this description when they rewrite the file.
-    [[nodiscard]] bool is_by_twscope() const { return is_by_twscope_; }
-
-  private:
-    /// Size of a block's type and length; kSectionHead: size of a section's type, length and
-    /// byte-order mark.
-    static constexpr std::size_t kHead = 8;
-    static constexpr std::size_t kSectionHead = 12;
-
-    struct StateFound {
-        std::uint64_t packet = 0; ///< number of the packet that follows the state
-        CapturedState state;
-    };
-
-    [[nodiscard]] std::uint32_t number_at(std::size_t at) const;
-    /// Starts a block. Called when the head of the block is complete.
-    void begin_block();
-    void end_block();
-    void check_interface(std::span<const std::byte> body);
-
-    bool begun_ = false;
-    bool is_not_pcapng_ = false; ///< the data is known not to be pcapng
-    bool is_swapped_ = false;    ///< the byte order differs from this machine's
-    std::array<std::byte, kSectionHead> head_{};
-    std::size_t head_size_ = 0;
-    std::uint64_t left_ = 0; ///< number of remaining bytes of the current block
-    /// The body of the current block is stored, because it is a session state or the first
-    /// interface.
-    bool stores_body_ = false;
-    bool interface_ = false; ///< the current block is the first interface
-    bool interface_seen_ = false;
-    bool is_by_twscope_ = false;
-    std::vector<std::byte> body_;
-    std::uint64_t packets_ = 0;
-    std::deque<StateFound> found_;
-    std::optional<CapturedState> due_;
-};
-
-} // namespace tw::capture
-
-struct pcap;
-
-namespace tw::capture {
-
-struct CaptureStream;
-
 /// The number of bytes at the start of a capture that identify its format.
 inline constexpr std::size_t kCaptureMagicSize = 4;
 
 /// Returns true if a file that starts with these bytes is pcapng, or pcap in any of its variants.
 [[nodiscard]] bool looks_like_capture(std::span<const std::byte> begin);
 
-/// Reads the UDP datagrams in a pcap or pcapng file, or in standard input ("-").
+/// Reads the UDP datagrams in a pcap or pcapng file, or in standard input ("-"). Decompresses the
+/// file if necessary. The interfaces of a pcapng file may have different link types, and its
+/// sections different byte orders.
+/// Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 class CaptureFile {
   public:
     /// Opens the file. Errors: throws CaptureError, also if FrameReader does not support the link
-    /// type.
+    /// type of the first interface.
     explicit CaptureFile(const std::string& path);
-    ~CaptureFile();
-    CaptureFile(const CaptureFile&) = delete;
-    CaptureFile& operator=(const CaptureFile&) = delete;
 
     /// Reads the next UDP datagram, which may be truncated. Its payload and state are valid until
     /// the next call. Returns false at the end of the file.
     [[nodiscard]] bool read_datagram(CapturedDatagram& datagram);
 
-    /// Returns true if twscope wrote the file. Its datagrams may then be slightly out of order.
-    [[nodiscard]] bool is_by_twscope() const;
+    /// Returns true if twscope wrote the file, according to the description of the first interface.
+    /// Other programs keep this description when they rewrite the file. The datagrams of such a
+    /// file may be slightly out of order.
+    [[nodiscard]] bool is_by_twscope() const { return is_by_twscope_; }
 
     /// Returns why the rest of the file cannot be read; empty if the file was read to the end or is
     /// truncated.
     [[nodiscard]] const std::string& read_error() const { return read_error_; }
 
     [[nodiscard]] CaptureCounts counts() const {
-        CaptureCounts counts = reader_->counts();
+        CaptureCounts counts = reader_.counts();
         counts.ended_early = ended_early_;
         return counts;
     }
 
   private:
-    struct PcapCloser {
-        void operator()(pcap* handle) const;
+    using Bytes = std::span<const std::byte>;
+
+    struct Interface {
+        int link = 0;                               ///< libpcap's number of the link type
+        std::uint32_t snap_length = 0;              ///< the most bytes of a frame; 0: unlimited
+        std::uint64_t units_per_second = 1'000'000; ///< the unit of its times
+        std::int64_t time_offset = 0;               ///< seconds to add to its times
     };
 
-    /// Stores the reason why libpcap returned no further frame.
-    void store_read_error();
+    struct StoredFrame {
+        int link = 0;
+        std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
+        std::size_t sent = 0;  ///< size of the frame on the wire
+        Bytes bytes{};
+    };
 
-    std::unique_ptr<pcap, PcapCloser> handle_;
-    /// The stream from which libpcap reads, owned by handle_; null if libpcap opened the file
-    /// itself.
-    CaptureStream* stream_ = nullptr;
-    std::uint64_t packets_ = 0; ///< number of packets that libpcap returned
-    std::optional<FrameReader> reader_;
+    /// Reads the file up to its first frame or interface.
+    void read_begin();
+    /// Reads the next frame into `frame_`. Returns false at the end of the file.
+    [[nodiscard]] bool read_frame();
+    /// Reads the next record of a pcap file, which is a frame.
+    [[nodiscard]] bool read_record();
+    /// Reads the next block of a pcapng file, of any type.
+    [[nodiscard]] bool read_block();
+    /// Reads the byte order of the section that starts here.
+    [[nodiscard]] bool read_byte_order();
+    void on_interface(Bytes body);
+    void on_packet(std::uint32_t type, Bytes body);
+    void on_state(Bytes body);
+
+    /// Makes the next `size` bytes of the file available. Returns false if the file ends before.
+    [[nodiscard]] bool load(std::size_t size);
+
+    /// Returns the bytes that load() made available.
+    [[nodiscard]] Bytes loaded(std::size_t size) const {
+        return std::as_bytes(std::span{buffer_}).subspan(at_, size);
+    }
+
+    /// Stores why the file ends here.
+    void on_end();
+    /// Stores why the rest of the file cannot be read. Returns false.
+    bool fail(std::string why);
+
+    /// Returns a number in the file's byte order.
+    template <typename Integer>
+    [[nodiscard]] Integer number_at(Bytes bytes, std::size_t at) const;
+
+    std::optional<sink::ByteSource> source_;
+    std::vector<char> buffer_;
+    std::size_t at_ = 0;  ///< offset in `buffer_` of the first byte that was not read yet
+    std::size_t end_ = 0; ///< number of bytes in `buffer_`
+    bool is_pcapng_ = false;
+    bool is_swapped_ = false;           ///< the byte order differs from this machine's
+    std::size_t record_header_ = 0;     ///< pcap: size of a frame's header
+    std::vector<Interface> interfaces_; ///< of the current section; pcap: the only one
+    bool has_interfaces_ = false;       ///< an interface was read
+    bool is_by_twscope_ = false;
+    std::optional<CapturedState> next_state_; ///< state before the next frame
+    std::optional<CapturedState> state_;      ///< state before `frame_`
+    std::optional<StoredFrame> frame_;
+    FrameReader reader_;
     bool ended_early_ = false;
     std::string read_error_;
 };

@@ -392,7 +392,8 @@ constexpr auto kLinks = std::to_array<LinkForm>({
 });
 
 const LinkForm* form_of(int link) {
-    return std::ranges::find_if(kLinks, [&](const LinkForm& form) { return form.link == link; });
+    const auto* const found = std::ranges::find(kLinks, link, &LinkForm::link);
+    return found == kLinks.end() ? nullptr : found;
 }
 
 } // namespace
@@ -403,10 +404,14 @@ std::string to_string(const CaptureEndpoint& endpoint) {
     return text.str();
 }
 
-FrameReader::FrameReader(int link) : form_{form_of(link)} {}
+void FrameReader::set_link(int link) {
+    if (form_ == nullptr || form_->link != link) {
+        form_ = form_of(link);
+    }
+}
 
 bool FrameReader::supports_link_type(int link) {
-    return form_of(link) != kLinks.end();
+    return form_of(link) != nullptr;
 }
 
 std::string FrameReader::describe_unsupported_link(int link) {
@@ -449,6 +454,9 @@ bool FrameReader::count_incomplete() {
 }
 
 bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
+    if (form_ == nullptr) {
+        return count_other();
+    }
     std::size_t header = form_->header;
     if (frame.size() < header) {
         return count_incomplete();

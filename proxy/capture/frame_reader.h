@@ -166,13 +166,13 @@ inline constexpr std::size_t kMaxMerged = 128;
 
 struct LinkForm;
 
-/// Extracts UDP datagrams from the frames of one link, recorded or live: Ethernet with or without
+/// Extracts UDP datagrams from frames, recorded or live: Ethernet with or without
 /// VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6. Reassembles IP fragments.
 class FrameReader {
   public:
-    /// `link`: libpcap's number of the link type.
-    /// Precondition: supports_link_type(link).
-    explicit FrameReader(int link);
+    /// Sets the link type of the next frames. Frames of a link type that is not supported count as
+    /// other traffic. `link`: libpcap's number of the link type.
+    void set_link(int link);
 
     [[nodiscard]] static bool supports_link_type(int link);
     /// Returns an error text: "link type X is not supported (…)".
@@ -208,7 +208,7 @@ class FrameReader {
     [[nodiscard]] bool count_truncated();
     [[nodiscard]] bool count_incomplete();
 
-    const LinkForm* form_;
+    const LinkForm* form_ = nullptr; ///< null if the link type is not supported
     FragmentReassembly fragments_;
     wire::PacketScratch scratch_;
     CapturedDatagram merged_; ///< the remaining datagrams of the current frame, not yet separated

@@ -62,7 +62,7 @@ LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interf
         throw CaptureError{
             fmt::format("{}: {}", interface_, FrameReader::describe_unsupported_link(link))};
     }
-    reader_.emplace(link);
+    reader_.set_link(link);
     set_filter(options.ports);
     if (pcap_setnonblock(handle_.get(), 1, error.data()) != 0) {
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
@@ -138,7 +138,7 @@ std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedD
         FrameReader* reader;
         const std::function<void(const CapturedDatagram&)>* take;
         std::uint64_t* dropped;
-    } reading{.reader = &*reader_, .take = &take, .dropped = &dropped_};
+    } reading{.reader = &reader_, .take = &take, .dropped = &dropped_};
 
     const int frames = pcap_dispatch(
         handle_.get(), static_cast<int>(max),

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +54,7 @@ class LiveCapture {
     /// was full.
     [[nodiscard]] std::uint64_t dropped();
 
-    [[nodiscard]] const CaptureCounts& counts() const { return reader_->counts(); }
+    [[nodiscard]] const CaptureCounts& counts() const { return reader_.counts(); }
 
   private:
     struct PcapCloser {
@@ -67,7 +66,7 @@ class LiveCapture {
 
     std::string interface_;
     std::unique_ptr<pcap, PcapCloser> handle_;
-    std::optional<FrameReader> reader_;
+    FrameReader reader_;
     std::uint64_t dropped_ = 0;
     std::uint32_t last_dropped_ = 0; ///< last value of libpcap's counter, which has 32 bits
 };
