@@ -51,19 +51,16 @@ struct RecordsFlags {
     bool verify = false;
 };
 
-std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
+std::optional<filter::LineFilter> parse_filter(const RecordsFlags& flags) {
     if (flags.filter.empty()) {
         return std::nullopt;
     }
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
-    auto parsed = filter::Filter::parse(flags.filter, {.described = filter::described_types(mod)});
+    auto parsed =
+        filter::LineFilter::parse(flags.filter, {.described = filter::described_types(mod)});
     if (!parsed) {
         throw UsageError{fmt::format("--filter '{}': {}", flags.filter, parsed.error().message)};
-    }
-    if (const auto key = filter::find_impossible_key(*parsed); !key.empty()) {
-        throw UsageError{
-            fmt::format("--filter '{}': recorded lines have no {}", flags.filter, key)};
     }
     return *std::move(parsed);
 }
@@ -235,10 +232,6 @@ std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
     auto parsed = filter::RowFilter::parse(flags.where, {.described = described});
     if (!parsed) {
         throw UsageError{fmt::format("--where '{}': {}", flags.where, parsed.error().message)};
-    }
-    if (parsed->uses_key(filter::kSizeBytes)) {
-        throw UsageError{fmt::format("--where '{}': recorded lines have no {}", flags.where,
-                                     filter::kSizeBytes)};
     }
     return *std::move(parsed);
 }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -17,20 +16,10 @@ using record::Record;
 
 namespace {
 
-using Bound = std::variant<std::int64_t, double>;
-
-double real_of(const Bound& number) {
-    return std::visit([](auto value) { return static_cast<double>(value); }, number);
-}
-
-bool less(const Bound& a, const Bound& b) {
-    const auto* const left = std::get_if<std::int64_t>(&a);
-    const auto* const right = std::get_if<std::int64_t>(&b);
-    return left != nullptr && right != nullptr ? *left < *right : real_of(a) < real_of(b);
-}
-
-std::string shown(const Bound& number) {
-    return std::visit([](auto value) { return fmt::format("{}", value); }, number);
+std::string shown(const Number& number) {
+    const auto* const integer = std::get_if<std::int64_t>(&number);
+    return integer != nullptr ? fmt::format("{}", *integer)
+                              : fmt::format("{}", std::get<double>(number));
 }
 
 /// Collects the values with which the comparisons of a filter were evaluated.
@@ -79,18 +68,16 @@ void ObservedValues::add(const Value& value) {
     if (!value.is_number() || value.word) {
         return add_text(value.text);
     }
-    const auto* const integer = std::get_if<std::int64_t>(&value.number);
-    const Bound number = integer != nullptr ? Bound{*integer} : std::get<double>(value.number);
-    widen_range(number, number);
+    widen_range(value.number, value.number);
 }
 
-void ObservedValues::widen_range(const Bound& least, const Bound& most) {
+void ObservedValues::widen_range(const Number& least, const Number& most) {
     if (!range_) {
         range_ = {least, most};
         return;
     }
-    range_->first = less(least, range_->first) ? least : range_->first;
-    range_->second = less(range_->second, most) ? most : range_->second;
+    range_->first = compare_numbers(least, range_->first) < 0 ? least : range_->first;
+    range_->second = compare_numbers(range_->second, most) < 0 ? most : range_->second;
 }
 
 void ObservedValues::add_text(std::string_view text) {
@@ -118,7 +105,7 @@ void ObservedValues::add_results(const ObservedValues& other) {
 std::string ObservedValues::describe() const {
     std::string out;
     if (range_) {
-        out = less(range_->first, range_->second)
+        out = compare_numbers(range_->first, range_->second) < 0
                   ? fmt::format("{} to {}", shown(range_->first), shown(range_->second))
                   : shown(range_->first);
     }
@@ -151,43 +138,37 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     return expectation;
 }
 
+template <typename Matches, typename Describe>
+void Expectation::add_result(const Matches& matches, const Describe& describe) {
+    ++asked_;
+    Collector collector{observed_};
+    const bool matched = matches(mode_ == Mode::once && matched_ == 0 ? &collector : nullptr);
+    matched_ += matched ? 1U : 0U;
+    if (offender_.empty() && mode_ != Mode::once && matched == (mode_ == Mode::never)) {
+        // the result is already known; only the values are needed
+        static_cast<void>(matches(&collector));
+        offender_ = describe();
+    }
+}
+
 void Expectation::evaluate(const Record& record) {
     if (mode_ == Mode::always && !filter_.has_keys_in(record)) {
         return;
     }
-    ++asked_;
-    const bool collecting = mode_ == Mode::once && matched_ == 0;
-    Collector collector{observed_};
-    const bool matches = collecting ? filter_.matches(record, collector) : filter_.matches(record);
-    matched_ += matches ? 1U : 0U;
-    if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
-        remember_violation(record);
-    }
+    add_result([&](ValueObserver* observer) { return filter_.matches(record, observer); },
+               [&] {
+                   offender_time_ =
+                       std::visit([](const auto* each) { return each->head.time; }, record);
+                   return describe_record(record);
+               });
 }
 
 void Expectation::evaluate_line(std::string_view line) {
     if (mode_ == Mode::always && !has_keys_in_line(filter_, line)) {
         return;
     }
-    ++asked_;
-    Collector collector{observed_};
-    const bool matches = mode_ == Mode::once && matched_ == 0
-                             ? matches_line(filter_, line, collector)
-                             : matches_line(filter_, line);
-    matched_ += matches ? 1U : 0U;
-    if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
-        // the result is already known; only the values are needed
-        std::ignore = matches_line(filter_, line, collector);
-        offender_ = describe_line(line);
-    }
-}
-
-void Expectation::remember_violation(const Record& record) {
-    Collector collector{observed_};
-    // the result is already known; only the values are needed
-    std::ignore = filter_.matches(record, collector);
-    offender_ = describe_record(record);
-    offender_time_ = std::visit([](const auto* each) { return each->head.time; }, record);
+    add_result([&](ValueObserver* observer) { return matches_line(filter_, line, observer); },
+               [&] { return describe_line(line); });
 }
 
 void Expectation::add_results(const Expectation& other) {

@@ -37,8 +37,6 @@ class ObservedValues {
     friend bool operator==(const ObservedValues&, const ObservedValues&) = default;
 
   private:
-    using Number = std::variant<std::int64_t, double>;
-
     void widen_range(const Number& least, const Number& most);
     void add_text(std::string_view text);
 
@@ -67,9 +65,6 @@ class Expectation {
 
     [[nodiscard]] bool is_met() const;
 
-    /// Returns the number of records that matched.
-    [[nodiscard]] std::uint64_t num_matches() const { return matched_; }
-
     [[nodiscard]] std::string_view text() const { return text_; }
 
     /// Returns in one line why the expectation is not met, with the values that occurred instead.
@@ -81,7 +76,10 @@ class Expectation {
   private:
     explicit Expectation(Filter filter) : filter_{std::move(filter)} {}
 
-    void remember_violation(const record::Record& record);
+    /// Adds the result for a record or line. `matches`: evaluates the filter; its argument is an
+    /// observer or null. `describe`: describes the record.
+    template <typename Matches, typename Describe>
+    void add_result(const Matches& matches, const Describe& describe);
     [[nodiscard]] std::string describe_values() const;
 
     std::string text_;

@@ -59,12 +59,6 @@ class RecordValues {
     bool show_secrets_;
 };
 
-/// Stores only whether a key has a value.
-class Presence final : public ValueVisitor {
-  public:
-    bool take(const Value& /*value*/) override { return true; }
-};
-
 } // namespace
 
 tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
@@ -80,119 +74,61 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
     return filter;
 }
 
-bool Filter::matches(const Record& record) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.evaluate_node(
-        program_.root, nullptr);
-}
-
-bool Filter::matches(const Record& record, ValueObserver& observer) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, &observer}.evaluate_node(
-        program_.root, nullptr);
+bool Filter::matches(const Record& record, ValueObserver* observer) const {
+    return Evaluation{program_, RecordValues{record, show_secrets_}, observer}.matches();
 }
 
 bool Filter::has_keys_in(const Record& record) const {
-    bool named = false;
-    FormatBuffer buffer;
-    Presence presence;
-    for (const Comparison& comparison : program_.comparisons) {
-        const Key& key = comparison.key;
-        if (key.scope == KeyScope::record && key.common) {
-            continue;
-        }
-        named = true;
-        if (key.scope == KeyScope::item
-                ? snapshot_of(record) != nullptr
-                : visit_record(key, record, show_secrets_, buffer, presence)) {
-            return true;
-        }
-    }
-    return !named;
+    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.has_keys();
 }
 
 namespace {
 
-template <typename Kind>
-constexpr bool is_type(std::size_t type) {
-    return record::Record{static_cast<const Kind*>(nullptr)}.index() == type;
-}
-
-bool has_items(std::size_t type) {
-    return is_type<record::SnapshotRecord>(type) || is_type<record::WorldRecord>(type);
-}
-
-/// The possible results of a condition.
-struct Outcomes {
-    bool yes = false;
-    bool no = false;
-};
-
-constexpr Outcomes kEither{.yes = true, .no = true};
-
-constexpr Outcomes always(bool value) {
-    return {.yes = value, .no = !value};
-}
-
-bool may_have(const Key& key, std::size_t type) {
-    switch (key.way) {
-    case Key::Location::row:
-        return key.rows[type] != Key::kNoRow;
-    case Key::Location::place:
-        return is_type<record::FindingRecord>(type);
-    default:
-        return is_type<record::MessageRecord>(type);
-    }
-}
-
-Outcomes compare(const Comparison& comparison, std::size_t type) {
+/// Returns whether the comparison is false for all records that are no messages.
+bool requires_message(const Comparison& comparison) {
+    constexpr std::size_t kMessage =
+        Record{static_cast<const record::MessageRecord*>(nullptr)}.index();
+    const Key& key = comparison.key;
     const Operand& literal = comparison.literal;
-    if (comparison.key.scope == KeyScope::item) {
-        return kEither;
+    const bool is_absence = literal.null && comparison.op == Operator::equal;
+    if (key.scope == KeyScope::item || key.way == Key::Location::place || is_absence) {
+        return false;
     }
-    if (!may_have(comparison.key, type)) {
-        return always(literal.null && comparison.op == Operator::equal);
+    if (key.way != Key::Location::row) {
+        return true; // fields or names
     }
-    if (comparison.key.name == "type" && !literal.null) {
-        return always(satisfies(Value::of(record::kRecordTypes[type]), comparison.op, literal));
-    }
-    return kEither;
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
-Outcomes possible_outcomes(const FilterProgram& program, std::size_t at, std::size_t type) {
-    const FilterNode& node = program.nodes[at];
-    if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
-        return has_items(type) ? kEither : always(false);
-    }
-    if (node.kind == NodeKind::comparison) {
-        return compare(program.comparisons[node.index], type);
-    }
-    if (node.kind == NodeKind::negation) {
-        const Outcomes inner = possible_outcomes(program, node.child, type);
-        return {.yes = inner.no, .no = inner.yes};
-    }
-    const bool all = node.kind == NodeKind::all_of;
-    Outcomes joined = always(all);
-    for (std::size_t i = node.child; i != FilterNode::kNone; i = program.nodes[i].next) {
-        const Outcomes each = possible_outcomes(program, i, type);
-        joined = all ? Outcomes{.yes = joined.yes && each.yes, .no = joined.no || each.no}
-                     : Outcomes{.yes = joined.yes || each.yes, .no = joined.no && each.no};
-    }
-    return joined;
-}
-
-} // namespace
-
-bool may_match_type(const FilterProgram& program, std::size_t type) {
-    return possible_outcomes(program, program.root, type).yes;
-}
-
-bool matches_only_messages(const FilterProgram& program) {
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
-        if (may_match_type(program, type) != is_type<record::MessageRecord>(type)) {
+        const bool may_match =
+            key.name != "type" || literal.null ||
+            satisfies(Value::of(record::kRecordTypes[type]), comparison.op, literal);
+        if (type != kMessage && key.of_records[type] != nullptr && may_match) {
             return false;
         }
     }
     return true;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
+bool requires_message(const FilterProgram& program, std::size_t at) {
+    const FilterNode& node = program.nodes[at];
+    if (node.kind == NodeKind::comparison) {
+        return requires_message(program.comparisons[node.index]);
+    }
+    const bool is_all = node.kind == NodeKind::all_of;
+    if (!is_all && node.kind != NodeKind::any_of) {
+        return false;
+    }
+    std::size_t i = node.child;
+    while (i != FilterNode::kNone && requires_message(program, i) != is_all) {
+        i = program.nodes[i].next;
+    }
+    return (i != FilterNode::kNone) == is_all;
+}
+
+} // namespace
+
+bool matches_only_messages(const FilterProgram& program) {
+    return requires_message(program, program.root);
 }
 
 namespace {

@@ -94,10 +94,10 @@ class Filter {
     [[nodiscard]] static tl::expected<Filter, FilterError> parse(std::string_view text,
                                                                  const FilterOptions& options = {});
 
-    [[nodiscard]] bool matches(const record::Record& record) const;
-    /// Like the function above; also passes each compared value to the observer. Conditions that
-    /// cannot change the result are not evaluated.
-    [[nodiscard]] bool matches(const record::Record& record, ValueObserver& observer) const;
+    /// Passes each compared value to the observer, if there is one. Conditions that cannot change
+    /// the result are not evaluated.
+    [[nodiscard]] bool matches(const record::Record& record,
+                               ValueObserver* observer = nullptr) const;
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
@@ -105,8 +105,7 @@ class Filter {
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
-    /// Returns whether the record has at least one of the filter's keys. Keys that all records have
-    /// do not count. True if the filter has only such keys.
+    /// See Evaluation::has_keys().
     [[nodiscard]] bool has_keys_in(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
@@ -170,6 +169,17 @@ class ValueComparer final : public ValueVisitor {
     bool satisfied_ = false;
 };
 
+/// Stores only whether a key has a value.
+class AnyValue final : public ValueVisitor {
+  public:
+    bool take(const Value& /*value*/) override {
+        found = true;
+        return true;
+    }
+
+    bool found = false;
+};
+
 /// Evaluates a filter for one record. `Source` reads the record; it has a type `Item` and the
 /// functions visit(key, buffer, visitor), visit_item(key, item, buffer, visitor), has_items() and
 /// each_item(use). each_item() calls `use` for each item until `use` returns true.
@@ -181,6 +191,30 @@ class Evaluation {
     Evaluation(const FilterProgram& program, Source source, ValueObserver* observer)
         : program_{&program}, source_{source}, observer_{observer} {}
 
+    /// `item`: the item to which the filter's keys of items belong; null if it is not for rows.
+    [[nodiscard]] bool matches(Item* item = nullptr) { return evaluate_node(program_->root, item); }
+
+    /// Returns whether the record has at least one of the filter's keys. Keys that all records have
+    /// do not count. True if the filter has only such keys.
+    [[nodiscard]] bool has_keys() {
+        bool named = false;
+        for (const Comparison& comparison : program_->comparisons) {
+            if (comparison.key.common) {
+                continue;
+            }
+            named = true;
+            AnyValue any;
+            if (comparison.key.scope == KeyScope::record) {
+                source_.visit(comparison.key, buffer_, any);
+            }
+            if (any.found || (comparison.key.scope == KeyScope::item && source_.has_items())) {
+                return true;
+            }
+        }
+        return !named;
+    }
+
+  private:
     // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
     bool evaluate_node(std::size_t at, Item* item) {
         const FilterNode& node = program_->nodes[at];
@@ -211,7 +245,6 @@ class Evaluation {
         return false;
     }
 
-  private:
     bool evaluate_comparison(std::size_t index, Item* item) {
         const Comparison& comparison = program_->comparisons[index];
         ValueComparer comparer{comparison, index, observer_};
@@ -252,12 +285,8 @@ class Evaluation {
     FormatBuffer buffer_; // not initialised, because text is always written before it is read
 };
 
-/// Returns false if no record of this type can match the filter. True does not prove that a record
-/// can match, because contradictory conditions are not detected. `type`: index of the type in
-/// record::Record.
-[[nodiscard]] bool may_match_type(const FilterProgram& program, std::size_t type);
-
-/// Whether only message records can match the filter.
+/// Returns whether the filter requires a message record: by its type, or a key of messages only.
+/// Negated conditions count as not requiring one.
 [[nodiscard]] bool matches_only_messages(const FilterProgram& program);
 
 /// Parses a filter's text. In each comparison of the result, the key exists, and the literal is a

@@ -100,21 +100,15 @@ bool find_table_row(Key& key) {
         key.kind = KeyKind::number;
         return true;
     }
-    key.rows[0] = find_row(item_keys(), key.name);
-    if (key.rows[0] == Key::kNoRow) {
-        return false;
-    }
-    key.kind = item_keys()[static_cast<std::size_t>(key.rows[0])].kind;
-    return true;
+    key.of_item = find_row(item_keys(), key.name);
+    key.kind = key.of_item != nullptr ? key.of_item->kind : key.kind;
+    return key.of_item != nullptr;
 }
 
 bool find_place(Key& key) {
-    key.rows[0] = find_row(place_keys(), key.path);
-    if (key.rows[0] == Key::kNoRow) {
-        return false;
-    }
-    key.kind = place_keys()[static_cast<std::size_t>(key.rows[0])].kind;
-    return true;
+    key.of_place = find_row(place_keys(), key.path);
+    key.kind = key.of_place != nullptr ? key.of_place->kind : key.kind;
+    return key.of_place != nullptr;
 }
 
 /// Returns the edit distance of two words. Two swapped neighbouring letters count as one change.
@@ -190,7 +184,6 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
     Key key;
     key.name = name;
     key.scope = scope;
-    key.rows.fill(Key::kNoRow);
 
     struct Prefix {
         std::string_view text;
@@ -253,8 +246,7 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
     } else if (key.way == Key::Location::place) {
         const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
         if (finding != nullptr && (*finding)->place) {
-            found = place_keys()[static_cast<std::size_t>(key.rows[0])].read(
-                *(*finding)->place, {buffer, show_secrets});
+            found = key.of_place->read(*(*finding)->place, {buffer, show_secrets});
         }
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
         if ((*message)->name.empty()) {

@@ -34,27 +34,49 @@ inline constexpr std::string_view kItemsPrefix = "items.";
 /// The key of a row that is true for items that the record lists as removed.
 inline constexpr std::string_view kRowRemoved = "removed";
 
+using OptionalValue = std::optional<Value>;
+
+/// Arguments of SchemaKey::read.
+struct ReadContext {
+    FormatBuffer& buffer;
+    bool show_secrets;
+};
+
+/// A key of a record type, an item or a place, with the function that reads its value.
+template <typename Source>
+struct SchemaKey {
+    std::string name;
+    KeyKind kind = KeyKind::any;
+    std::vector<std::string_view> words; ///< all possible values; empty if they are no closed set
+    /// Returns the key's value; nullopt if the value is absent or null.
+    std::function<OptionalValue(const Source&, ReadContext)> read;
+};
+
+template <typename Source>
+using SchemaKeys = std::vector<SchemaKey<Source>>;
+
 /// An existing key, with the location of its values.
 struct Key {
     /// Where the key's values are found.
     enum class Location : std::uint8_t {
-        row,     ///< `rows` gives the key's index in the key table of the record type or of items
-        place,   ///< `rows` gives the key's index in the table of keys below `at`
+        row,     ///< read by `of_records` or `of_item`
+        place,   ///< read by `of_place`, below `at`
         fields,  ///< at `path` below `fields`
         names,   ///< at `path` below `names`
         data,    ///< the values are the ints of an item
         seen_by, ///< the values are the sessions that received an item of a merged snapshot
         removed, ///< for rows only: whether the record lists the item as removed
     };
-    static constexpr std::int16_t kNoRow = -1;
 
     std::string name; ///< dotted name as in the JSON; an item's key has no leading "items."
     KeyScope scope = KeyScope::record;
     Location way = Location::row;
     KeyKind kind = KeyKind::any;
     bool common = false; ///< the key is v, t, type, session (in all records) or dir (in most)
-    /// For each record type, the index of the key in the type's key table, or kNoRow.
-    std::array<std::int16_t, std::variant_size_v<record::Record>> rows{};
+    /// The key in the table of each record type; null if the type does not have it.
+    std::array<const SchemaKey<record::Record>*, std::variant_size_v<record::Record>> of_records{};
+    const SchemaKey<record::ShownItem>* of_item = nullptr;
+    const SchemaKey<map::Location>* of_place = nullptr;
     std::string path; ///< the dotted name below `fields` or `names`
 
     friend bool operator==(const Key&, const Key&) = default;
@@ -130,8 +152,6 @@ bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVi
 
 // Only the key tables use the declarations below.
 
-using OptionalValue = std::optional<Value>;
-
 // These functions return a value as text, formatted in `buffer`.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer);
@@ -141,30 +161,11 @@ using OptionalValue = std::optional<Value>;
 /// Passes the names of an int's value to the visitor: of each set flag, or of the enum value.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
 
-/// Arguments of SchemaKey::read.
-struct ReadContext {
-    FormatBuffer& buffer;
-    bool show_secrets;
-};
-
-/// A key of a record type, an item or a place, with the function that reads its value.
+/// Returns the key with this name; null if the table has none.
 template <typename Source>
-struct SchemaKey {
-    std::string name;
-    KeyKind kind = KeyKind::any;
-    std::vector<std::string_view> words; ///< all possible values; empty if they are no closed set
-    /// Returns the key's value; nullopt if the value is absent or null.
-    std::function<OptionalValue(const Source&, ReadContext)> read;
-};
-
-template <typename Source>
-using SchemaKeys = std::vector<SchemaKey<Source>>;
-
-template <typename Table>
-std::int16_t find_row(const Table& table, std::string_view name) {
-    const auto found =
-        std::ranges::find_if(table, [&](const auto& row) { return row.name == name; });
-    return found == table.end() ? Key::kNoRow : static_cast<std::int16_t>(found - table.begin());
+const SchemaKey<Source>* find_row(const SchemaKeys<Source>& table, std::string_view name) {
+    const auto found = std::ranges::find(table, name, &SchemaKey<Source>::name);
+    return found == table.end() ? nullptr : &*found;
 }
 
 template <typename Integer>
@@ -184,7 +185,7 @@ OptionalValue number_value(const std::optional<Integer>& value) {
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_names(std::string_view key);
 
-/// Sets `rows`, `kind` and `common` of a record's key by its name. Returns false if no record type
+/// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no type
 /// has it.
 bool find_record_rows(Key& key);
 [[nodiscard]] OptionalValue read_record(const Key& key, const record::Record& record,

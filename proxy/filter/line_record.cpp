@@ -191,17 +191,6 @@ class SeverityRanks final : public ValueVisitor {
     ValueVisitor* target_;
 };
 
-/// Stores only whether a key has a value.
-class AnyValue final : public ValueVisitor {
-  public:
-    bool take(const Value& /*value*/) override {
-        found = true;
-        return true;
-    }
-
-    bool found = false;
-};
-
 /// Passes the values of a line to an Evaluation.
 class LineRecord {
   public:
@@ -237,8 +226,7 @@ class LineRecord {
 
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
 bool fulfils(const FilterProgram& program, JsonLine& line, ValueObserver* observer) {
-    return line.is_readable() &&
-           Evaluation{program, LineRecord{line}, observer}.evaluate_node(program.root, nullptr);
+    return line.is_readable() && Evaluation{program, LineRecord{line}, observer}.matches();
 }
 
 } // namespace
@@ -270,14 +258,35 @@ bool is_valid_record(std::string_view line) {
     return is_record_line(line) && record::is_json_object(line);
 }
 
-bool matches_line(const Filter& filter, std::string_view line) {
+bool matches_line(const Filter& filter, std::string_view line, ValueObserver* observer) {
     JsonLine json{line};
-    return fulfils(filter.program(), json, nullptr);
+    return fulfils(filter.program(), json, observer);
 }
 
-bool matches_line(const Filter& filter, std::string_view line, ValueObserver& observer) {
-    JsonLine json{line};
-    return fulfils(filter.program(), json, &observer);
+namespace {
+
+/// Returns an error if the filter has a key that lines never contain, and so cannot match any line.
+std::optional<FilterError> find_impossible_key(const FilterProgram& program) {
+    for (const Comparison& comparison : program.comparisons) {
+        if (comparison.key.name == "size_bytes") {
+            return FilterError{.message = "recorded lines have no " + comparison.text};
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+tl::expected<LineFilter, FilterError> LineFilter::parse(std::string_view text,
+                                                        const FilterOptions& options) {
+    auto filter = Filter::parse(text, options);
+    if (!filter) {
+        return tl::unexpected{std::move(filter.error())};
+    }
+    if (auto error = find_impossible_key(filter->program())) {
+        return tl::unexpected{*std::move(error)};
+    }
+    return LineFilter{*std::move(filter)};
 }
 
 bool LineFilter::matches(std::string_view line) {
@@ -294,6 +303,9 @@ tl::expected<RowFilter, FilterError> RowFilter::parse(std::string_view text,
     if (!program) {
         return tl::unexpected{std::move(program.error())};
     }
+    if (auto error = find_impossible_key(*program)) {
+        return tl::unexpected{*std::move(error)};
+    }
     return RowFilter{*std::move(program)};
 }
 
@@ -304,38 +316,12 @@ bool RowFilter::uses_key(std::string_view key) const {
 }
 
 bool RowFilter::matches(JsonLine& line, JsonObject& item) {
-    return Evaluation{program_, LineRecord{line}, nullptr}.evaluate_node(program_.root, &item);
+    return Evaluation{program_, LineRecord{line}, nullptr}.matches(&item);
 }
 
 bool has_keys_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
-    const LineRecord record{json};
-    FormatBuffer buffer;
-    bool named = false;
-    for (const Comparison& comparison : filter.comparisons()) {
-        const Key& key = comparison.key;
-        if (key.scope == KeyScope::record && key.common) {
-            continue;
-        }
-        named = true;
-        AnyValue any;
-        if (key.scope == KeyScope::record) {
-            record.visit(key, buffer, any);
-        }
-        if (any.found || (key.scope == KeyScope::item && record.has_items())) {
-            return true;
-        }
-    }
-    return !named;
-}
-
-std::string_view find_impossible_key(const Filter& filter) {
-    for (const Comparison& comparison : filter.comparisons()) {
-        if (comparison.key.name == kSizeBytes) {
-            return comparison.text;
-        }
-    }
-    return {};
+    return Evaluation{filter.program(), LineRecord{json}, nullptr}.has_keys();
 }
 
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor) {

@@ -47,21 +47,23 @@ struct RecordLineHead {
 
 /// Returns whether a line of a recording matches the filter. The result is the same as for the
 /// record from which the line was written, except that the line lacks some data, such as unchanged
-/// items.
-[[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
-/// Like the function above; also passes each compared value to the observer.
+/// items. Passes each compared value to the observer, if there is one.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
-                                ValueObserver& observer);
+                                ValueObserver* observer = nullptr);
 
 /// Matches lines against a filter, faster than matches_line() if there are many lines.
 class LineFilter {
   public:
-    explicit LineFilter(Filter filter)
-        : filter_{std::move(filter)}, required_texts_{filter_.program()} {}
+    /// Errors: as Filter::parse; also if the filter has a key that lines never contain.
+    [[nodiscard]] static tl::expected<LineFilter, FilterError>
+    parse(std::string_view text, const FilterOptions& options = {});
 
     [[nodiscard]] bool matches(std::string_view line);
 
   private:
+    explicit LineFilter(Filter filter)
+        : filter_{std::move(filter)}, required_texts_{filter_.program()} {}
+
     Filter filter_;
     RequiredTexts required_texts_;
     JsonLine line_;
@@ -71,7 +73,7 @@ class LineFilter {
 /// of the item and of the item's line.
 class RowFilter {
   public:
-    /// Errors: as Filter::parse.
+    /// Errors: as LineFilter::parse.
     [[nodiscard]] static tl::expected<RowFilter, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
@@ -93,16 +95,8 @@ class RowFilter {
     RequiredTexts required_texts_;
 };
 
-/// Returns whether the line has at least one of the filter's keys. Keys that all lines have do not
-/// count. True if the filter has only such keys.
+/// See Evaluation::has_keys().
 [[nodiscard]] bool has_keys_in_line(const Filter& filter, std::string_view line);
-
-/// A key of snapshot records that lines of recordings never contain.
-inline constexpr std::string_view kSizeBytes = "size_bytes";
-
-/// Returns a key of the filter that lines never contain; empty if the filter has no such key. With
-/// such a key, the filter cannot match any line.
-[[nodiscard]] std::string_view find_impossible_key(const Filter& filter);
 
 /// Passes the values of a key of a line to the visitor. Returns true if the visitor wants no more.
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor);

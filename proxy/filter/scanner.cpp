@@ -8,8 +8,6 @@ namespace tw::filter {
 
 namespace {
 
-using Number = std::variant<std::monostate, std::int64_t, double>;
-
 char lower(char character) {
     return character >= 'A' && character <= 'Z' ? static_cast<char>(character + ('a' - 'A'))
                                                 : character;
@@ -26,22 +24,22 @@ double real(const Number& number) {
     return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(number);
 }
 
-std::partial_ordering order(const Number& left, const Number& right) {
-    const auto* const a = std::get_if<std::int64_t>(&left);
-    const auto* const b = std::get_if<std::int64_t>(&right);
-    return a != nullptr && b != nullptr ? std::partial_ordering{*a <=> *b}
-                                        : real(left) <=> real(right);
-}
-
 std::partial_ordering order(const Value& value, const Operand& literal) {
     if (value.is_number()) {
-        return literal.number.index() != 0 ? order(value.number, literal.number)
+        return literal.number.index() != 0 ? compare_numbers(value.number, literal.number)
                                            : std::partial_ordering::unordered;
     }
     return value.text.compare(literal.text) <=> 0;
 }
 
 } // namespace
+
+std::partial_ordering compare_numbers(const Number& left, const Number& right) {
+    const auto* const a = std::get_if<std::int64_t>(&left);
+    const auto* const b = std::get_if<std::int64_t>(&right);
+    return a != nullptr && b != nullptr ? std::partial_ordering{*a <=> *b}
+                                        : real(left) <=> real(right);
+}
 
 bool satisfies(const Value& value, Operator op, const Operand& literal) {
     if (op == Operator::contains) {
@@ -89,8 +87,8 @@ bool is_bare(char c) {
            kNot.find(c) == std::string_view::npos;
 }
 
-template <typename Number>
-bool parse_number(std::string_view text, Number& number) {
+template <typename Parsed>
+bool parse_number(std::string_view text, Parsed& number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc{} && end == text.data() + text.size();
 }

@@ -3,6 +3,7 @@
 #include "proxy/record/interface.h"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,13 +13,18 @@
 
 namespace tw::filter {
 
+/// A number, or monostate if there is none.
+using Number = std::variant<std::monostate, std::int64_t, double>;
+
+/// Compares two numbers. Precondition: neither is monostate.
+[[nodiscard]] std::partial_ordering compare_numbers(const Number& left, const Number& right);
+
 /// A value of a key, as a text, a number or both. The text is valid as long as the record and the
 /// FormatBuffer from which it was made.
 struct Value {
     std::string_view text{}; ///< empty if the value is only a number
-    /// The value as a number; monostate if the value is only a text.
-    std::variant<std::monostate, std::int64_t, double> number{};
-    bool word = false; ///< `text` is the name of `number`, as for booleans and severities
+    Number number{};         ///< the value as a number; monostate if the value is only a text
+    bool word = false;       ///< `text` is the name of `number`, as for booleans and severities
 
     [[nodiscard]] static Value of(std::string_view text) { return {.text = text}; }
 
@@ -59,9 +65,8 @@ enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_
 
 /// The literal on the right side of a comparison.
 struct Operand {
-    std::string text; ///< the text as written in the filter, without quotes
-    std::variant<std::monostate, std::int64_t, double>
-        number{};        ///< the literal as a number; also set for true, false and severities
+    std::string text;    ///< the text as written in the filter, without quotes
+    Number number{};     ///< the literal as a number; also set for true, false and severities
     bool null = false;   ///< the literal is the word null
     bool quoted = false; ///< the literal is in quotes
 

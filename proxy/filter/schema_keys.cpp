@@ -44,14 +44,12 @@ const KeysByType& keys_by_type() {
 bool find_record_rows(Key& key) {
     std::size_t types = 0;
     for (std::size_t type = 0; type < kTypes; ++type) {
-        const std::int16_t row = find_row(keys_by_type()[type], key.name);
-        key.rows[type] = row;
-        if (row == Key::kNoRow) {
-            continue;
+        const auto* const row = find_row(keys_by_type()[type], key.name);
+        key.of_records[type] = row;
+        if (row != nullptr) {
+            key.kind = types != 0 && key.kind != row->kind ? KeyKind::any : row->kind;
+            ++types;
         }
-        const KeyKind kind = keys_by_type()[type][static_cast<std::size_t>(row)].kind;
-        key.kind = types != 0 && key.kind != kind ? KeyKind::any : kind;
-        ++types;
     }
     key.common = types == kTypes;
     return types != 0;
@@ -59,10 +57,8 @@ bool find_record_rows(Key& key) {
 
 OptionalValue read_record(const Key& key, const Record& record, bool show_secrets,
                           FormatBuffer& buffer) {
-    const std::int16_t row = key.rows[record.index()];
-    return row == Key::kNoRow ? std::nullopt
-                              : keys_by_type()[record.index()][static_cast<std::size_t>(row)].read(
-                                    record, {buffer, show_secrets});
+    const auto* const row = key.of_records[record.index()];
+    return row == nullptr ? std::nullopt : row->read(record, {buffer, show_secrets});
 }
 
 void add_record_keys(std::vector<std::string>& names) {
@@ -75,9 +71,8 @@ void add_record_keys(std::vector<std::string>& names) {
 
 std::vector<std::string_view> possible_record_words(std::string_view key) {
     for (const auto& keys : keys_by_type()) {
-        const std::int16_t row = find_row(keys, key);
-        if (row != Key::kNoRow && !keys[static_cast<std::size_t>(row)].words.empty()) {
-            return keys[static_cast<std::size_t>(row)].words;
+        if (const auto* const row = find_row(keys, key); row != nullptr && !row->words.empty()) {
+            return row->words;
         }
     }
     return {};
@@ -186,16 +181,15 @@ bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
 }
 
 bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVisitor& visitor) {
-    const auto row = static_cast<std::size_t>(key.rows[0]);
     const ReadContext reading{buffer, false}; // items contain no secrets
     switch (key.way) {
     case Key::Location::row: {
-        const OptionalValue found = item_keys()[row].read(item.shown(), reading);
+        const OptionalValue found = key.of_item->read(item.shown(), reading);
         return found && visitor.take(*found);
     }
     case Key::Location::place: {
         const auto& place = item.place();
-        const OptionalValue found = place ? place_keys()[row].read(*place, reading) : std::nullopt;
+        const OptionalValue found = place ? key.of_place->read(*place, reading) : std::nullopt;
         return found && visitor.take(*found);
     }
     case Key::Location::fields: {

@@ -16,144 +16,94 @@
 /// objects and in spreads (count, min, mean, max) become dotted names.
 namespace tw::filter {
 
-/// Tells for each type of value in schemas how a filter reads such a value.
-template <typename Value>
-struct ValueReader {
-    static constexpr bool kExists = false; ///< whether this template reads values of the type
-};
+template <typename Type, typename... Types>
+inline constexpr bool kIsOneOf = (std::is_same_v<Type, Types> || ...);
 
-template <KeyKind kKind>
-struct ReaderOfKind {
-    static constexpr bool kExists = true;
-    static constexpr KeyKind kReadAs = kKind;
+template <typename Type>
+inline constexpr bool kIsOptional = false;
+template <typename Inner>
+inline constexpr bool kIsOptional<std::optional<Inner>> = true;
 
-    [[nodiscard]] static std::vector<std::string_view> words() { return {}; }
-};
-
-template <>
-struct ValueReader<bool> : ReaderOfKind<KeyKind::boolean> {
-    [[nodiscard]] static OptionalValue read(bool value, ReadContext /*unused*/) {
-        return Value::of(value);
+/// The kind of the values of a type in schemas; nullopt if filters cannot read them.
+template <typename Type>
+inline constexpr std::optional<KeyKind> kKindOf = []() -> std::optional<KeyKind> {
+    if (std::is_same_v<Type, bool>) {
+        return KeyKind::boolean;
     }
-};
+    if (std::is_integral_v<Type> || kIsOneOf<Type, double, record::NumberOrNull>) {
+        return KeyKind::number;
+    }
+    if (record::kIsWord<Type> ||
+        kIsOneOf<Type, std::string_view, record::Severity, record::FindingId, record::UtcTime,
+                 record::Hex, record::Hex32, snapshot::Uuid, record::PackedText>) {
+        return KeyKind::text;
+    }
+    return std::nullopt;
+}();
 
-template <std::integral Integer>
-struct ValueReader<Integer> : ReaderOfKind<KeyKind::number> {
-    [[nodiscard]] static OptionalValue read(Integer value, ReadContext /*unused*/) {
+template <typename Inner>
+inline constexpr std::optional<KeyKind> kKindOf<std::optional<Inner>> = kKindOf<Inner>;
+
+/// Returns all words that a value of the type can be; empty if these are not a closed set.
+template <typename Type>
+std::vector<std::string_view> words_of() {
+    std::vector<std::string_view> words;
+    if constexpr (kIsOptional<Type>) {
+        return words_of<typename Type::value_type>();
+    } else if constexpr (record::kIsWord<Type>) {
+        words.assign(Type::kAll.begin(), Type::kAll.end());
+    } else if constexpr (std::is_same_v<Type, record::Severity>) {
+        for (const auto each :
+             {record::Severity::info, record::Severity::warning, record::Severity::error}) {
+            words.push_back(record::severity_name(each));
+        }
+    } else if constexpr (std::is_same_v<Type, record::FindingId>) {
+        for (const record::FindingInfo& info : record::finding_table()) {
+            words.push_back(info.name);
+        }
+    }
+    return words;
+}
+
+/// Returns a value of a schema as filters read it; nullopt if it is null.
+template <typename Type>
+OptionalValue read_value(const Type& value, ReadContext reading) {
+    if constexpr (kIsOneOf<Type, bool, double, std::string_view>) {
+        return Value::of(value);
+    } else if constexpr (std::is_integral_v<Type>) {
         return number_value(value);
-    }
-};
-
-template <>
-struct ValueReader<double> : ReaderOfKind<KeyKind::number> {
-    [[nodiscard]] static OptionalValue read(double value, ReadContext /*unused*/) {
-        return Value::of(value);
-    }
-};
-
-template <>
-struct ValueReader<std::string_view> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(std::string_view value, ReadContext /*unused*/) {
-        return Value::of(value);
-    }
-};
-
-template <const auto& kWords>
-struct ValueReader<record::EnumWord<kWords>> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::EnumWord<kWords> value,
-                                            ReadContext /*unused*/) {
+    } else if constexpr (std::is_same_v<Type, record::NumberOrNull>) {
+        return number_value(value.value);
+    } else if constexpr (record::kIsWord<Type>) {
         return Value::of(value.text);
-    }
-
-    [[nodiscard]] static std::vector<std::string_view> words() {
-        return {kWords.begin(), kWords.end()};
-    }
-};
-
-template <>
-struct ValueReader<record::Severity> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::Severity value, ReadContext /*unused*/) {
+    } else if constexpr (std::is_same_v<Type, record::Severity>) {
         return Value{.text = record::severity_name(value),
                      .number = static_cast<std::int64_t>(value),
                      .word = true};
-    }
-
-    [[nodiscard]] static std::vector<std::string_view> words() {
-        return {record::severity_name(record::Severity::info),
-                record::severity_name(record::Severity::warning),
-                record::severity_name(record::Severity::error)};
-    }
-};
-
-template <>
-struct ValueReader<record::FindingId> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::FindingId value, ReadContext /*unused*/) {
+    } else if constexpr (std::is_same_v<Type, record::FindingId>) {
         return Value::of(record::finding_info(value).name);
-    }
-
-    [[nodiscard]] static std::vector<std::string_view> words() {
-        std::vector<std::string_view> names;
-        for (const record::FindingInfo& info : record::finding_table()) {
-            names.push_back(info.name);
-        }
-        return names;
-    }
-};
-
-template <>
-struct ValueReader<record::NumberOrNull> : ReaderOfKind<KeyKind::number> {
-    [[nodiscard]] static OptionalValue read(record::NumberOrNull value, ReadContext /*unused*/) {
-        return number_value(value.value);
-    }
-};
-
-template <>
-struct ValueReader<record::UtcTime> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::UtcTime value, ReadContext reading) {
+    } else if constexpr (std::is_same_v<Type, record::UtcTime>) {
         return time_value(value.time, reading.buffer);
-    }
-};
-
-template <>
-struct ValueReader<record::Hex> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(const record::Hex& value, ReadContext reading) {
+    } else if constexpr (std::is_same_v<Type, record::Hex>) {
         const bool hidden = value.secrecy == wire::Secrecy::secret && !reading.show_secrets;
         return hidden ? Value::of(wire::kRedacted) : hex_value(value.bytes, reading.buffer);
-    }
-};
-
-template <>
-struct ValueReader<record::Hex32> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::Hex32 value, ReadContext reading) {
+    } else if constexpr (std::is_same_v<Type, record::Hex32>) {
         std::array<std::byte, sizeof value.value> bytes{};
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             bytes[i] = static_cast<std::byte>(value.value >> (24U - 8U * i));
         }
         return hex_value(bytes, reading.buffer);
-    }
-};
-
-template <>
-struct ValueReader<snapshot::Uuid> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(const snapshot::Uuid& value, ReadContext reading) {
+    } else if constexpr (std::is_same_v<Type, snapshot::Uuid>) {
         return uuid_value(value, reading.buffer);
-    }
-};
-
-template <>
-struct ValueReader<record::PackedText> : ReaderOfKind<KeyKind::text> {
-    [[nodiscard]] static OptionalValue read(record::PackedText value, ReadContext reading) {
+    } else {
         return int_string_value(value.ints, reading.buffer);
     }
-};
+}
 
 template <typename Inner>
-struct ValueReader<std::optional<Inner>> : ValueReader<Inner> {
-    [[nodiscard]] static OptionalValue read(const std::optional<Inner>& value,
-                                            ReadContext reading) {
-        return value ? ValueReader<Inner>::read(*value, reading) : std::nullopt;
-    }
-};
+OptionalValue read_value(const std::optional<Inner>& value, ReadContext reading) {
+    return value ? read_value(*value, reading) : std::nullopt;
+}
 
 /// The keys of a spread, and the functions that read them. A spread without values has only its
 /// count.
@@ -215,13 +165,12 @@ class KeyGatherer {
         } else if constexpr (std::is_same_v<Result, record::NumberPair>) {
             add_number(name + ".x", read_coordinate(reach, row.get, &record::NumberPair::x));
             add_number(name + ".y", read_coordinate(reach, row.get, &record::NumberPair::y));
-        } else if constexpr (ValueReader<Result>::kExists) {
+        } else if constexpr (kKindOf<Result> != std::nullopt) {
             keys_.push_back(
-                {std::move(name), ValueReader<Result>::kReadAs, ValueReader<Result>::words(),
+                {std::move(name), *kKindOf<Result>, words_of<Result>(),
                  [reach, get = row.get](const From& from, ReadContext reading) -> OptionalValue {
                      const auto source = reach(from);
-                     return source ? ValueReader<Result>::read(std::invoke(get, *source), reading)
-                                   : std::nullopt;
+                     return source ? read_value(std::invoke(get, *source), reading) : std::nullopt;
                  }});
         }
     }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
+#include <memory>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -355,18 +356,13 @@ json::object keys_json(filter::KeyScope scope, filter::DescribedTypes described)
 
 tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::string& text,
                                                                 const wire::ModDescription& mod) {
-    auto filter = filter::Filter::parse(text, {.described = filter::described_types(mod)});
+    auto filter = filter::LineFilter::parse(text, {.described = filter::described_types(mod)});
     if (!filter) {
         return tl::unexpected{web::InputError{.message = std::move(filter.error().message),
                                               .offset = filter.error().offset}};
     }
-    if (const std::string_view key = filter::find_impossible_key(*filter); !key.empty()) {
-        return tl::unexpected{
-            web::InputError{.message = fmt::format("'{}' is not in the lines of the log", key)}};
-    }
-    return [filter = *std::move(filter)](std::string_view line) {
-        return filter::matches_line(filter, line);
-    };
+    return [filter = std::make_shared<filter::LineFilter>(*std::move(filter))](
+               std::string_view line) { return filter->matches(line); };
 }
 
 std::string filter_keys_json(const wire::ModDescription& mod) {
