@@ -5,7 +5,6 @@
 #include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -28,7 +27,7 @@ std::size_t size_of(const TimeSorter::OrderedDatagram& item) {
 
 } // namespace
 
-void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file) {
+void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file, bool sorts) {
     auto item = std::make_unique<OrderedDatagram>(OrderedDatagram{
         .datagram = datagram,
         .payload = {datagram.payload.begin(), datagram.payload.end()},
@@ -37,7 +36,10 @@ void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file
     item->datagram.payload = item->payload;
     item->datagram.state = item->state ? &*item->state : nullptr;
     bytes_ += size_of(*item);
-
+    if (!sorts) {
+        waiting_.push_back({.time = datagram.time, .item = std::move(item)});
+        return;
+    }
     std::int64_t time = datagram.time;
     const std::size_t ends = hash_of(datagram.source) + hash_of(datagram.destination);
     if (!waiting_.empty() && time < waiting_.back().time - kWindow) {
@@ -65,11 +67,11 @@ void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file
                     {.time = time, .ends = ends, .item = std::move(item)});
 }
 
-const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(bool all) {
+const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
     taken_.reset();
-    const bool due = !waiting_.empty() && (all || num_before_jump_ != 0 ||
-                                           waiting_.size() > kMaxDatagrams || bytes_ > kMaxBytes ||
-                                           waiting_.front().time <= waiting_.back().time - kWindow);
+    const bool due = !waiting_.empty() &&
+                     (waiting_.size() > most || num_before_jump_ != 0 || bytes_ > kMaxBytes ||
+                      waiting_.front().time <= waiting_.back().time - kWindow);
     if (!due) {
         return nullptr;
     }
@@ -134,66 +136,6 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
                           record::counted(counts.datagrams, "datagram[s]"));
     }
 }
-
-/// Reads the datagrams of a capture, one ahead: each datagram is returned with the payload of the
-/// next one. Does not read ahead from a pipe, because reading could wait.
-class ReadAhead {
-  public:
-    ReadAhead(CaptureFile& file, const std::string& path)
-        : file_{&file}, ahead_{is_regular(path)}, there_{fetch()} {}
-
-    /// Returns the next datagram; null at the end. The result is valid until the next call.
-    [[nodiscard]] const CapturedDatagram* next() {
-        if (behind_ && there_) {
-            there_ = fetch();
-        }
-        if (!there_) {
-            return nullptr;
-        }
-        const std::size_t at = fetched_;
-        CapturedDatagram& datagram = kept_[at].datagram;
-        // A datagram's state is valid only until the next datagram is read.
-        behind_ = !ahead_ || datagram.state != nullptr;
-        if (!behind_) {
-            there_ = fetch();
-            datagram.next =
-                there_ ? kept_[fetched_].datagram.payload : std::span<const std::byte>{};
-        }
-        return &datagram;
-    }
-
-  private:
-    struct Kept {
-        CapturedDatagram datagram;
-        std::vector<std::byte> bytes;
-    };
-
-    [[nodiscard]] static bool is_regular(const std::string& path) {
-        std::error_code ignored;
-        return std::filesystem::is_regular_file(path, ignored);
-    }
-
-    [[nodiscard]] bool fetch() {
-        Kept& kept = kept_[1 - fetched_];
-        kept.datagram = {};
-        if (!file_->read_datagram(kept.datagram)) {
-            return false;
-        }
-        fetched_ = 1 - fetched_;
-        if (ahead_) {
-            kept.bytes.assign(kept.datagram.payload.begin(), kept.datagram.payload.end());
-            kept.datagram.payload = kept.bytes;
-        }
-        return true;
-    }
-
-    CaptureFile* file_;
-    bool ahead_;
-    bool behind_ = false; ///< no datagram was read ahead
-    std::array<Kept, 2> kept_;
-    std::size_t fetched_ = 0; ///< index in kept_ of the datagram read last
-    bool there_;
-};
 
 } // namespace
 
@@ -263,25 +205,27 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
     }
 }
 
-void CaptureRun::read_in_file_order(CaptureSource& source, CaptureSessions& sessions) {
-    ReadAhead datagrams{*source.capture, source.path};
-    const CapturedDatagram* datagram = nullptr;
-    while (!enough_() && (datagram = datagrams.next()) != nullptr) {
-        pass_on_datagram(*datagram, source, sessions);
-    }
-}
-
-void CaptureRun::read_by_time(std::size_t index, CaptureSessions& sessions) {
+void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
+    const CaptureSource& source = sources_[index];
+    const bool sorts = source.capture->is_by_twscope();
+    // Inspection is told which datagram follows, but does not wait for one from a pipe.
+    std::error_code ignored;
+    const std::size_t most = sorts ? TimeSorter::kMaxDatagrams
+                             : std::filesystem::is_regular_file(source.path, ignored) ? 1
+                                                                                      : 0;
     CapturedDatagram datagram;
-    while (!enough_() && sources_[index].capture->read_datagram(datagram)) {
-        order_.add_datagram(datagram, index);
-        pass_on_waiting_datagrams(sessions, false);
+    while (!enough_() && source.capture->read_datagram(datagram)) {
+        order_.add_datagram(datagram, index, sorts);
+        pass_on_waiting_datagrams(sessions, most);
         datagram = {};
     }
+    if (!sorts) { // datagrams of the next file are not sorted into those of this one
+        pass_on_waiting_datagrams(sessions, 0);
+    }
 }
 
-void CaptureRun::pass_on_waiting_datagrams(CaptureSessions& sessions, bool all) {
-    while (const TimeSorter::OrderedDatagram* const item = order_.next_datagram(all)) {
+void CaptureRun::pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most) {
+    while (const TimeSorter::OrderedDatagram* const item = order_.next_datagram(most)) {
         pass_on_datagram(item->datagram, sources_[item->file], sessions);
     }
 }
@@ -324,18 +268,16 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {
         CaptureSource& source = sources_[index];
         source.begun = true;
-        if (source.capture && source.capture->is_by_twscope()) {
-            read_by_time(index, sessions);
-            continue;
+        if (source.demo || !source.capture->is_by_twscope()) {
+            pass_on_waiting_datagrams(sessions, 0);
         }
-        pass_on_waiting_datagrams(sessions, true);
         if (source.demo) {
             read_demo(source, inspector);
         } else {
-            read_in_file_order(source, sessions);
+            read_capture(index, sessions);
         }
     }
-    pass_on_waiting_datagrams(sessions, true);
+    pass_on_waiting_datagrams(sessions, 0);
     report_captures();
     damaged_ = damaged_ || sessions.truncated_datagrams() != 0;
     inspector.finish(sessions.now(), "end of capture");

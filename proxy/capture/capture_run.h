@@ -19,7 +19,8 @@
 
 namespace tw::capture {
 
-/// Sorts datagrams by time. If twscope inspects with several threads, each thread writes its
+/// Holds datagrams back until it is known which one follows, and sorts those of captures by twscope
+/// by time. If twscope inspects with several threads, each thread writes its
 /// collected datagrams in one batch, about every 0.1 s. Therefore, other datagrams of 0.1 s (of
 /// more if a thread is late) can be between datagrams of the same time.
 ///
@@ -46,12 +47,12 @@ class TimeSorter {
         std::size_t file = 0; ///< index of the datagram's file, as passed to add()
     };
 
-    /// Adds a copy of a datagram.
-    void add_datagram(const CapturedDatagram& datagram, std::size_t file);
+    /// Adds a copy of a datagram. `sorts`: whether datagrams before it may be later.
+    void add_datagram(const CapturedDatagram& datagram, std::size_t file, bool sorts = true);
 
-    /// Returns the earliest datagram if no earlier one can follow, or if `all` is true. Otherwise
-    /// returns null. The result is valid until the next call.
-    [[nodiscard]] const OrderedDatagram* next_datagram(bool all);
+    /// Returns the earliest datagram if no earlier one can follow, or if more than `most` are
+    /// waiting. Otherwise returns null. The result is valid until the next call.
+    [[nodiscard]] const OrderedDatagram* next_datagram(std::size_t most = kMaxDatagrams);
 
   private:
     struct WaitingDatagram {
@@ -134,9 +135,9 @@ class CaptureRun {
     };
 
     [[nodiscard]] static CaptureSource open_source(std::string path);
-    void read_in_file_order(CaptureSource& source, CaptureSessions& sessions);
-    void read_by_time(std::size_t index, CaptureSessions& sessions);
-    void pass_on_waiting_datagrams(CaptureSessions& sessions, bool all);
+    void read_capture(std::size_t index, CaptureSessions& sessions);
+    /// Passes on the datagrams that cannot be followed by earlier ones, and all but `most` others.
+    void pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most);
     void pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,
                           CaptureSessions& sessions);
     void report_captures();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 #include <boost/asio/ip/udp.hpp>
 #include <pcap/pcap.h>
@@ -34,16 +35,12 @@ FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragme
 }
 
 void FragmentReassembly::begin(PartialDatagram& partial, const Fragment& fragment) {
-    partial.used = true;
-    partial.is_invalid = false;
-    partial.is_complete = false;
-    partial.source = fragment.source;
-    partial.destination = fragment.destination;
-    partial.id = fragment.id;
-    partial.began = fragment.time;
-    partial.size.reset();
-    partial.have = 0;
-    partial.num_pieces = 0;
+    partial = {.used = true,
+               .source = fragment.source,
+               .destination = fragment.destination,
+               .id = fragment.id,
+               .began = fragment.time,
+               .bytes = std::move(partial.bytes)};
 }
 
 /// Returns whether a fragment repeats a part of a complete datagram. Compares the bytes, because a

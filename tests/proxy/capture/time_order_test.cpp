@@ -37,7 +37,8 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
     std::string text;
     const auto take = [&](bool rest) {
         std::size_t count = 0;
-        while (const TimeSorter::OrderedDatagram* const item = order.next_datagram(rest)) {
+        while (const TimeSorter::OrderedDatagram* const item =
+                   order.next_datagram(rest ? 0 : TimeSorter::kMaxDatagrams)) {
             const Sent& sent = all[item->file];
             CHECK(item->datagram.time == sent.at * kMillisecond);
             CHECK(item->datagram.payload.size() == 1);
@@ -112,23 +113,23 @@ TEST_CASE("the number of waiting datagrams is limited") {
     const std::vector<std::byte> payload(60'000);
     for (std::size_t i = 0; i < 2000; ++i) {
         order.add_datagram(datagram_of({.at = 1}, payload), i);
-        while (const TimeSorter::OrderedDatagram* const item = order.next_datagram(false)) {
+        while (const TimeSorter::OrderedDatagram* const item = order.next_datagram()) {
             CHECK(item->file == out++);
         }
         CHECK((i + 1 - out) * payload.size() <= TimeSorter::kMaxBytes);
     }
     CHECK(out != 0);
-    while (order.next_datagram(true) != nullptr) {
+    while (order.next_datagram(0) != nullptr) {
         ++out;
     }
     CHECK(out == 2000);
     for (std::size_t i = 0; i < TimeSorter::kMaxDatagrams; ++i) {
         order.add_datagram(datagram_of({.at = 1}, {}), i);
     }
-    CHECK(order.next_datagram(false) == nullptr);
+    CHECK(order.next_datagram() == nullptr);
     order.add_datagram(datagram_of({.at = 1}, {}), 0);
-    CHECK(order.next_datagram(false) != nullptr);
-    CHECK(order.next_datagram(false) == nullptr);
+    CHECK(order.next_datagram() != nullptr);
+    CHECK(order.next_datagram() == nullptr);
 }
 
 TEST_CASE("a state stays with its datagram") {
@@ -138,7 +139,7 @@ TEST_CASE("a state stays with its datagram") {
     datagram.state = &state;
     order.add_datagram(datagram, 0);
     state.bytes.clear(); // reading the file continues, which invalidates the state
-    const TimeSorter::OrderedDatagram* const item = order.next_datagram(true);
+    const TimeSorter::OrderedDatagram* const item = order.next_datagram(0);
     REQUIRE(item != nullptr);
     REQUIRE(item->datagram.state != nullptr);
     CHECK(item->datagram.state->bytes == std::vector{std::byte{7}});
