@@ -1,6 +1,6 @@
 #include "proxy/analyze/comparison_report.h"
 
-#include "proxy/analyze/json_text.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
@@ -421,8 +421,8 @@ std::string comparison_json(const ComparisonReport& report) {
     const auto [a, b] = report.readers;
     const json::object all{
         {"equal", comparison.are_equal()},
-        {"a", utf8_text(report.files[0])},
-        {"b", utf8_text(report.files[1])},
+        {"a", report.files[0]},
+        {"b", report.files[1]},
         {"ticks", ticks_json(comparison.totals())},
         {"first", first_json(report)},
         {"differences", std::move(differences)},
@@ -434,9 +434,7 @@ std::string comparison_json(const ComparisonReport& report) {
         {"pairs", std::move(pairs)},
         {"without_partner",
          json::object{{"a", unpaired_json(report, 0)}, {"b", unpaired_json(report, 1)}}}};
-    std::string text;
-    record::append_terminal_json(json::serialize(all), text);
-    return text + '\n';
+    return record::json_text(all) + '\n';
 }
 
 } // namespace tw::analyze

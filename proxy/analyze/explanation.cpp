@@ -1,8 +1,8 @@
 #include "proxy/analyze/explanation.h"
 
-#include "proxy/analyze/json_text.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/finding_lines.h"
 
@@ -14,6 +14,7 @@
 namespace tw::analyze {
 
 namespace json = boost::json;
+using record::flag_of, record::list_of, record::number_of, record::object_of, record::text_of;
 
 namespace {
 
@@ -184,8 +185,7 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
         }
         session.tick = tick;
     }
-    const json::value* const okay = record.if_contains("ok");
-    const bool ok = okay != nullptr && okay->is_bool() && okay->get_bool();
+    const bool ok = flag_of(record, "ok");
     add_event(record, number, session,
               fmt::format("{}: {}",
                           base < 0 ? fmt::format("full snapshot {}", tick)

@@ -1,7 +1,7 @@
 #include "proxy/analyze/explanation_text.h"
 
-#include "proxy/analyze/json_text.h"
 #include "proxy/record/findings.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 namespace tw::analyze {
 
 namespace json = boost::json;
+using record::list_of, record::number_of, record::object_of, record::text_of;
 
 namespace {
 

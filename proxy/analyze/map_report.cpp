@@ -3,7 +3,7 @@
 #include "map/error.h"
 #include "map/identity.h"
 #include "map/tiles.h"
-#include "proxy/analyze/json_text.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 
 #include <array>
@@ -27,13 +27,9 @@ json::string_view view(std::string_view text) {
     return {text.data(), text.size()};
 }
 
-json::value text(std::string_view text) {
-    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
-    return json::value(view(utf8_text(text)));
-}
-
 json::value text(const std::optional<std::string>& optional) {
-    return optional ? text(std::string_view{*optional}) : json::value{};
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return optional ? json::value(*optional) : json::value{};
 }
 
 template <typename Range>
@@ -219,7 +215,7 @@ void add_places(json::object& out, const map::PlacesDescription& places) {
 } // namespace
 
 json::object map_json(const map::Description& map, std::string_view file) {
-    json::object out{{"file", text(file)},
+    json::object out{{"file", view(file)},
                      {"size", map.identity.size},
                      {"crc32", view(map::to_hex(map.identity.crc))},
                      {"sha256", view(map::to_hex(map.identity.sha256))}};

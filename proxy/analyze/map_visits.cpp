@@ -1,7 +1,7 @@
 #include "proxy/analyze/map_visits.h"
 
-#include "proxy/analyze/json_text.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/record/json.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +9,7 @@
 namespace tw::analyze {
 
 namespace json = boost::json;
+using record::flag_of, record::list_of, record::object_of, record::text_of;
 
 namespace {
 
@@ -23,16 +24,6 @@ std::optional<Integer> integer_of(const json::value* value) {
                    *number <= std::numeric_limits<Integer>::max()
                ? std::optional{static_cast<Integer>(*number)}
                : std::nullopt;
-}
-
-const json::array* array_of(const json::object& record, std::string_view key) {
-    const json::value* value = record.if_contains(key);
-    return value != nullptr ? value->if_array() : nullptr;
-}
-
-const json::object* fields_of(const json::object& record) {
-    const json::value* value = record.if_contains("fields");
-    return value != nullptr ? value->if_object() : nullptr;
 }
 
 std::optional<std::uint32_t> key_of(const json::value* type, const json::value* id) {
@@ -51,10 +42,10 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
     if (item->type.empty()) {
         item->type = text_of(record, "uuid");
     }
-    if (const json::object* fields = fields_of(record); fields != nullptr) {
+    if (const json::object* fields = object_of(record, "fields"); fields != nullptr) {
         item->fields = json::serialize(*fields);
     }
-    if (const json::array* data = array_of(record, "data"); data != nullptr) {
+    if (const json::array* data = list_of(record, "data"); data != nullptr) {
         auto& ints = item->data.emplace();
         for (const json::value& value : *data) {
             ints.push_back(integer_of<std::int64_t>(&value).value_or(0));
@@ -65,7 +56,7 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
 
 /// Sets `name` to the name of the player whose session it is, from an item or from a 0.7 message.
 void take_own_name(const json::object& record, std::string& name) {
-    const json::object* fields = fields_of(record);
+    const json::object* fields = object_of(record, "fields");
     if (fields == nullptr ||
         (!flag_of(*fields, "local") && integer_of<int>(fields->if_contains("local")) != 1)) {
         return;
@@ -79,10 +70,10 @@ void take_own_name(const json::object& record, std::string& name) {
 
 /// Returns a session that received an item of a merged snapshot; nullopt if none is recorded.
 std::optional<std::int64_t> first_seen_by(const json::object& world) {
-    const json::array* items = array_of(world, "items");
+    const json::array* items = list_of(world, "items");
     const json::object* item =
         items == nullptr || items->empty() ? nullptr : items->front().if_object();
-    const json::array* sessions = item == nullptr ? nullptr : array_of(*item, "seen_by");
+    const json::array* sessions = item == nullptr ? nullptr : list_of(*item, "seen_by");
     return sessions == nullptr || sessions->empty() ? std::nullopt
                                                     : integer_of<std::int64_t>(&sessions->front());
 }
@@ -127,7 +118,7 @@ void MapVisitReader::Session::apply_item_changes(const json::object& record,
             take_own_name(*item, name);
         }
     }
-    const json::array* removed = array_of(record, "removed");
+    const json::array* removed = list_of(record, "removed");
     for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
         const json::array* pair = (*removed)[i].if_array();
         const auto key = pair == nullptr || pair->size() != 2
@@ -239,7 +230,7 @@ void MapVisitReader::on_map(const json::object& record, Session& session) {
 std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& record,
                                                             std::int64_t number, Session& session) {
     const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
-    const json::array* list = array_of(record, "items");
+    const json::array* list = list_of(record, "items");
     if (!tick || list == nullptr || (!flag_of(record, "full") && !session.items)) {
         // Snapshots that are not ok could not be rebuilt, so no recording contains their items.
         if (list != nullptr || flag_of(record, "ok")) {

@@ -1,6 +1,6 @@
 #include "proxy/analyze/recorded_paths.h"
 
-#include "proxy/analyze/json_text.h"
+#include "proxy/record/json.h"
 
 #include <algorithm>
 #include <array>
@@ -19,6 +19,7 @@ namespace tw::analyze {
 
 namespace json = boost::json;
 
+using record::flag_of, record::list_of, record::number_of, record::object_of, record::text_of;
 namespace {
 
 /// Velocities in snapshots are in world units per tick, multiplied by this.
@@ -44,23 +45,8 @@ constexpr std::size_t kMaxDeaths = 1'000'000;
 /// The weapon in a kill message if the game removed the tee.
 constexpr std::int64_t kRemovedByGame = -3;
 
-std::optional<std::int64_t> find_number(const json::object& object, std::string_view key) {
-    const json::value* value = object.if_contains(key);
-    return value != nullptr && value->is_int64() ? std::optional{value->get_int64()} : std::nullopt;
-}
-
 std::int64_t number_in(const json::object& object, std::string_view key) {
-    return find_number(object, key).value_or(0);
-}
-
-const json::object* find_object(const json::object& object, std::string_view key) {
-    const json::value* value = object.if_contains(key);
-    return value != nullptr ? value->if_object() : nullptr;
-}
-
-const json::array* find_array(const json::object& object, std::string_view key) {
-    const json::value* value = object.if_contains(key);
-    return value != nullptr ? value->if_array() : nullptr;
+    return number_of(object, key).value_or(0);
 }
 
 map::WorldPos position_in(const json::object& fields) {
@@ -73,7 +59,7 @@ void each_item(const json::array& items, std::string_view type, Use use) {
     for (const json::value& item : items) {
         const json::object* object = item.if_object();
         if (object != nullptr && text_of(*object, "type") == type) {
-            if (const json::object* fields = find_object(*object, "fields")) {
+            if (const json::object* fields = object_of(*object, "fields")) {
                 use(*object, *fields);
             }
         }
@@ -256,8 +242,8 @@ class PathReader::Collector {
     }
 
     void on_kill(const json::object& record, View& view) {
-        const json::object* fields = find_object(record, "fields");
-        const auto victim = fields == nullptr ? std::nullopt : find_number(*fields, "victim");
+        const json::object* fields = object_of(record, "fields");
+        const auto victim = fields == nullptr ? std::nullopt : number_of(*fields, "victim");
         if (!victim) {
             return;
         }
@@ -321,8 +307,8 @@ class PathReader::Collector {
     }
 
     void add_items(const json::object& record, View& view) {
-        const json::array* items = find_array(record, "items");
-        const auto tick = find_number(record, "tick");
+        const json::array* items = list_of(record, "items");
+        const auto tick = number_of(record, "tick");
         if (items == nullptr || !tick || *tick < 0 || *tick > std::numeric_limits<int>::max()) {
             return;
         }
@@ -345,7 +331,7 @@ class PathReader::Collector {
             each_item(*items, "player_info",
                       [&](const json::object& item, const json::object& fields) {
                           if (number_in(fields, "local") == 1) {
-                              view.own_id = find_number(item, "id");
+                              view.own_id = number_of(item, "id");
                           }
                       });
         }
@@ -383,7 +369,7 @@ class PathReader::Collector {
                 tee = listed.contains(tee->first) ? std::next(tee) : remove(tee);
             }
         }
-        const json::array* removed = find_array(record, "removed");
+        const json::array* removed = list_of(record, "removed");
         for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
             const json::array* key = (*removed)[i].if_array();
             if (key == nullptr || key->size() != 2 || !key->front().is_int64() ||
@@ -399,7 +385,7 @@ class PathReader::Collector {
 
     /// Returns the view of a session that received an item.
     [[nodiscard]] const View* session_of(const View& view, const json::object& item) const {
-        const json::array* seen_by = find_array(item, "seen_by");
+        const json::array* seen_by = list_of(item, "seen_by");
         if (seen_by != nullptr && !seen_by->empty() && seen_by->front().is_int64()) {
             const auto found = views_.find({seen_by->front().get_int64(), {}});
             return found == views_.end() ? nullptr : &found->second;

@@ -1,4 +1,3 @@
-#include "proxy/analyze/json_text.h"
 #include "proxy/analyze/outcome.h"
 #include "proxy/analyze/stats_report.h"
 #include "proxy/analyze/type_sizes.h"
@@ -14,6 +13,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/pipeline.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 #include "proxy/sink/world_demo.h"
@@ -251,8 +251,7 @@ int DecodeCommand::print_reports() {
                                           .totals = &result_.totals,
                                           .ledger = &result_.ledger};
         sink::print_text(people,
-                         record::terminal_lines(reports.json ? analyze::stats_json(report)
-                                                             : analyze::stats_table(report)));
+                         reports.json ? analyze::stats_json(report) : analyze::stats_table(report));
     }
     if (!sizes_) {
         return 0;
@@ -261,7 +260,7 @@ int DecodeCommand::print_reports() {
         sink::print_error("--sizes: no snapshot with known items");
         return captures_->damaged() ? kExitFailed : kExitUsage;
     }
-    sink::print_text(people, reports.json ? analyze::json_text(sizes_->sizes_json()) + '\n'
+    sink::print_text(people, reports.json ? record::json_text(sizes_->sizes_json()) + '\n'
                                           : sizes_->sizes_table());
     if (!reports.json && sizes_->has_unnamed_differences() &&
         flags_->records.lookup.objects_file.empty()) {

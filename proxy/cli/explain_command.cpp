@@ -1,7 +1,6 @@
 #include "proxy/analyze/comparison_report.h"
 #include "proxy/analyze/explanation.h"
 #include "proxy/analyze/explanation_text.h"
-#include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_visits.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/commands.h"
@@ -13,6 +12,7 @@
 #include "proxy/filter/keys.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/record/findings.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
@@ -64,7 +64,7 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
                                         {"cause", text(info->cause)}});
     }
     if (as_json) {
-        fmt::print("{}\n", analyze::json_text(json::object{{"findings", std::move(findings)}}));
+        fmt::print("{}\n", record::json_text(json::object{{"findings", std::move(findings)}}));
     }
     return 0;
 }
@@ -217,7 +217,7 @@ int run_explain(const ExplainFlags& flags) {
         return fmt::format("--session {} --tick {}", session, tick);
     };
     const std::string text =
-        flags.json ? analyze::json_text(analyze::explanation_json(story)) + '\n'
+        flags.json ? record::json_text(analyze::explanation_json(story)) + '\n'
         : story.has_finding()
             ? explanation_text(story, select) + next_command(flags, story, are_records)
             : explainable_findings_text(story, select);

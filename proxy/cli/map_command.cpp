@@ -4,7 +4,6 @@
 #include "map/map.h"
 #include "map/picture.h"
 #include "map/tiles.h"
-#include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_report.h"
 #include "proxy/analyze/path_picture.h"
 #include "proxy/analyze/recorded_paths.h"
@@ -13,6 +12,7 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
@@ -220,7 +220,7 @@ bool draw(const map::Map& file, const MapFlags& flags) {
 }
 
 void print_json(const map::Description& map, const std::string& file) {
-    fmt::print("{}\n", analyze::json_text(analyze::map_json(map, file)));
+    fmt::print("{}\n", record::json_text(analyze::map_json(map, file)));
 }
 
 /// Checks the flags of the picture. Errors: UsageError.
@@ -250,8 +250,7 @@ int run_map(const MapFlags& flags) {
         boxes.push_back({map::round_to_int(points.back().x), map::round_to_int(points.back().y)});
     }
     check_picture(flags);
-    const std::string name =
-        analyze::utf8_text(std::filesystem::path{flags.file}.filename().string());
+    const std::string name = std::filesystem::path{flags.file}.filename().string();
     const auto file = map::Map::open(flags.file);
     if (!file) {
         if (auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
 #include <span>
 
 #include <boost/json/src.hpp> // defines Boost.JSON; may be included only once
@@ -72,6 +71,36 @@ std::string json_text(const json::value& value) {
     std::string text;
     append(value, text);
     return text;
+}
+
+std::string_view text_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_string() ? std::string_view{value->get_string()}
+                                                  : std::string_view{};
+}
+
+bool flag_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+std::optional<std::int64_t> number_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_int64() ? std::optional{value->get_int64()} : std::nullopt;
+}
+
+const json::object* object_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value == nullptr ? nullptr : value->if_object();
+}
+
+const json::object* object_of(const json::object* object, std::string_view key) {
+    return object == nullptr ? nullptr : object_of(*object, key);
+}
+
+const json::array* list_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value == nullptr ? nullptr : value->if_array();
 }
 
 json::object spread_json(const Spread& spread) {

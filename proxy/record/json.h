@@ -2,6 +2,8 @@
 
 #include "proxy/record/stats.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,23 @@ namespace tw::record {
 /// Returns the value as one line of JSON in valid UTF-8. Numbers have at most three decimals and no
 /// exponent.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
+
+/// Returns the string under a key; empty if the key is missing or has another type of value.
+[[nodiscard]] std::string_view text_of(const boost::json::object& object, std::string_view key);
+/// True if the value under a key is true.
+[[nodiscard]] bool flag_of(const boost::json::object& object, std::string_view key);
+/// Returns the integer under a key; nullopt if the key is missing or has another type of value.
+[[nodiscard]] std::optional<std::int64_t> number_of(const boost::json::object& object,
+                                                    std::string_view key);
+/// Returns the object under a key; null if the key is missing or has another type of value.
+[[nodiscard]] const boost::json::object* object_of(const boost::json::object& object,
+                                                   std::string_view key);
+/// Like the function above; returns null if `object` is null.
+[[nodiscard]] const boost::json::object* object_of(const boost::json::object* object,
+                                                   std::string_view key);
+/// Returns the array under a key; null if the key is missing or has another type of value.
+[[nodiscard]] const boost::json::array* list_of(const boost::json::object& object,
+                                                std::string_view key);
 
 [[nodiscard]] boost::json::object spread_json(const Spread& spread);
 /// Returns an object that maps the name of each kind of finding that occurred to its count.

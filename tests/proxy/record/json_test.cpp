@@ -164,3 +164,18 @@ TEST_CASE("a line is marked as repeated once, however often it is repeated") {
     CHECK(repeated(line) == marked);
     CHECK(repeated(marked) == marked);
 }
+
+TEST_CASE("values of another type count as missing") {
+    const json::object object{{"yes", true}, {"no", false}, {"one", 1},
+                              {"text", "a"}, {"list", {1}}, {"object", {{"a", 1}}}};
+    for (const char* key : {"yes", "no", "one", "text", "list", "object", "nothing"}) {
+        CAPTURE(key);
+        const std::string_view name{key};
+        CHECK(tw::record::flag_of(object, key) == (name == "yes"));
+        CHECK(tw::record::number_of(object, key).has_value() == (name == "one"));
+        CHECK(tw::record::text_of(object, key) == (name == "text" ? "a" : ""));
+        CHECK((tw::record::list_of(object, key) != nullptr) == (name == "list"));
+        CHECK((tw::record::object_of(object, key) != nullptr) == (name == "object"));
+    }
+    CHECK(tw::record::object_of(nullptr, "object") == nullptr);
+}
