@@ -77,17 +77,6 @@ struct ExplainFlags {
     bool json = false;
 };
 
-/// Passes record lines to an explanation as they are written.
-class ExplanationLines final : public sink::Output {
-  public:
-    explicit ExplanationLines(analyze::Explanation& story) : story_{&story} {}
-
-    void write(std::string_view block) override { story_->on_lines(block); }
-
-  private:
-    analyze::Explanation* story_;
-};
-
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
@@ -97,7 +86,7 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    ExplanationLines lines{story};
+    LineCutter lines{[&story](std::string_view line) { story.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures](record::Timestamp time) {

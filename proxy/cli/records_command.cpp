@@ -321,8 +321,7 @@ int verify(RecordsFiles& files) {
     files.read(
         {.begin = [&](const std::string& path) { check.begin_file(path); },
          .line = [&](std::string_view line) { check.on_line(line, filter::read_line_head(line)); },
-         .end = [&](const sink::LineReader& reader) { check.end_file(reader); },
-         .pause = [] {}});
+         .end = [&](const sink::LineReader& reader) { check.end_file(reader); }});
     fmt::print("{}", record::terminal_lines(check.report_text()));
     return check.is_complete() ? 0 : kExitFailed;
 }

@@ -43,24 +43,11 @@ namespace tw::cli {
 
 namespace {
 
-/// True if the two digits at `at` are a number from `least` to `most`.
-bool is_number_between(std::string_view text, std::size_t at, int least, int most) {
-    if (text.size() <= at) {
-        return true;
-    }
-    int number = 0;
-    std::from_chars(text.data() + at, text.data() + at + 2, number);
-    return number >= least && number <= most;
-}
-
-int days_of(std::string_view month) {
-    int year = 0;
-    int number = 0;
-    std::from_chars(month.data(), month.data() + 4, year);
-    std::from_chars(month.data() + 5, month.data() + 7, number);
-    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    constexpr std::array<int, 12> kDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    return number == 2 && leap ? 29 : kDays.at(static_cast<std::size_t>(number - 1));
+/// True if the text has the shape's characters, with a digit for each 'd'.
+bool matches_shape(std::string_view text, std::string_view shape) {
+    return std::ranges::equal(text, shape, [](char got, char wanted) {
+        return wanted == 'd' ? got >= '0' && got <= '9' : got == wanted;
+    });
 }
 
 /// True for a session number. A leading zero would mean octal.
@@ -83,22 +70,23 @@ std::string find_problem_of_session_or_zero(const std::string& text) {
 
 std::string parse_record_time(std::string_view flag, const std::string& given) {
     constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
-    constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, 19};
-    constexpr std::size_t kSecond = 19;
+    constexpr std::string_view kEarliest = "0000-01-01T00:00:00"; // completes a shortened time
+    constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, kEarliest.size()};
     std::string text = given;
-    if (text.size() >= kSecond && text.back() == 'Z') {
+    if (text.size() >= kEarliest.size() && text.back() == 'Z') {
         text.pop_back();
     }
     const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
-                       (text.size() > kSecond + 1 && text.size() <= kShape.size());
-    const bool shaped =
-        whole && std::equal(text.begin(), text.end(), kShape.begin(), [](char got, char shape) {
-            return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
-        });
-    const bool fits = shaped && is_number_between(text, 5, 1, 12) &&
-                      (text.size() <= 8 || is_number_between(text, 8, 1, days_of(text))) &&
-                      is_number_between(text, 11, 0, 23) && is_number_between(text, 14, 0, 59) &&
-                      is_number_between(text, 17, 0, 59);
+                       (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
+    const bool shaped = whole && matches_shape(text, kShape.substr(0, text.size()));
+    const std::string seconds =
+        text.substr(0, kEarliest.size()) +
+        std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
+    // timegm() would change a day or time that does not exist, such as February 30.
+    std::tm time{};
+    const bool fits = shaped &&
+                      ::strptime(seconds.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr &&
+                      fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&time))) == seconds;
     if (!text.empty() && !fits) {
         throw UsageError{fmt::format(
             "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15",
@@ -150,10 +138,7 @@ std::vector<std::string> hourly_files_of(const std::string& folder, std::string_
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
         const std::string name = entry.path().filename().string();
-        const bool hour = std::ranges::equal(name, kHour, [](char got, char shape) {
-            return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
-        });
-        if (hour) {
+        if (matches_shape(name, kHour)) {
             files.push_back(name);
         }
     }
@@ -391,7 +376,12 @@ void RecordsFiles::check() const {
     }
 }
 
-bool read_records(const std::string& path, const std::function<void(std::string_view line)>& use) {
+namespace {
+
+/// Reads all lines of a recording. `use`: returns whether the line is a record. `quiet`: does not
+/// report what is damaged. Returns true if all was read, or if it is quiet.
+bool read_recording(const std::string& path, bool quiet,
+                    const std::function<bool(std::string_view line)>& use) {
     bool whole = true;
     std::string current;
     std::uint64_t broken = 0;
@@ -401,41 +391,16 @@ bool read_records(const std::string& path, const std::function<void(std::string_
                         current = file;
                         broken = 0;
                     },
-                .line =
-                    [&](std::string_view line) {
-                        if (filter::is_record_line(line)) {
-                            use(line);
-                        } else {
-                            ++broken;
-                        }
-                    },
+                .line = [&](std::string_view line) { broken += use(line) ? 0U : 1U; },
                 .end =
                     [&](const sink::LineReader& reader) {
-                        whole = report_unread_data(current, reader) && whole;
-                        whole = report_invalid_lines(current, broken) && whole;
-                    },
-                .pause = [] {}});
+                        if (!quiet) {
+                            whole = report_unread_data(current, reader) && whole;
+                            whole = report_invalid_lines(current, broken) && whole;
+                        }
+                    }});
     return whole;
 }
-
-namespace {
-
-/// Cuts blocks into lines.
-class Lines final : public sink::Output {
-  public:
-    explicit Lines(const std::function<void(std::string_view line)>& use) : use_{&use} {}
-
-    void write(std::string_view block) override {
-        while (!block.empty()) {
-            const std::size_t end = block.find('\n');
-            (*use_)(block.substr(0, end));
-            block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
-        }
-    }
-
-  private:
-    const std::function<void(std::string_view line)>* use_;
-};
 
 /// Leaves out messages, except the one by which 0.7 servers tell a session its player's name.
 class WithoutMessages final : public record::RecordSink {
@@ -461,7 +426,7 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
     named.paths = {origin.path};
     capture::CaptureRun captures{named.files(), origin.servers};
     captures.set_quiet(quiet);
-    Lines lines{use};
+    LineCutter lines{use};
     sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
     WithoutMessages sparse{json};
     std::atomic<std::uint32_t> numbers{0};
@@ -472,22 +437,25 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
     return !captures.damaged();
 }
 
-bool read_recording(const RecordsOrigin& origin, bool quiet,
-                    const std::function<void(std::string_view line)>& use) {
-    bool whole = true;
-    std::string current;
-    RecordsFiles files{{origin.path}};
-    files.read({.begin = [&](const std::string& path) { current = path; },
-                .line = use,
-                .end =
-                    [&](const sink::LineReader& reader) {
-                        whole = (quiet || report_unread_data(current, reader)) && whole;
-                    },
-                .pause = [] {}});
-    return whole;
+} // namespace
+
+void LineCutter::write(std::string_view block) {
+    while (!block.empty()) {
+        const std::size_t end = block.find('\n');
+        use_(block.substr(0, end));
+        block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
+    }
 }
 
-} // namespace
+bool read_records(const std::string& path, const std::function<void(std::string_view line)>& use) {
+    return read_recording(path, false, [&use](std::string_view line) {
+        const bool is_record = filter::is_record_line(line);
+        if (is_record) {
+            use(line);
+        }
+        return is_record;
+    });
+}
 
 sink::FileStartReader read_file_begin(const std::string& path) {
     return {path, std::max(capture::kCaptureMagicSize, sink::demo::kMagic.size())};
@@ -508,7 +476,11 @@ bool holds_records(const std::string& path, const sink::FileStartReader& begin) 
 bool read_lines(const RecordsOrigin& origin, bool quiet,
                 const std::function<void(std::string_view line)>& use) {
     return holds_records(origin.path, read_file_begin(origin.path))
-               ? read_recording(origin, quiet, use)
+               ? read_recording(origin.path, quiet,
+                                [&use](std::string_view line) {
+                                    use(line);
+                                    return true; // the caller checks the lines
+                                })
                : read_capture(origin, quiet, use);
 }
 

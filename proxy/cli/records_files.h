@@ -2,6 +2,7 @@
 
 #include "proxy/capture/capture_sessions.h"
 #include "proxy/sink/byte_source.h"
+#include "proxy/sink/output.h"
 #include "proxy/sink/retention.h"
 #include "proxy/sink/split_lines.h"
 #include "snapshot/objects.h"
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::cli {
@@ -57,7 +59,7 @@ class RecordsFiles {
         std::function<void(const std::string& path)> begin;
         std::function<void(std::string_view line)> line;
         std::function<void(const sink::LineReader& reader)> end;
-        std::function<void()> pause; ///< called if there is no more data at the moment
+        std::function<void()> pause = [] {}; ///< called if there is no more data at the moment
         /// Called before each line. If it returns true, reading stops, and `end` is not called for
         /// the current file.
         std::function<bool()> enough = [] { return false; };
@@ -84,6 +86,17 @@ class RecordsFiles {
     std::string current_;
     std::unique_ptr<sink::LineReader> reader_;
     sink::LineJoiner joiner_;
+};
+
+/// Cuts the blocks of an output into lines.
+class LineCutter final : public sink::Output {
+  public:
+    explicit LineCutter(std::function<void(std::string_view line)> use) : use_{std::move(use)} {}
+
+    void write(std::string_view block) override;
+
+  private:
+    std::function<void(std::string_view line)> use_;
 };
 
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
