@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -128,13 +129,6 @@ void GameComparison::finish() {
     }
 }
 
-std::optional<std::size_t> GameComparison::view_to_feed_next() const {
-    if (waiting_[0] == waiting_[1]) {
-        return std::nullopt;
-    }
-    return waiting_[0] < waiting_[1] ? 0U : 1U;
-}
-
 bool GameComparison::are_equal() const {
     const PairTotals all = totals();
     return all.common != 0 && all.different == 0;
@@ -213,7 +207,8 @@ bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const Recor
 }
 
 void GameComparison::count_difference(const GameDifference& difference) {
-    if (!first_ || difference.tick < first_->tick) {
+    if (!first_ ||
+        std::tie(difference.tick, difference.pair) < std::tie(first_->tick, first_->pair)) {
         first_ = difference;
     }
     const std::pair key{difference.type, difference.field.field};

@@ -49,14 +49,15 @@ struct PairTotals {
 };
 
 /// Compares two recordings of games, called views A and B, tick by tick. The snapshots of each pair
-/// and view must be passed in the order of their ticks. If the caller always passes a snapshot of
-/// the view that view_to_feed_next() returns, few snapshots have to be stored.
+/// and view must be passed in the order of their ticks. If no view gets far ahead of the other, few
+/// snapshots have to be stored. In which order the views get their snapshots does not matter else.
 class GameComparison {
   public:
     /// The most snapshots that are stored until the other view's snapshot of the same tick arrives.
     /// If there are more, the oldest stored snapshots of the current pair are dropped. With 64
     /// players, a thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaiting = 8192;
+    static constexpr std::size_t kMaxLead = 256; ///< see is_ahead()
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCounted = 4096;
 
@@ -76,8 +77,11 @@ class GameComparison {
     /// Ends the comparison. After this call, no snapshot may be added.
     void finish();
 
-    /// Returns the view with fewer stored snapshots; nullopt if both views have the same number.
-    [[nodiscard]] std::optional<std::size_t> view_to_feed_next() const;
+    /// True if so many more snapshots of this view than of the other one are stored that the caller
+    /// should wait for the other one.
+    [[nodiscard]] bool is_ahead(std::size_t view) const {
+        return waiting_[view] > waiting_[1 - view] + kMaxLead;
+    }
 
     /// True if both views have snapshots of the same ticks, and all of these are equal.
     [[nodiscard]] bool are_equal() const;

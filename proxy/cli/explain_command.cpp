@@ -23,11 +23,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <future>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -250,7 +250,8 @@ struct CompareFlags {
 
 constexpr std::array<std::string_view, 2> kSessionFlags{"--session", "--other-session"};
 
-/// One of the two inputs, which is read twice: by list_visits(), then side by side with the other.
+/// One of the two inputs, which is read twice: by list_visits(), and together with the other one by
+/// read_snapshots().
 class ComparedInput {
   public:
     explicit ComparedInput(RecordsOrigin origin) : origin_{std::move(origin)} {
@@ -258,19 +259,6 @@ class ComparedInput {
             throw UsageError{"-: standard input cannot be read twice; name a file"};
         }
     }
-
-    ~ComparedInput() {
-        {
-            const std::lock_guard lock{mutex_};
-            unwanted_ = true;
-        }
-        changed_.notify_all();
-    }
-
-    ComparedInput(const ComparedInput&) = delete;
-    ComparedInput& operator=(const ComparedInput&) = delete;
-    ComparedInput(ComparedInput&&) = delete;
-    ComparedInput& operator=(ComparedInput&&) = delete;
 
     /// Lists the map visits, and prints which part of the input could not be read. Returns false
     /// if it is damaged and has none.
@@ -304,95 +292,65 @@ class ComparedInput {
     /// True if the whole input could be read.
     [[nodiscard]] bool is_complete() const { return is_complete_; }
 
-    /// Starts to read the snapshots in another thread, which reads a little ahead.
-    void start() {
-        reading_ = std::async(std::launch::async, [this] {
-            try {
-                analyze::MapVisitReader visits;
-                static_cast<void>(read_lines(origin_, true, [&](std::string_view line) {
-                    if (auto snapshot = visits.on_line(line)) {
-                        put(std::move(snapshot));
-                    }
-                }));
-            } catch (...) {
-                put(std::nullopt);
-                throw;
+    /// Passes on all snapshots. Errors: as read_lines().
+    template <typename Use>
+    void read_snapshots(const Use& use) const {
+        analyze::MapVisitReader visits;
+        static_cast<void>(read_lines(origin_, true, [&](std::string_view line) {
+            if (auto snapshot = visits.on_line(line)) {
+                use(*std::move(snapshot));
             }
-            put(std::nullopt);
-        });
-    }
-
-    /// Returns the next snapshot, or nullopt at the end.
-    /// Errors: as read_lines().
-    [[nodiscard]] std::optional<analyze::MapVisitSnapshot> next() {
-        if (!reading_.valid()) {
-            return std::nullopt;
-        }
-        std::unique_lock lock{mutex_};
-        changed_.wait(lock, [this] { return !ahead_.empty(); });
-        auto snapshot = std::move(ahead_.front());
-        ahead_.pop_front();
-        lock.unlock();
-        changed_.notify_all();
-        if (!snapshot) {
-            reading_.get();
-        }
-        return snapshot;
+        }));
     }
 
   private:
-    static constexpr std::size_t kAhead = 256;
-
-    /// Hands a snapshot to next(); nullopt: the input has ended.
-    void put(std::optional<analyze::MapVisitSnapshot> snapshot) {
-        std::unique_lock lock{mutex_};
-        changed_.wait(lock, [this] { return ahead_.size() < kAhead || unwanted_; });
-        if (!unwanted_) {
-            ahead_.push_back(std::move(snapshot));
-        }
-        changed_.notify_all();
-    }
-
     RecordsOrigin origin_;
     analyze::MapVisitReader visits_{false};
     bool is_complete_ = true;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<std::optional<analyze::MapVisitSnapshot>> ahead_;
-    bool unwanted_ = false;
-    std::future<void> reading_;
 };
 
-using ComparedInputs = std::array<std::unique_ptr<ComparedInput>, 2>;
+using ComparedInputs = std::array<std::optional<ComparedInput>, 2>;
 
-/// Compares the snapshots of all pairs, always reading the input that is behind.
+/// Compares the snapshots of all pairs. Reads the inputs side by side; the one that is ahead waits.
 analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
                                        const analyze::MapVisitPairs& pairs) {
-    constexpr auto kNone = std::numeric_limits<std::size_t>::max();
-    std::array<std::vector<std::size_t>, 2> pair_of; // indexes of the pairs, by map visit
-    for (std::size_t view = 0; view < inputs.size(); ++view) {
-        pair_of[view].resize(inputs[view]->visits().visits().size(), kNone);
-        inputs[view]->start();
-    }
+    std::array<std::map<std::size_t, std::size_t>, 2> pair_of; // indexes of the pairs, by map visit
     for (std::size_t i = 0; i < pairs.pairs.size(); ++i) {
         pair_of[0][pairs.pairs[i].first] = i;
         pair_of[1][pairs.pairs[i].second] = i;
     }
     analyze::GameComparison comparison{pairs.pairs.size()};
-    std::array<bool, 2> done{};
-    std::size_t turn = 0;
-    while (!done[0] || !done[1]) {
-        turn = comparison.view_to_feed_next().value_or(1 - turn);
-        turn = done[turn] ? 1 - turn : turn;
-        auto snapshot = inputs[turn]->next();
-        if (!snapshot) {
-            done[turn] = true;
-        } else if (snapshot->visit < pair_of[turn].size() &&
-                   pair_of[turn][snapshot->visit] != kNone) {
-            comparison.on_snapshot(pair_of[turn][snapshot->visit], turn, snapshot->tick,
-                                   std::move(snapshot->items));
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::array<bool, 2> has_ended{};
+    const auto end = [&](std::size_t view) {
+        const std::lock_guard lock{mutex};
+        has_ended[view] = true;
+        changed.notify_all();
+    };
+    const auto read = [&](std::size_t view) {
+        try {
+            inputs[view]->read_snapshots([&](analyze::MapVisitSnapshot snapshot) {
+                const auto pair = pair_of[view].find(snapshot.visit);
+                if (pair == pair_of[view].end()) {
+                    return;
+                }
+                std::unique_lock lock{mutex};
+                changed.wait(lock,
+                             [&] { return has_ended[1 - view] || !comparison.is_ahead(view); });
+                comparison.on_snapshot(pair->second, view, snapshot.tick,
+                                       std::move(snapshot.items));
+                changed.notify_all();
+            });
+        } catch (...) {
+            end(view);
+            throw;
         }
-    }
+        end(view);
+    };
+    auto other = std::async(std::launch::async, read, 1);
+    read(0);
+    other.get();
     comparison.finish();
     return comparison;
 }
@@ -402,11 +360,10 @@ int run_compare(const CompareFlags& flags) {
     read_objects_file(flags.objects_file, mod);
     ComparedInputs inputs;
     for (std::size_t view = 0; view < inputs.size(); ++view) {
-        inputs[view] = std::make_unique<ComparedInput>(
-            RecordsOrigin{.path = flags.files[view],
-                          .servers = flags.captures.servers(),
-                          .objects = &mod.objects,
-                          .memory_bytes = flags.captures.memory_bytes()});
+        inputs[view].emplace(RecordsOrigin{.path = flags.files[view],
+                                           .servers = flags.captures.servers(),
+                                           .objects = &mod.objects,
+                                           .memory_bytes = flags.captures.memory_bytes()});
     }
     for (std::size_t view = 0; view < inputs.size(); ++view) {
         if (!inputs[view]->list_visits(flags.sessions[view], kSessionFlags[view])) {

@@ -167,14 +167,22 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
     CHECK(comparison.demo_only_items() == 3);
 }
 
-TEST_CASE(
-    "the view that is behind is fed next, and too many waiting snapshots are dropped and counted") {
+TEST_CASE("a view should wait if it is far ahead of the other") {
     GameComparison comparison{2};
-    CHECK_FALSE(comparison.view_to_feed_next());
+    for (std::size_t tick = 0; tick <= GameComparison::kMaxLead; ++tick) {
+        CHECK_FALSE(comparison.is_ahead(0));
+        comparison.on_snapshot(1, 0, static_cast<snapshot::Tick>(tick), tees({}));
+    }
+    CHECK(comparison.is_ahead(0));
+    CHECK_FALSE(comparison.is_ahead(1));
+    comparison.on_snapshot(0, 1, 0, tees({}));
+    CHECK_FALSE(comparison.is_ahead(0));
+}
+
+TEST_CASE("too many waiting snapshots are dropped and counted") {
+    GameComparison comparison{2};
     comparison.on_snapshot(1, 0, 1, tees({}));
-    CHECK(comparison.view_to_feed_next() == 1);
     comparison.on_snapshot(0, 1, 1, tees({}));
-    CHECK_FALSE(comparison.view_to_feed_next());
     comparison.on_snapshot(0, 0, 1, tees({}));
     comparison.on_snapshot(1, 1, 1, tees({}));
     CHECK(comparison.totals().common == 2);
