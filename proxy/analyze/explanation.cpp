@@ -23,6 +23,8 @@ constexpr std::size_t kBefore = 6;
 constexpr std::size_t kAll = 18; ///< the most events listed before and after the finding together
 /// The most findings listed if the requested finding does not exist.
 constexpr std::size_t kChoices = 12;
+constexpr std::size_t kMaxKinds = 24;     ///< the most kinds of findings that are counted
+constexpr std::size_t kMaxRejected = 256; ///< the most rejected snapshots that are stored
 /// The most tracked sessions, because an attacker can open any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
 
@@ -72,13 +74,12 @@ std::string resized_type(const json::object& finding) {
 }
 
 bool can_be_told(const json::object& finding) {
-    const std::string_view id = text_of(finding, "id");
-    return sink::is_explainable(id);
+    return sink::is_explainable(text_of(finding, "id"));
 }
 
 } // namespace
 
-void Explanation::on_line(std::string_view line) {
+void ExplanationReader::on_line(std::string_view line) {
     if (!is_of_use(line)) {
         return;
     }
@@ -94,6 +95,7 @@ void Explanation::on_line(std::string_view line) {
         return;
     }
     Session& session = sessions_[*number];
+    story_.num_sessions = sessions_.size();
     const std::string_view type = text_of(record, "type");
     if (type == "session") {
         if (text_of(record, "event") == "open" && !record.contains("again")) {
@@ -112,7 +114,7 @@ void Explanation::on_line(std::string_view line) {
     }
 }
 
-void Explanation::on_lines(std::string_view lines) {
+void ExplanationReader::on_lines(std::string_view lines) {
     while (!lines.empty()) {
         const std::size_t end = lines.find('\n');
         on_line(lines.substr(0, end));
@@ -121,14 +123,14 @@ void Explanation::on_lines(std::string_view lines) {
 }
 
 /// Forgets the previous session with this number, because each run numbers its sessions from 1.
-void Explanation::forget_session(std::int64_t number, Session& session) {
+void ExplanationReader::forget_session(std::int64_t number, Session& session) {
     session = {};
-    if (number == number_) {
-        number_ = kNoSession;
+    if (number == story_.session) {
+        story_.session = 0;
     }
 }
 
-void Explanation::on_session(const json::object& record, Session& session) {
+void ExplanationReader::on_session(const json::object& record, Session& session) {
     session.peers = record::terminal_text(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
     if (const auto protocol = text_of(record, "protocol"); !protocol.empty()) {
@@ -140,16 +142,16 @@ void Explanation::on_session(const json::object& record, Session& session) {
     }
 }
 
-void Explanation::add_event(const json::object& record, std::int64_t number, Session& session,
-                            const std::string& what) {
+void ExplanationReader::add_event(const json::object& record, std::int64_t number, Session& session,
+                                  const std::string& what) {
     // Of a time such as "2026-11-20T15:24:45.564237Z", only the part after the date is listed.
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
     constexpr std::size_t kTime = 12;
     const std::string line =
         fmt::format("{:12}  {}", time.size() > kDate ? time.substr(kDate, kTime) : "", what);
-    if (has_finding() && number == number_ && events_.size() < kAll) {
-        events_.push_back(line);
+    if (is_explained(number) && story_.events.size() < kAll) {
+        story_.events.push_back(line);
     }
     session.recent.push_back(line);
     if (session.recent.size() > kBefore) {
@@ -157,7 +159,8 @@ void Explanation::add_event(const json::object& record, std::int64_t number, Ses
     }
 }
 
-void Explanation::on_snapshot(const json::object& record, std::int64_t number, Session& session) {
+void ExplanationReader::on_snapshot(const json::object& record, std::int64_t number,
+                                    Session& session) {
     const auto tick = number_of(record, "tick").value_or(0);
     const auto base = number_of(record, "delta_tick").value_or(-1);
     const json::array* items = list_of(record, "items");
@@ -195,23 +198,25 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
                                                        number_of(record, "num_items").value_or(0)),
                                                    "item[s]")
                              : "rejected"));
-    if (has_finding() && number == number_) {
+    if (is_explained(number)) {
         store_verification(tick, ok, session.items);
     }
 }
 
 /// Stores whether a snapshot of the finding's session was verified (`ok`) or rejected.
-void Explanation::store_verification(std::int64_t tick, bool ok, const Items& items) {
-    const auto wanted = number_of(finding_, "tick");
-    if (!ok && rejected_.size() < kMaxRejected && (!rejected_.empty() || tick == wanted)) {
-        rejected_.push_back(tick);
-    } else if (ok && !after_tick_ && wanted && tick > *wanted) {
-        after_ = items;
-        after_tick_ = tick;
+void ExplanationReader::store_verification(std::int64_t tick, bool ok,
+                                           const Explanation::Items& items) {
+    const auto wanted = number_of(story_.finding, "tick");
+    if (!ok && story_.rejected.size() < kMaxRejected &&
+        (!story_.rejected.empty() || tick == wanted)) {
+        story_.rejected.push_back(tick);
+    } else if (ok && !story_.after_tick && wanted && tick > *wanted) {
+        story_.after = items;
+        story_.after_tick = tick;
     }
 }
 
-void Explanation::add_explainable(const json::object& record, std::int64_t number) {
+void ExplanationReader::add_explainable(const json::object& record, std::int64_t number) {
     if (!can_be_told(record) || severity_of(record) <= 0) {
         return;
     }
@@ -220,28 +225,31 @@ void Explanation::add_explainable(const json::object& record, std::int64_t numbe
         return;
     }
     last_explainable_ = {number, tick};
-    ++num_explainable_;
-    if (explainable_.size() < kChoices) {
-        explainable_.push_back(
+    ++story_.num_explainable;
+    if (story_.explainable_findings.size() < kChoices) {
+        story_.explainable_findings.push_back(
             {.session = number, .tick = tick, .id = record::terminal_text(text_of(record, "id"))});
     }
 }
 
-void Explanation::count_kind(const json::object& record, std::int64_t number) {
+void ExplanationReader::count_kind(const json::object& record, std::int64_t number) {
     const auto tick = number_of(record, "tick");
     const std::string_view id = text_of(record, "id");
     if (!can_be_told(record)) {
-        num_others_ += id.starts_with("snapshot.") ? 0U : 1U;
+        story_.num_other_findings += id.starts_with("snapshot.") ? 0U : 1U;
         return;
     }
     const std::string type = resized_type(record);
-    auto kind = std::ranges::find_if(
-        kinds_, [&](const FindingKind& each) { return each.id == id && each.type == type; });
-    if (kind == kinds_.end()) {
-        if (!tick || kinds_.size() == kMaxKinds) {
+    auto kind =
+        std::ranges::find_if(story_.finding_kinds, [&](const Explanation::FindingKind& each) {
+            return each.id == id && each.type == type;
+        });
+    if (kind == story_.finding_kinds.end()) {
+        if (!tick || story_.finding_kinds.size() == kMaxKinds) {
             return;
         }
-        kind = kinds_.insert(kinds_.end(), {.id = std::string{id},
+        kind = story_.finding_kinds.insert(story_.finding_kinds.end(),
+                                           {.id = std::string{id},
                                             .type = type,
                                             .is_info = severity_of(record) <= 0,
                                             .session = number,
@@ -251,17 +259,19 @@ void Explanation::count_kind(const json::object& record, std::int64_t number) {
     kind->count += static_cast<std::uint64_t>(left_out) + (tick ? 1U : 0U);
 }
 
-bool Explanation::is_better_finding(const json::object& record, std::int64_t number) const {
+bool ExplanationReader::is_better_finding(const json::object& record, std::int64_t number) const {
     const auto tick = number_of(record, "tick");
-    if ((wanted_.session && *wanted_.session != number) || !can_be_told(record) ||
-        (wanted_.tick && tick != wanted_.tick)) {
+    if ((story_.selection.session && *story_.selection.session != number) || !can_be_told(record) ||
+        (story_.selection.tick && tick != story_.selection.tick)) {
         return false;
     }
     const int rank = rank_of(record);
-    return has_finding() ? rank > rank_of(finding_) : wanted_.tick.has_value() || rank > 0;
+    return story_.has_finding() ? rank > rank_of(story_.finding)
+                                : story_.selection.tick.has_value() || rank > 0;
 }
 
-void Explanation::on_finding(const json::object& record, std::int64_t number, Session& session) {
+void ExplanationReader::on_finding(const json::object& record, std::int64_t number,
+                                   Session& session) {
     const std::string_view id = text_of(record, "id");
     const auto tick = number_of(record, "tick");
     std::string what = fmt::format("finding {}", record::terminal_text(id));
@@ -278,40 +288,42 @@ void Explanation::on_finding(const json::object& record, std::int64_t number, Se
     count_kind(record, number);
     if (is_better_finding(record, number)) {
         // Ticks start again with each map, so the time is compared, too.
-        const bool same = has_finding() && number == number_ &&
-                          number_of(finding_, "tick") == tick &&
-                          text_of(finding_, "t") == text_of(record, "t");
-        finding_ = record;
-        number_ = number;
-        title_ = fmt::format("session {}, {}{}", number, session.peers,
-                             session.map.empty() ? "" : ", map " + session.map);
+        const bool same = is_explained(number) && number_of(story_.finding, "tick") == tick &&
+                          text_of(story_.finding, "t") == text_of(record, "t");
+        story_.finding = record;
+        story_.session = number;
+        story_.title = fmt::format("session {}, {}{}", number, session.peers,
+                                   session.map.empty() ? "" : ", map " + session.map);
         if (!same) {
-            explaining_finding_ = {};
-            after_tick_.reset();
-            rejected_.clear();
-            acknowledged_.reset();
-            has_acknowledgements_ = false;
-            datagrams_.clear();
+            story_.explaining_finding = {};
+            story_.after.clear();
+            story_.after_tick.reset();
+            story_.rejected.clear();
+            story_.acknowledged_tick.reset();
+            story_.has_acknowledgements = false;
+            story_.datagrams.clear();
             num_listed_acks_ = 0;
-            before_ = session.items;
-            before_tick_ = session.tick;
-            events_.assign(session.recent.begin(), session.recent.end());
+            story_.before = session.items;
+            story_.before_tick = session.tick;
+            story_.events.assign(session.recent.begin(), session.recent.end());
         }
         what += "   <- this finding";
-    } else if (has_finding() && number == number_ && id == "snapshot.explained" &&
-               tick == number_of(finding_, "tick")) {
-        explaining_finding_ = record;
+    } else if (is_explained(number) && id == "snapshot.explained" &&
+               tick == number_of(story_.finding, "tick")) {
+        story_.explaining_finding = record;
     }
     add_event(record, number, session, what);
 }
 
-void Explanation::on_input(const json::object& record, std::int64_t number, Session& session) {
+void ExplanationReader::on_input(const json::object& record, std::int64_t number,
+                                 Session& session) {
     const json::object* fields = object_of(record, "fields");
     const auto acked = fields == nullptr ? std::nullopt : number_of(*fields, "ack_tick");
-    if (acked && has_finding() && number == number_) {
-        has_acknowledgements_ = true;
-        if (!acknowledged_ && std::ranges::find(rejected_, *acked) != rejected_.end()) {
-            acknowledged_ = acked;
+    if (acked && is_explained(number)) {
+        story_.has_acknowledgements = true;
+        if (!story_.acknowledged_tick &&
+            std::ranges::find(story_.rejected, *acked) != story_.rejected.end()) {
+            story_.acknowledged_tick = acked;
         }
     }
     if (!acked || *acked == session.acked) {
@@ -322,8 +334,7 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     const bool again = session.acked < 0;
     session.acked = *acked;
     constexpr int kAcks = 3;
-    const bool behind =
-        has_finding() && number == number_ && !after_tick_ && num_listed_acks_ < kAcks;
+    const bool behind = is_explained(number) && !story_.after_tick && num_listed_acks_ < kAcks;
     if (gave_up || again || behind) {
         num_listed_acks_ += behind ? 1 : 0;
         add_event(record, number, session,
@@ -332,38 +343,37 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     }
 }
 
-bool Explanation::lacks_session() const {
-    return wanted_.session && !sessions_.contains(*wanted_.session) &&
+bool ExplanationReader::lacks_session() const {
+    return story_.selection.session && !sessions_.contains(*story_.selection.session) &&
            sessions_.size() < kMaxSessions;
 }
 
 std::int64_t Explanation::tick() const {
-    return number_of(finding_, "tick").value_or(-1);
+    return number_of(finding, "tick").value_or(-1);
 }
 
-// The explaining finding has more details than finding(), but may be less certain.
+// The explaining finding has more details than the finding, but may be less certain.
 const json::object* Explanation::suspect() const {
-    const json::object& finding = explaining_finding_.empty() ? finding_ : explaining_finding_;
-    if (finding.contains("item")) {
-        return &finding;
+    if (!is_uncertain_suspect()) {
+        return explaining_finding.empty() ? &finding : &explaining_finding;
     }
-    const json::object* const candidates = object_of(finding, "candidates");
+    const json::object* const candidates =
+        object_of(explaining_finding.empty() ? finding : explaining_finding, "candidates");
     const json::array* const list =
         candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
     return list == nullptr || list->empty() ? nullptr : list->front().if_object();
 }
 
 bool Explanation::is_uncertain_suspect() const {
-    return !(explaining_finding_.empty() ? finding_ : explaining_finding_).contains("item");
+    return !(explaining_finding.empty() ? finding : explaining_finding).contains("item");
 }
 
 const json::object* Explanation::item() const {
-    const json::object* const named = suspect();
-    return named == nullptr ? nullptr : object_of(*named, "item");
+    return object_of(suspect(), "item");
 }
 
-const json::object* Explanation::find_item(const Items& items) const {
-    const json::object* named = item();
+const json::object* Explanation::item_in(const Items& items) const {
+    const json::object* const named = item();
     if (named == nullptr) {
         return nullptr;
     }

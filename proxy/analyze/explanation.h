@@ -43,23 +43,10 @@ struct SnapshotDatagram {
     std::size_t size = 0;  ///< size of the delta's part in bytes
 };
 
-/// Collects from a run's records the events around one finding about snapshots: the first finding
-/// that explains others, or else the first error, or else the first warning. Records are passed as
-/// JSON lines, so captures and recordings give the same result. Stores the current items of each
-/// session, and some lines of text.
-class Explanation {
-  public:
+/// The events around one finding about snapshots, and what is known about its item.
+struct Explanation {
     /// The items of a snapshot, as records contain them, by type number and id.
     using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
-
-    explicit Explanation(const FindingSelection& wanted) : wanted_{wanted} {}
-
-    /// Reads a line. Ignores lines that are no records, and records that are not needed.
-    void on_line(std::string_view line);
-    /// Reads several lines, each with its newline.
-    void on_lines(std::string_view lines);
-
-    [[nodiscard]] bool has_finding() const { return !finding_.empty(); }
 
     /// A finding that the user can select to be explained.
     struct ExplainableFinding {
@@ -69,13 +56,6 @@ class Explanation {
 
         friend bool operator==(const ExplainableFinding&, const ExplainableFinding&) = default;
     };
-
-    /// Returns the first warnings and errors about snapshots, at most one per tick and session.
-    [[nodiscard]] const std::vector<ExplainableFinding>& explainable_findings() const {
-        return explainable_;
-    }
-
-    [[nodiscard]] std::uint64_t num_explainable() const { return num_explainable_; }
 
     /// All findings about snapshots with the same id.
     struct FindingKind {
@@ -87,35 +67,42 @@ class Explanation {
         std::int64_t tick = 0;    ///< tick of the first finding of this kind
     };
 
-    /// Returns at most kMaxKinds kinds of findings that occurred, in the order of their first one.
-    [[nodiscard]] const std::vector<FindingKind>& finding_kinds() const { return kinds_; }
+    FindingSelection selection{};
+    std::size_t num_sessions = 0;
+    /// The first warnings and errors about snapshots, at most one per tick and session.
+    std::vector<ExplainableFinding> explainable_findings{};
+    std::uint64_t num_explainable = 0;
+    /// The kinds of findings that occurred, in the order of their first one; limited.
+    std::vector<FindingKind> finding_kinds{};
+    std::uint64_t num_other_findings = 0; ///< number of findings that are not about snapshots
 
-    /// Returns the number of findings that are not about snapshots.
-    [[nodiscard]] std::uint64_t num_other_findings() const { return num_others_; }
+    boost::json::object finding{}; ///< the finding's record; empty if the selection has none
+    std::int64_t session = 0;      ///< number of the finding's session; 0 if the session has ended
+    /// A description of the session, for example
+    /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
+    std::string title{};
+    boost::json::object explaining_finding{}; ///< a later finding that explains it; or empty
+    std::vector<std::string> events{};        ///< one line for each event, with its time
+    Items before{};                           ///< the last verified snapshot before the finding
+    std::optional<std::int64_t> before_tick{};
+    Items after{}; ///< the first verified snapshot after the finding
+    std::optional<std::int64_t> after_tick{};
+    /// Ticks of the rejected snapshots from the finding's on; empty if the finding's was not.
+    std::vector<std::int64_t> rejected{};
+    /// The first of the rejected snapshots that the client acknowledged.
+    std::optional<std::int64_t> acknowledged_tick{};
+    /// Whether the records contain acknowledgements of the client after the finding.
+    bool has_acknowledgements = false;
+    /// The datagrams of the finding's snapshot; empty if no capture was read.
+    std::vector<SnapshotDatagram> datagrams{};
 
-    /// Returns the selection given to the constructor.
-    [[nodiscard]] const FindingSelection& selection() const { return wanted_; }
-
-    [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
-
-    /// True if the selection names a session without any record.
-    [[nodiscard]] bool lacks_session() const;
-
-    /// Returns the number of the finding's session.
-    [[nodiscard]] std::int64_t session() const { return number_; }
+    [[nodiscard]] bool has_finding() const { return !finding.empty(); }
 
     /// Returns the finding's tick; −1 if the finding has none.
     [[nodiscard]] std::int64_t tick() const;
 
-    [[nodiscard]] const boost::json::object& finding() const { return finding_; }
-
-    /// Returns the record of a later finding that explains finding(); empty if no finding does.
-    [[nodiscard]] const boost::json::object& explaining_finding() const {
-        return explaining_finding_;
-    }
-
     /// Returns the JSON object that names the finding's item, and the item's wrong value if it is
-    /// known: finding(), explaining_finding(), or the most likely candidate in one of them. Null if
+    /// known: `finding`, `explaining_finding`, or the most likely candidate in one of them. Null if
     /// none of them names an item.
     [[nodiscard]] const boost::json::object* suspect() const;
 
@@ -124,52 +111,37 @@ class Explanation {
 
     /// Returns the item of suspect(); null if suspect() is null.
     [[nodiscard]] const boost::json::object* item() const;
+    /// Returns the item in `before` or `after`; null if it is missing there.
+    [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
+};
 
-    /// Returns the item in the last verified snapshot before the finding; null if it is missing.
-    [[nodiscard]] const boost::json::object* item_before() const { return find_item(before_); }
+/// Collects an explanation from a run's records: of the first finding that explains others, or else
+/// the first error, or else the first warning. Records are passed as JSON lines, so captures and
+/// recordings give the same result. Stores the current items of each session, and some lines of
+/// text.
+class ExplanationReader {
+  public:
+    explicit ExplanationReader(const FindingSelection& selection) { story_.selection = selection; }
 
-    /// Returns the item in the first verified snapshot after the finding; null if it is missing.
-    [[nodiscard]] const boost::json::object* item_after() const {
-        return after_tick_ ? find_item(after_) : nullptr;
-    }
+    /// Reads a line. Ignores lines that are no records, and records that are not needed.
+    void on_line(std::string_view line);
+    /// Reads several lines, each with its newline.
+    void on_lines(std::string_view lines);
 
-    [[nodiscard]] std::optional<std::int64_t> before_tick() const { return before_tick_; }
-
-    [[nodiscard]] std::optional<std::int64_t> after_tick() const { return after_tick_; }
-
-    /// Returns the tick of the first snapshot, from the finding's on, that the client acknowledged
-    /// although twscope rejected it; nullopt if the client acknowledged none of these.
-    [[nodiscard]] std::optional<std::int64_t> acknowledged_tick() const { return acknowledged_; }
-
-    /// True if twscope rejected the finding's snapshot.
-    [[nodiscard]] bool is_rejected() const { return !rejected_.empty(); }
-
-    /// True if the records contain acknowledgements of the client after the finding.
-    [[nodiscard]] bool has_acknowledgements() const { return has_acknowledgements_; }
-
-    /// Returns the datagrams of the finding's snapshot; empty if no capture was read.
-    [[nodiscard]] const std::vector<SnapshotDatagram>& datagrams() const { return datagrams_; }
+    [[nodiscard]] const Explanation& explanation() const { return story_; }
 
     void set_datagrams(std::vector<SnapshotDatagram> datagrams) {
-        datagrams_ = std::move(datagrams);
+        story_.datagrams = std::move(datagrams);
     }
 
-    /// Returns the events around the finding as text: one line for each event, with its time.
-    [[nodiscard]] const std::vector<std::string>& events() const { return events_; }
-
-    /// Returns a description of the session, for example
-    /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
-    [[nodiscard]] const std::string& title() const { return title_; }
+    /// True if the selection names a session without any record.
+    [[nodiscard]] bool lacks_session() const;
 
   private:
-    static constexpr std::int64_t kNoSession = 0;
-    static constexpr std::size_t kMaxKinds = 24;
-    static constexpr std::size_t kMaxRejected = 256;
-
     struct Session {
         std::string peers;
         std::string map;
-        Items items;
+        Explanation::Items items;
         std::optional<std::int64_t> tick; ///< tick of `items`
         std::int64_t acked = 0;
         std::deque<std::string> recent;
@@ -178,7 +150,7 @@ class Explanation {
     void forget_session(std::int64_t number, Session& session);
     static void on_session(const boost::json::object& record, Session& session);
     void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
-    void store_verification(std::int64_t tick, bool ok, const Items& items);
+    void store_verification(std::int64_t tick, bool ok, const Explanation::Items& items);
     void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
     void add_event(const boost::json::object& record, std::int64_t number, Session& session,
@@ -187,29 +159,15 @@ class Explanation {
     void count_kind(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_better_finding(const boost::json::object& record,
                                          std::int64_t number) const;
-    [[nodiscard]] const boost::json::object* find_item(const Items& items) const;
 
-    FindingSelection wanted_;
+    /// Returns whether the session is that of the finding.
+    [[nodiscard]] bool is_explained(std::int64_t number) const {
+        return story_.has_finding() && number == story_.session;
+    }
+
+    Explanation story_;
     std::map<std::int64_t, Session> sessions_;
-    /// The number of the finding's session; kNoSession before the finding is read.
-    std::int64_t number_ = kNoSession;
-    boost::json::object finding_;
-    boost::json::object explaining_finding_;
-    Items before_;
-    Items after_;
-    std::optional<std::int64_t> before_tick_;
-    std::optional<std::int64_t> after_tick_;
-    std::vector<std::string> events_;
-    std::vector<std::int64_t> rejected_; ///< ticks of rejected snapshots, first the finding's tick
-    std::optional<std::int64_t> acknowledged_;
-    bool has_acknowledgements_ = false;
-    std::vector<SnapshotDatagram> datagrams_;
-    int num_listed_acks_ = 0; ///< number of acknowledgements in `events_` after the finding
-    std::string title_;
-    std::vector<ExplainableFinding> explainable_;
-    std::uint64_t num_explainable_ = 0;
-    std::vector<FindingKind> kinds_;
-    std::uint64_t num_others_ = 0;
+    int num_listed_acks_ = 0; ///< number of acknowledgements among the events after the finding
     std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
 };
 

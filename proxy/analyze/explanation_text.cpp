@@ -196,27 +196,27 @@ std::string candidates_of(const json::object& finding) {
 
 /// Returns the verb between the received value and the expected value in a sentence.
 std::string_view verb_of(const Explanation& story) {
-    return text_of(story.explaining_finding(), "name") == "exact" ? "must have been"
-           : story.is_uncertain_suspect()                         ? "a guess:"
-                                                                  : "was likely";
+    return text_of(story.explaining_finding, "name") == "exact" ? "must have been"
+           : story.is_uncertain_suspect()                       ? "a guess:"
+                                                                : "was likely";
 }
 
 /// Returns whether the client accepted the finding's snapshot according to its acknowledgements.
 /// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is
 /// right.
 std::string acceptance_of(const Explanation& story) {
-    if (!story.is_rejected()) {
+    if (story.rejected.empty()) {
         return {};
     }
-    if (!story.acknowledged_tick()) {
-        return folded(story.has_acknowledgements()
+    if (!story.acknowledged_tick) {
+        return folded(story.has_acknowledgements
                           ? "The client did not acknowledge it."
                           : "No later input of the client was seen: whether it accepted the "
                             "snapshot is not known.");
     }
-    const bool same = story.acknowledged_tick() == number_of(story.finding(), "tick");
+    const bool same = story.acknowledged_tick == number_of(story.finding, "tick");
     const std::string_view reason =
-        text_of(story.finding(), "id") == "snapshot.unknown_base"
+        text_of(story.finding, "id") == "snapshot.unknown_base"
             ? "it had the base, which is missing here"
             : "it received something else than is recorded here, or it uses other object sizes "
               "than twscope did (a mod's own client: describe them in an objects file)";
@@ -225,7 +225,7 @@ std::string acceptance_of(const Explanation& story) {
         "that does not verify snapshots.",
         same ? std::string{"this snapshot"}
              : fmt::format("a later snapshot that was rejected here, {}, but not this one",
-                           *story.acknowledged_tick()),
+                           *story.acknowledged_tick),
         reason));
 }
 
@@ -245,7 +245,7 @@ std::string subject_of(const json::object& finding) {
 }
 
 std::string why(const Explanation& story) {
-    const json::object& finding = story.finding();
+    const json::object& finding = story.finding;
     const std::string_view name = text_of(finding, "name");
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
     // If the finding's name repeats its id, its detail repeats the sentence and is left out.
@@ -254,7 +254,7 @@ std::string why(const Explanation& story) {
         text += folded(record::terminal_text(detail));
     }
     text += subject_of(finding) + numbers_of(finding) + acceptance_of(story);
-    const json::object& explained = story.explaining_finding();
+    const json::object& explained = story.explaining_finding;
     if (explained.empty()) {
         return text + candidates_of(finding);
     }
@@ -284,8 +284,8 @@ std::string place_of(const json::object* item) {
 
 /// Returns the table of the item's fields before and after the finding.
 std::string fields_of(const Explanation& story) {
-    const json::object* const before = story.item_before();
-    const json::object* const after = story.item_after();
+    const json::object* const before = story.item_in(story.before);
+    const json::object* const after = story.item_in(story.after);
     const auto tick = [](const std::optional<std::int64_t>& number) {
         return number ? fmt::format("tick {}", *number) : std::string{};
     };
@@ -293,7 +293,7 @@ std::string fields_of(const Explanation& story) {
                          std::string_view new_value, std::string_view remark) {
         return fmt::format("  {:<20} {:>14} {:>14}{}\n", name, old_value, new_value, remark);
     };
-    std::string text = line("", tick(story.before_tick()), tick(story.after_tick()), "");
+    std::string text = line("", tick(story.before_tick), tick(story.after_tick), "");
     const json::object* const suspect = story.suspect();
     const json::object* const old_fields = object_of(before, "fields");
     const json::object* const new_fields = object_of(after, "fields");
@@ -322,8 +322,9 @@ std::string item_of(const Explanation& story) {
         return {};
     }
     const bool is_uncertain_suspect = story.is_uncertain_suspect();
-    const json::object* const any =
-        story.item_before() != nullptr ? story.item_before() : story.item_after();
+    const json::object* const any = story.item_in(story.before) != nullptr
+                                        ? story.item_in(story.before)
+                                        : story.item_in(story.after);
     if (any == nullptr && !is_uncertain_suspect) {
         return {};
     }
@@ -358,7 +359,7 @@ std::string_view counted_from(const SnapshotDatagram& datagram) {
 
 std::string datagrams_of(const Explanation& story) {
     std::string text;
-    for (const SnapshotDatagram& each : story.datagrams()) {
+    for (const SnapshotDatagram& each : story.datagrams) {
         const bool is_whole = each.num_parts == 1;
         text += is_whole ? std::string{"Datagram: "}
                          : fmt::format("Datagram of part {} of 0 to {}: ", each.part,
@@ -392,9 +393,9 @@ struct Bytes {
 };
 
 Bytes find_bytes(const Explanation& story) {
-    const json::object& explained = story.explaining_finding();
+    const json::object& explained = story.explaining_finding;
     const bool is_explained = explained.contains("offset");
-    Bytes bytes{.record = is_explained ? &explained : &story.finding(), .hex = {}};
+    Bytes bytes{.record = is_explained ? &explained : &story.finding, .hex = {}};
     bytes.hex = text_of(*bytes.record, "hex");
     if (bytes.hex.starts_with('[')) {
         bytes.hex = {}; // redacted
@@ -412,7 +413,7 @@ Bytes find_bytes(const Explanation& story) {
 /// Returns the datagram that contains these bytes of a delta; null if the bytes are not of a delta,
 /// or if the datagram is unknown.
 const SnapshotDatagram* datagram_of(const Explanation& story, const Bytes& bytes) {
-    const auto& datagrams = story.datagrams();
+    const auto& datagrams = story.datagrams;
     const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
     return bytes.record->contains("part") && found != datagrams.end() ? &*found : nullptr;
 }
@@ -470,7 +471,7 @@ std::string look_of(const Explanation& story) {
                            "is built. If nothing does, the value was damaged on its way.",
                            record::terminal_text(field), type_of(item));
     }
-    const json::object& finding = story.finding();
+    const json::object& finding = story.finding;
     return std::string{lead_of(text_of(finding, "id"), text_of(finding, "name"))};
 }
 
@@ -483,8 +484,8 @@ std::string select_text(const SelectionText& select, std::int64_t session, std::
 /// Returns the other warnings and errors about snapshots, by kind.
 std::string others_of(const Explanation& story, const SelectionText& select) {
     std::string text;
-    for (const Explanation::FindingKind& kind : story.finding_kinds()) {
-        const bool is_this = kind.id == text_of(story.finding(), "id") &&
+    for (const Explanation::FindingKind& kind : story.finding_kinds) {
+        const bool is_this = kind.id == text_of(story.finding, "id") &&
                              (kind.type.empty() || kind.type == type_of(story.item()));
         if (!kind.is_info && !is_this) {
             text += fmt::format("  {}{}: {}\n", record::terminal_text(kind.id),
@@ -502,12 +503,12 @@ namespace {
 /// Returns a list of the first findings that can be explained.
 std::string choices_text(const Explanation& story) {
     std::string text = "Others are:\n";
-    for (const Explanation::ExplainableFinding& choice : story.explainable_findings()) {
+    for (const Explanation::ExplainableFinding& choice : story.explainable_findings) {
         text += fmt::format("  session {}", choice.session);
         text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
         text += fmt::format(": {}\n", choice.id);
     }
-    if (const std::uint64_t more = story.num_explainable() - story.explainable_findings().size();
+    if (const std::uint64_t more = story.num_explainable - story.explainable_findings.size();
         more != 0) {
         text += fmt::format("  and {} more\n", more);
     }
@@ -518,7 +519,7 @@ std::string choices_text(const Explanation& story) {
 std::string informational_text(const Explanation& story, const SelectionText& select) {
     std::uint64_t count = 0;
     const Explanation::FindingKind* first = nullptr;
-    for (const Explanation::FindingKind& kind : story.finding_kinds()) {
+    for (const Explanation::FindingKind& kind : story.finding_kinds) {
         count += kind.is_info ? kind.count : 0;
         first = first == nullptr && kind.is_info ? &kind : first;
     }
@@ -532,7 +533,7 @@ std::string informational_text(const Explanation& story, const SelectionText& se
 } // namespace
 
 std::string explainable_findings_text(const Explanation& story, const SelectionText& select) {
-    const FindingSelection& wanted = story.selection();
+    const FindingSelection& wanted = story.selection;
     std::string asked;
     if (wanted.session) {
         asked += fmt::format(" of session {}", *wanted.session);
@@ -544,29 +545,29 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     std::string text =
         fmt::format("Nothing to explain: no {} about snapshots{}",
                     wanted.tick || information.empty() ? "finding" : "warning or error", asked);
-    if (!story.explainable_findings().empty()) {
+    if (!story.explainable_findings.empty()) {
         return text + ".\n" + choices_text(story);
     }
-    text += fmt::format(" in {}.\n{}", record::counted(story.num_sessions(), "session[s]"),
-                        information);
-    if (story.num_other_findings() != 0) {
+    text +=
+        fmt::format(" in {}.\n{}", record::counted(story.num_sessions, "session[s]"), information);
+    if (story.num_other_findings != 0) {
         text += fmt::format("{} not about snapshots: 'twscope decode' lists them.\n",
-                            record::counted(story.num_other_findings(), "finding[s] [is|are]"));
+                            record::counted(story.num_other_findings, "finding[s] [is|are]"));
     }
     return text;
 }
 
 std::string explanation_text(const Explanation& story, const SelectionText& select) {
-    const json::object& finding = story.finding();
+    const json::object& finding = story.finding;
     const std::string id = record::terminal_text(text_of(finding, "id"));
-    std::string text = fmt::format("{}\n{}", id, story.title());
+    std::string text = fmt::format("{}\n{}", id, story.title);
     if (const std::string tick = shown(&finding, "tick"); !tick.empty()) {
         text += fmt::format(", tick {}", tick);
     }
     text += '\n' + datagrams_of(story) +
             "\n"
             "What happened\n";
-    for (const std::string& event : story.events()) {
+    for (const std::string& event : story.events) {
         text += fmt::format("  {}\n", event);
     }
     text += "\nWhy it is reported\n" + why(story) + item_of(story) + bytes_of(story);
@@ -598,7 +599,7 @@ json::array datagrams_json(const Explanation& story) {
     const Bytes bytes = find_bytes(story);
     const SnapshotDatagram* const marked = bytes.mark ? datagram_of(story, bytes) : nullptr;
     json::array list;
-    for (const SnapshotDatagram& each : story.datagrams()) {
+    for (const SnapshotDatagram& each : story.datagrams) {
         json::object datagram{{"file", each.file},
                               {"frame", each.frame == 0 ? json::value{} : json::value(each.frame)},
                               {"time_ns", each.time},
@@ -619,7 +620,7 @@ json::array datagrams_json(const Explanation& story) {
 
 json::array kinds_json(const Explanation& story) {
     json::array list;
-    for (const Explanation::FindingKind& kind : story.finding_kinds()) {
+    for (const Explanation::FindingKind& kind : story.finding_kinds) {
         list.push_back(json::object{{"id", kind.id},
                                     {"info", kind.is_info},
                                     {"count", kind.count},
@@ -631,15 +632,15 @@ json::array kinds_json(const Explanation& story) {
 
 json::object choices_json(const Explanation& story) {
     json::array choices;
-    for (const Explanation::ExplainableFinding& each : story.explainable_findings()) {
+    for (const Explanation::ExplainableFinding& each : story.explainable_findings) {
         choices.push_back(json::object{
             {"session", each.session}, {"tick", value_or_null(each.tick)}, {"id", each.id}});
     }
     return {{"finding", nullptr},
             {"others", std::move(choices)},
-            {"num_others", story.num_explainable()},
+            {"num_others", story.num_explainable},
             {"kinds", kinds_json(story)},
-            {"sessions", story.num_sessions()}};
+            {"sessions", story.num_sessions}};
 }
 
 } // namespace
@@ -648,30 +649,31 @@ json::object explanation_json(const Explanation& story) {
     if (!story.has_finding()) {
         return choices_json(story);
     }
-    const json::object& finding = story.finding();
+    const json::object& finding = story.finding;
     const std::string_view id = text_of(finding, "id");
     const auto known = record::find_finding(id);
     const auto side = [](std::optional<std::int64_t> tick, const json::object* item) {
         return json::object{{"tick", value_or_null(tick)}, {"item", value_or_null(item)}};
     };
     const json::object* const explained =
-        story.explaining_finding().empty() ? nullptr : &story.explaining_finding();
+        story.explaining_finding.empty() ? nullptr : &story.explaining_finding;
     return {{"finding", finding},
             {"explained", value_or_null(explained)},
-            {"about", story.title()},
-            {"before", side(story.before_tick(), story.item_before())},
-            {"after", side(story.after_tick(), story.item_after())},
-            {"events", json::array(story.events().begin(), story.events().end())},
+            {"about", story.title},
+            {"before", side(story.before_tick, story.item_in(story.before))},
+            {"after", side(story.after_tick, story.item_in(story.after))},
+            {"events", json::array(story.events.begin(), story.events.end())},
             {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
             {"look", text_or_null(look_of(story))},
-            {"acknowledged", value_or_null(story.acknowledged_tick())},
+            {"acknowledged", value_or_null(story.acknowledged_tick)},
             {"datagrams", datagrams_json(story)},
             {"kinds", kinds_json(story)}};
 }
 
 std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
-    Explanation story{{.session = session, .tick = tick}};
-    story.on_lines(lines);
+    ExplanationReader reader{{.session = session, .tick = tick}};
+    reader.on_lines(lines);
+    const Explanation& story = reader.explanation();
     return story.has_finding() ? explanation_text(story) : explainable_findings_text(story);
 }
 

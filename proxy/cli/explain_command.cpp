@@ -81,12 +81,12 @@ constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
 /// is printed.
-bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
+bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    LineCutter lines{[&story](std::string_view line) { story.on_line(line); }};
+    LineCutter lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures](record::Timestamp time) {
@@ -95,9 +95,10 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
                                                                 .frame = place.frame};
         },
         [&] {
-            json.flush(); // the story learns of a finding in the datagram that caused it
-            if (story.has_finding() && story.datagrams().empty()) {
-                story.set_datagrams(datagrams.find_datagrams(story.session(), story.tick()));
+            json.flush(); // the reader learns of a finding in the datagram that caused it
+            const analyze::Explanation& story = reader.explanation();
+            if (story.has_finding() && story.datagrams.empty()) {
+                reader.set_datagrams(datagrams.find_datagrams(story.session, story.tick()));
             }
         }};
     inspect::Observers observers;
@@ -164,7 +165,7 @@ std::string next_command(const ExplainFlags& flags, const analyze::Explanation& 
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
         "snapshot.size_out_of_range", "snapshot.update_truncated"};
-    const boost::json::string_view id = story.finding().at("id").as_string();
+    const boost::json::string_view id = story.finding.at("id").as_string();
     if (std::ranges::find(kAboutSizes, std::string_view{id.data(), id.size()}) ==
         kAboutSizes.end()) {
         return {};
@@ -181,7 +182,7 @@ int run_explain(const ExplainFlags& flags) {
     if (const auto named = named_findings(flags); !named.empty()) {
         return print_findings(named, flags.json);
     }
-    analyze::Explanation story{
+    analyze::ExplanationReader reader{
         {.session = flags.session,
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
@@ -191,25 +192,25 @@ int run_explain(const ExplainFlags& flags) {
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
             whole =
-                read_records(path, [&](std::string_view line) { story.on_line(line); }) && whole;
+                read_records(path, [&](std::string_view line) { reader.on_line(line); }) && whole;
         }
     } else {
-        whole = read_captures(flags, story);
+        whole = read_captures(flags, reader);
     }
-    if (story.lacks_session()) {
+    const analyze::Explanation& story = reader.explanation();
+    if (reader.lacks_session()) {
         throw UsageError{fmt::format("--session {0}: there is no session {0}; there {1}",
                                      *flags.session,
-                                     record::choose_plural(story.num_sessions(), "[is|are] ") +
-                                         record::counted(story.num_sessions(), "session[s]"))};
+                                     record::choose_plural(story.num_sessions, "[is|are] ") +
+                                         record::counted(story.num_sessions, "session[s]"))};
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
     };
-    const std::string text =
-        flags.json ? record::json_text(analyze::explanation_json(story)) + '\n'
-        : story.has_finding()
-            ? explanation_text(story, select) + next_command(flags, story, are_records)
-            : explainable_findings_text(story, select);
+    const std::string text = flags.json ? record::json_text(analyze::explanation_json(story)) + '\n'
+                             : story.has_finding() ? explanation_text(story, select) +
+                                                         next_command(flags, story, are_records)
+                                                   : explainable_findings_text(story, select);
     fmt::print("{}", record::terminal_lines(text));
     return whole ? 0 : kExitFailed;
 }

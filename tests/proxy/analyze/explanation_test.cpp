@@ -15,6 +15,7 @@
 
 using namespace tw;
 using analyze::Explanation;
+using analyze::ExplanationReader;
 
 namespace {
 
@@ -29,13 +30,18 @@ const std::vector<std::string> kRecords{
     R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
 };
 
+ExplanationReader read(const std::vector<std::string>& records,
+                       const analyze::FindingSelection& wanted = {}) {
+    ExplanationReader reader{wanted};
+    for (const std::string& record : records) {
+        reader.on_line(record);
+    }
+    return reader;
+}
+
 Explanation told(const std::vector<std::string>& records,
                  const analyze::FindingSelection& wanted = {}) {
-    Explanation story{wanted};
-    for (const std::string& record : records) {
-        story.on_line(record);
-    }
-    return story;
+    return read(records, wanted).explanation();
 }
 
 } // namespace
@@ -283,13 +289,13 @@ TEST_CASE("an explanation ends when another run begins in the recording") {
 TEST_CASE("an error is explained rather than an earlier warning") {
     std::vector<std::string> records{
         R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
-    CHECK(told(records).finding().at("id").as_string() == "snapshot.unknown_base");
+    CHECK(told(records).finding.at("id").as_string() == "snapshot.unknown_base");
     records.insert(records.end(), kRecords.begin(), kRecords.end());
     const Explanation story = told(records);
-    CHECK(story.finding().at("id").as_string() == "snapshot.crc_mismatch");
-    REQUIRE(story.item_before() != nullptr);
-    CHECK(story.item_before()->at("fields").at("x").as_int64() == 1000);
-    CHECK(story.after_tick() == 14);
+    CHECK(story.finding.at("id").as_string() == "snapshot.crc_mismatch");
+    REQUIRE(story.item_in(story.before) != nullptr);
+    CHECK(story.item_in(story.before)->at("fields").at("x").as_int64() == 1000);
+    CHECK(story.after_tick == 14);
 }
 
 TEST_CASE(
@@ -331,13 +337,13 @@ TEST_CASE("the same tick of the next map is another snapshot") {
                R"(.000000Z","type":"finding","session":1,"severity":"error","tick":3,"id":")" + id +
                R"("})";
     };
-    Explanation story{{}};
-    story.on_line(finding("45", "snapshot.type_out_of_range"));
-    story.set_datagrams({{.frame = 7}});
-    story.on_line(finding("45", "snapshot.size_change"));
-    CHECK(story.datagrams().size() == 1);
-    story.on_line(finding("46", "snapshot.size_differs"));
-    CHECK(story.datagrams().empty());
+    ExplanationReader reader{{}};
+    reader.on_line(finding("45", "snapshot.type_out_of_range"));
+    reader.set_datagrams({{.frame = 7}});
+    reader.on_line(finding("45", "snapshot.size_change"));
+    CHECK(reader.explanation().datagrams.size() == 1);
+    reader.on_line(finding("46", "snapshot.size_differs"));
+    CHECK(reader.explanation().datagrams.empty());
 }
 
 TEST_CASE("each type of a different size is named, with the session and tick of the others") {
@@ -370,8 +376,8 @@ TEST_CASE("if there are only information findings, their number and how to see t
           "2 findings are of severity info; session 2, tick 7 explains the first "
           "(snapshot.leftover).\n"
           "1 finding is not about snapshots: 'twscope decode' lists them.\n");
-    CHECK(told(records, {.session = 3}).lacks_session());
-    CHECK_FALSE(told(records, {.session = 2}).lacks_session());
+    CHECK(read(records, {.session = 3}).lacks_session());
+    CHECK_FALSE(read(records, {.session = 2}).lacks_session());
 }
 
 TEST_CASE(
@@ -398,14 +404,14 @@ TEST_CASE(
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Explanation story = told(records);
-        story.set_datagrams({{.file = "a.pcap",
-                              .frame = 7,
-                              .time = 1'763'652'285'240'001'999,
-                              .bytes = 60,
-                              .header = 3,
-                              .compressed = row.compressed,
-                              .begin = 27,
-                              .size = 30}});
+        story.datagrams = {{.file = "a.pcap",
+                            .frame = 7,
+                            .time = 1'763'652'285'240'001'999,
+                            .bytes = 60,
+                            .header = 3,
+                            .compressed = row.compressed,
+                            .begin = 27,
+                            .size = 30}};
         const std::string text = explanation_text(story);
         CHECK(text.find(row.said) != std::string::npos);
         CHECK(text.find(row.marked) != std::string::npos);
@@ -426,9 +432,9 @@ TEST_CASE("if the requested finding does not exist, the first other findings are
     }
     const Explanation story = told(records, {.session = 4});
     CHECK_FALSE(story.has_finding());
-    CHECK(story.num_explainable() == 20);
-    REQUIRE(story.explainable_findings().size() == 12);
-    CHECK(story.explainable_findings().front() ==
+    CHECK(story.num_explainable == 20);
+    REQUIRE(story.explainable_findings.size() == 12);
+    CHECK(story.explainable_findings.front() ==
           Explanation::ExplainableFinding{.session = 3, .tick = 1, .id = "snapshot.size_change"});
     const std::string text = explainable_findings_text(story);
     CHECK(text.starts_with(
@@ -440,7 +446,7 @@ TEST_CASE("if the requested finding does not exist, the first other findings are
 TEST_CASE("invalid, truncated and hostile lines do no harm") {
     std::mt19937 random{41};
     for (int round = 0; round < 300; ++round) {
-        Explanation story{{}};
+        ExplanationReader reader{{}};
         for (std::string line : kRecords) {
             if (random() % 2 == 0) {
                 line.resize(random() % line.size());
@@ -448,10 +454,10 @@ TEST_CASE("invalid, truncated and hostile lines do no harm") {
             if (!line.empty() && random() % 2 == 0) {
                 line[random() % line.size()] = static_cast<char>(random() % 256);
             }
-            story.on_line(line);
+            reader.on_line(line);
         }
-        if (story.has_finding()) {
-            CHECK_FALSE(explanation_text(story).empty());
+        if (reader.explanation().has_finding()) {
+            CHECK_FALSE(explanation_text(reader.explanation()).empty());
         }
     }
     const Explanation story = told({
