@@ -63,30 +63,20 @@ namespace {
 /// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8
 /// without control characters (see terminal_text).
 std::string xml(std::string_view text) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEscapes{
+        {{"&", "&amp;"},
+         {"<", "&lt;"},
+         {">", "&gt;"},
+         {"\"", "&quot;"},
+         {"\xef\xbf\xbe", "\xef\xbf\xbd"},
+         {"\xef\xbf\xbf", "\xef\xbf\xbd"}}};
     std::string out;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (text.substr(at).starts_with("\xef\xbf\xbe") ||
-            text.substr(at).starts_with("\xef\xbf\xbf")) {
-            out += "\xef\xbf\xbd"; // the replacement character
-            at += 2;
-            continue;
-        }
-        switch (const char character = text[at]) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        default:
-            out += character;
-        }
+    while (!text.empty()) {
+        const auto* const found = std::ranges::find_if(
+            kEscapes, [text](const auto& each) { return text.starts_with(each.first); });
+        const bool is_plain = found == kEscapes.end();
+        out += is_plain ? text.substr(0, 1) : found->second;
+        text.remove_prefix(is_plain ? 1 : found->first.size());
     }
     return out;
 }

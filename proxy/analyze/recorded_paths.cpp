@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <optional>
@@ -18,8 +19,8 @@
 namespace tw::analyze {
 
 namespace json = boost::json;
-
 using record::flag_of, record::list_of, record::number_of, record::object_of, record::text_of;
+
 namespace {
 
 /// Velocities in snapshots are in world units per tick, multiplied by this.
@@ -66,25 +67,18 @@ void each_item(const json::array& items, std::string_view type, Use use) {
     }
 }
 
-/// Converts a record's time, such as 2026-11-21T02:04:47.000000Z, to milliseconds since 1970.
-std::int64_t ms_of(std::string_view time) {
-    const auto part = [time](std::size_t from, std::size_t size) {
-        int value = 0;
-        if (from + size <= time.size()) {
-            std::from_chars(time.data() + from, time.data() + from + size, value);
-        }
-        return value;
-    };
-    const std::chrono::year_month_day day{std::chrono::year{part(0, 4)},
-                                          std::chrono::month(static_cast<unsigned>(part(5, 2))),
-                                          std::chrono::day(static_cast<unsigned>(part(8, 2)))};
-    if (!day.ok()) {
+/// Converts a record's time, such as 2026-11-21T02:04:47.000000Z, to milliseconds since 1970; 0 if
+/// the text is no time.
+std::int64_t ms_of(const std::string& time) {
+    std::tm seconds{};
+    const char* const fraction = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S.", &seconds);
+    constexpr std::ptrdiff_t kDigits = 3;
+    if (fraction == nullptr || time.c_str() + time.size() - fraction < kDigits) {
         return 0;
     }
-    const auto at = std::chrono::sys_days{day} + std::chrono::hours{part(11, 2)} +
-                    std::chrono::minutes{part(14, 2)} + std::chrono::seconds{part(17, 2)} +
-                    std::chrono::milliseconds{part(20, 3)};
-    return at.time_since_epoch() / std::chrono::milliseconds{1};
+    int milliseconds = 0;
+    std::from_chars(fraction, fraction + kDigits, milliseconds);
+    return std::int64_t{::timegm(&seconds)} * 1000 + milliseconds;
 }
 
 /// The highest velocities and distances that are used, because records may contain any numbers.
@@ -510,14 +504,13 @@ class PathReader::Collector {
 
     /// Returns the milliseconds from the first position to the record.
     std::uint32_t time_of(const json::object& record) {
-        const std::string_view time = text_of(record, "t");
-        if (time != all_.end) {
-            now_ = ms_of(time);
+        if (const std::string_view time = text_of(record, "t"); time != all_.end) {
+            all_.end = time;
+            now_ = ms_of(all_.end);
             if (all_.begin.empty()) {
                 all_.begin = time;
                 begin_ = now_;
             }
-            all_.end = time;
         }
         return static_cast<std::uint32_t>(
             std::clamp<std::int64_t>(now_ - begin_, 0, std::numeric_limits<std::uint32_t>::max()));

@@ -21,6 +21,10 @@ std::string name_of(const Type& type) {
     return object == nullptr ? fmt::format("type_{}", type.second) : std::string{object->name};
 }
 
+std::size_t agreed_size(const Type& type) {
+    return snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+}
+
 /// Returns the fields that fit into an item of this size.
 std::vector<const FieldSpec*> fields_of(const ObjectSpec* object, std::size_t size) {
     std::vector<const FieldSpec*> fields;
@@ -134,8 +138,7 @@ void TypeSizes::on_record(const record::Record& record) {
 }
 
 bool TypeSizes::is_unnamed(const Type& type, std::size_t size) const {
-    const std::size_t agreed =
-        snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+    const std::size_t agreed = agreed_size(type);
     return agreed != 0 && size != agreed && !differing_.contains(type);
 }
 
@@ -151,8 +154,7 @@ std::string TypeSizes::sizes_table() const {
     std::string text = fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}\n", "type", "object", "agreed",
                                    "ints", "snapshots");
     for (const auto& [type, seen] : types_) {
-        const std::size_t agreed =
-            snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+        const std::size_t agreed = agreed_size(type);
         const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
             const auto differs = differing_.find(type);
@@ -178,8 +180,7 @@ boost::json::object TypeSizes::sizes_json() const {
             sizes.push_back(json::object{{"ints", size}, {"snapshots", snapshots}});
         }
         const auto differs = differing_.find(type);
-        const std::size_t agreed =
-            snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+        const std::size_t agreed = agreed_size(type);
         types.push_back(
             json::object{{"type", type.second},
                          {"object", name_of(type)},

@@ -51,8 +51,8 @@ bool is_pcap(std::uint32_t magic) {
     return magic == kPcapMicroseconds || magic == kPcapNanoseconds || magic == kPcapModified;
 }
 
-/// Returns libpcap's number of a link type. Files number raw IP differently, and may have the length
-/// of a checksum in the high bits.
+/// Returns libpcap's number of a link type. Files number raw IP differently, and may have the
+/// length of a checksum in the high bits.
 int link_of(std::uint32_t link) {
     constexpr std::uint32_t kTypeBits = 0x03ffffff;
     constexpr std::uint32_t kRaw = 101;
