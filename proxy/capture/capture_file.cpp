@@ -295,7 +295,8 @@ void CaptureFile::on_interface(Bytes body) {
     }
     if (!std::exchange(has_interfaces_, true)) {
         const auto described = std::as_bytes(std::span{sink::kClientsDescription});
-        is_by_twscope_ = !std::ranges::search(body, described).empty();
+        is_by_twscope_ =
+            std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
     }
 }
 
