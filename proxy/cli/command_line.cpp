@@ -285,6 +285,7 @@ CommandLine::CommandLine(const Invocation& invocation) : program{kAboutTwscope, 
             add_color_flag(added, color);
         }
         hide_old_flags(command);
+        add_brief_help(command);
         actions.emplace_back(added, std::move(action));
     }
     // Last, as commands inherit it.

@@ -243,11 +243,82 @@ constexpr auto kFlags = std::to_array<FlagHelp>({
     {"spool", kServers},
 });
 
+/// What -h says about the most used flags of a command without headings, as FlagHelp::brief.
+struct BriefHelp {
+    std::string_view command;
+    std::string_view flag;
+    std::string_view text;
+};
+
+constexpr auto kBriefHelp = std::to_array<BriefHelp>({
+    {"decode", "server", "Only this server's traffic"},
+    {"decode", "maps", "Folder with maps, to name the tiles"},
+    {"decode", "objects", "Objects and messages of a mod"},
+    {"decode", "output", "Records as JSON lines; - for standard output"},
+    {"decode", "items", "Items of each snapshot (default: {})"},
+    {"decode", "view", "Each session's own view, or one merged world"},
+    {"decode", "filter", "Write only matching records"},
+    {"decode", "show-secrets", "Write passwords and whispers in clear text"},
+    {"decode", "demo", "Folder for demos of what each client saw"},
+    {"decode", "write", "Datagrams as a pcapng capture"},
+    {"decode", "stats", "Show where every byte went"},
+    {"decode", "sizes", "Show objects whose size is not as agreed"},
+    {"decode", "json", "Print reports as JSON"},
+    {"decode", "expect", "Exit with 1 unless a record matches"},
+    {"decode", "fail-on", "Exit with 1 if such a finding occurs"},
+    {"decode", "summary", "Result of the checks, as JUnit or text"},
+    {"decode", "config", "Read flags from this file"},
+    {"explain", "session", "Session of the finding"},
+    {"explain", "tick", "Tick of the snapshot"},
+    {"explain", "server", "Only this server's traffic"},
+    {"explain", "maps", "Folder with maps, to name the tiles"},
+    {"explain", "objects", "Objects and messages of a mod"},
+    {"explain", "json", "Print one JSON object instead of text"},
+    {"explain", "config", "Read flags from this file"},
+    {"records", "filter", "Only matching records"},
+    {"records", "session", "Only this session"},
+    {"records", "from", "Only from this UTC time on: 2026-11-21T20:15"},
+    {"records", "to", "Only before this time"},
+    {"records", "output", "Output file; .zst compresses (default: {})"},
+    {"records", "columns", "Write a CSV table of these keys"},
+    {"records", "where", "In a table of items, only matching rows"},
+    {"records", "objects", "Objects and messages of a mod"},
+    {"records", "follow", "At the end, wait for more records"},
+    {"records", "verify", "Only verify; exit with 3 on any problem"},
+    {"records", "config", "Read flags from this file"},
+});
+
 const FlagHelp* help_of(const CLI::Option& option) {
     const auto& names = option.get_lnames();
     const auto* const found = std::ranges::find_if(
         kFlags, [&](const FlagHelp& each) { return !names.empty() && each.flag == names.front(); });
     return found == kFlags.end() ? nullptr : found;
+}
+
+/// Makes -h show the most used flags, and --help all.
+void split_help_flag(CLI::App& command) {
+    command.set_help_flag("-h", "Show the most used flags and exit");
+    command.set_help_all_flag("--help", "Show all flags and exit");
+}
+
+bool has_headings(const CLI::App& command) {
+    const CLI::Option* const help = command.get_help_all_ptr();
+    return help != nullptr && help->get_group() == kRare;
+}
+
+/// Returns what -h says about a flag; empty if only --help shows the flag.
+std::string_view brief_text(const CLI::App& app, const CLI::Option& option) {
+    if (option.get_lnames().empty()) {
+        return {};
+    }
+    const auto* const found = std::ranges::find_if(kBriefHelp, [&](const BriefHelp& each) {
+        return each.command == app.get_name() && each.flag == option.get_lnames().front();
+    });
+    if (found != kBriefHelp.end()) {
+        return found->text;
+    }
+    const FlagHelp* const help = has_headings(app) ? help_of(option) : nullptr;
+    return help == nullptr ? std::string_view{} : help->brief;
 }
 
 /// Returns the flags under a heading, with their help or in brief.
@@ -256,19 +327,18 @@ std::string heading_text(const HelpFormat& format, const CLI::App& app, const st
     constexpr std::size_t kBriefColumn = 29;
     std::string text;
     for (const CLI::Option* option : app.get_options()) {
-        const FlagHelp* const help = help_of(*option);
         if (option->get_group() != heading || !option->nonpositional()) {
             continue;
         }
         if (!is_brief) {
             text += format.make_option(option, false);
-        } else if (help != nullptr && !help->brief.empty()) {
+        } else if (const auto brief = brief_text(app, *option); !brief.empty()) {
             std::string flag = flag_text(*option);
             if (flag.size() > kBriefColumn) {
-                flag = fmt::format("{} {}", names_text(*option), help->brief_value);
+                flag = fmt::format("{} {}", names_text(*option), help_of(*option)->brief_value);
             }
             text += fmt::format("  {:{}} {}\n", flag, kBriefColumn,
-                                fmt::format(fmt::runtime(help->brief), default_text(*option),
+                                fmt::format(fmt::runtime(brief), default_text(*option),
                                             fmt::arg("http_port", kSuggestedHttpPort)));
         }
     }
@@ -326,6 +396,13 @@ std::string wrap_lines(std::string_view text, std::size_t columns) {
     return out;
 }
 
+void add_brief_help(CLI::App& command) {
+    if (std::ranges::find(kBriefHelp, command.get_name(), &BriefHelp::command) !=
+        kBriefHelp.end()) {
+        split_help_flag(command);
+    }
+}
+
 std::vector<std::string_view> names_of_flags_with_heading() {
     std::vector<std::string_view> flags;
     std::ranges::transform(kFlags, std::back_inserter(flags), &FlagHelp::flag);
@@ -334,8 +411,7 @@ std::vector<std::string_view> names_of_flags_with_heading() {
 
 void set_flag_headings(Command& of, const std::string& traffic) {
     CLI::App& command = of.app();
-    command.set_help_flag("-h", "Show the most used flags and exit");
-    command.set_help_all_flag("--help", "Show all flags and exit");
+    split_help_flag(command);
     for (CLI::Option* option : command.get_options()) {
         const FlagHelp* const help = help_of(*option);
         if (help != nullptr) {
@@ -351,12 +427,14 @@ namespace {
 std::string HelpFormat::make_help(const CLI::App* app, std::string name,
                                   CLI::AppFormatMode mode) const {
     std::string text;
-    if (app->get_help_all_ptr() == nullptr) {
+    const bool is_brief = app->get_help_all_ptr() != nullptr && mode == CLI::AppFormatMode::Normal;
+    if (!is_brief && !has_headings(*app)) {
         text = CLI::Formatter::make_help(app, std::move(name), mode);
     } else {
-        const bool is_brief = mode == CLI::AppFormatMode::Normal;
-        text = make_description(app) + make_usage(app, std::move(name)) +
-               heading_text(*this, *app, app->get_option("--server")->get_group(), is_brief);
+        text = make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+               heading_text(*this, *app,
+                            app->get_option(has_headings(*app) ? "--server" : "-h")->get_group(),
+                            is_brief);
         for (const std::string_view heading : kHeadings) {
             text += heading_text(*this, *app, std::string{heading}, is_brief);
         }

@@ -37,6 +37,9 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// all. `traffic`: the heading of the flags about the source of traffic.
 void set_flag_headings(Command& command, const std::string& traffic);
 
+/// Makes -h show only the most used flags, for commands without headings that have many.
+void add_brief_help(CLI::App& command);
+
 /// Returns the flags of live runs, without dashes, that are not under "Advanced".
 [[nodiscard]] std::vector<std::string_view> names_of_flags_with_heading();
 

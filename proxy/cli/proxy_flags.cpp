@@ -323,9 +323,11 @@ void ProxyFlags::add_to(Command& command) {
 
 std::vector<RunFlags::Check> ProxyFlags::checks(const Settings& settings) const {
     std::vector<Check> checks = RunFlags::checks(settings);
-    checks.emplace_back([this] {
-        require_server();
-        std::ignore = relay_options();
+    checks.emplace_back([this, &settings] {
+        if (!server.empty() || !settings.names("server")) { // else its empty value was reported
+            require_server();
+            std::ignore = relay_options();
+        }
     });
     return checks;
 }
@@ -435,7 +437,11 @@ void TapFlags::add_to(Command& command) {
 
 std::vector<RunFlags::Check> TapFlags::checks(const Settings& settings) const {
     std::vector<Check> checks = RunFlags::checks(settings);
-    checks.emplace_back([this] { require_interface(); });
+    checks.emplace_back([this, &settings] {
+        if (!interface.empty() || !settings.names("interface")) {
+            require_interface();
+        }
+    });
     checks.emplace_back([this] { std::ignore = guess(); });
     return checks;
 }

@@ -336,6 +336,12 @@ std::vector<std::string> Settings::sources() const {
     return lines;
 }
 
+bool Settings::names(std::string_view flag) const {
+    return std::ranges::any_of(sources_, [flag](const auto& each) {
+        return each.first == flag && each.second != kCommandLine;
+    });
+}
+
 std::string Settings::with_source(std::string message) const {
     for (const auto& [flag, source] : sources_) {
         const std::string name = "--" + flag;

@@ -62,6 +62,9 @@ class Settings {
     /// Precondition: this process has one thread.
     void complete(std::optional<std::string> text = std::nullopt);
 
+    /// Whether a variable or the file names the flag, also if its value is not valid.
+    [[nodiscard]] bool names(std::string_view flag) const;
+
     /// Returns an error message. If the message begins with a flag, adds the variable or file that
     /// has set the flag.
     [[nodiscard]] std::string with_source(std::string message) const;

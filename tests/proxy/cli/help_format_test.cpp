@@ -145,6 +145,19 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
     }
 }
 
+TEST_CASE("-h of the other commands with many flags fits on a screen, too") {
+    for (const std::string command : {"decode", "explain", "records"}) {
+        CAPTURE(command);
+        const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
+        CAPTURE(brief);
+        CHECK(std::count(brief.begin(), brief.end(), '\n') <= 30);
+        CHECK(brief.find("\nPositionals:\n") != std::string::npos);
+        CHECK(brief.find("\n  --objects FILE  ") != std::string::npos);
+        CHECK(brief.find("\n  --color") == std::string::npos);
+        CHECK(brief.ends_with("'twscope " + command + " --help' lists all flags.\n"));
+    }
+}
+
 TEST_CASE("each flag with a heading is a flag of a live run") {
     const tw::cli::CommandLine line;
     for (const std::string_view flag : tw::cli::names_of_flags_with_heading()) {

@@ -295,6 +295,17 @@ TEST_CASE("--check-config describes the run and starts nothing") {
                                "listening on :4, forwarding to b=127.0.0.1:3\n"));
 }
 
+TEST_CASE("--check-config reports an empty server or interface once") {
+    for (const std::string line : {"TWSCOPE_SERVER= $twscope proxy --check-config",
+                                   "TWSCOPE_INTERFACE= $twscope tap --check-config"}) {
+        CAPTURE(line);
+        const Finished done = in_shell(line);
+        CHECK(done.status == 2);
+        CHECK(done.err == "twscope: " + line.substr(0, line.find('=')) +
+                              ": is empty; unset it, or set it to a value\n");
+    }
+}
+
 TEST_CASE("--check-config names no error that only follows from another") {
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
