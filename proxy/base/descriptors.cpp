@@ -1,13 +1,17 @@
 #include "proxy/base/descriptors.h"
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <tuple>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 namespace tw::base {
 
@@ -48,6 +52,80 @@ class RaisedFileSizeLimit {
 };
 
 } // namespace
+
+namespace {
+
+/// A buffer for the control message with a packet's descriptors.
+union DescriptorControl {
+    std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> bytes;
+    cmsghdr header;
+};
+
+std::vector<UniqueFd> descriptors_in(msghdr& header) {
+    std::vector<UniqueFd> descriptors;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int descriptor = -1;
+            std::memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
+            descriptors.emplace_back(descriptor);
+        }
+    }
+    return descriptors;
+}
+
+} // namespace
+
+bool send_packet(int socket, std::uint8_t first, std::span<const std::byte> bytes,
+                 std::span<const int> descriptors) noexcept {
+    // sendmsg() does not write to these bytes.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+    std::array<iovec, 2> parts{{{&first, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
+    DescriptorControl control{};
+    msghdr header{};
+    header.msg_iov = parts.data();
+    header.msg_iovlen = parts.size();
+    if (!descriptors.empty()) {
+        header.msg_control = control.bytes.data();
+        header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
+    }
+    return ::sendmsg(socket, &header, MSG_NOSIGNAL) >= 0;
+}
+
+std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> room) {
+    ReceivedPacket packet;
+    std::array<iovec, 2> parts{{{&packet.first, 1}, {room.data(), room.size()}}};
+    DescriptorControl control{};
+    msghdr header{};
+    ssize_t received = 0;
+    // If the peer closed its end early, the system reports that once, before the peer's messages.
+    bool reset = false;
+    do {
+        header = {};
+        header.msg_iov = parts.data();
+        header.msg_iovlen = parts.size();
+        header.msg_control = control.bytes.data();
+        header.msg_controllen = control.bytes.size();
+        received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+    } while (received < 0 &&
+             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
+    if (received <= 0) {
+        errno = received == 0 ? EPIPE : errno;
+        return std::nullopt;
+    }
+    packet.size = static_cast<std::size_t>(received) - 1;
+    packet.descriptors = descriptors_in(header);
+    packet.truncated = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+    return packet;
+}
 
 SharedMemory::SharedMemory(UniqueFd descriptor, std::size_t bytes)
     : descriptor_{std::move(descriptor)} {

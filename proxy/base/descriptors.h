@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -42,6 +45,25 @@ class UniqueFd {
     static constexpr int kNone = -1;
     int fd_ = kNone;
 };
+
+/// The most descriptors of a packet. Linux allows 253.
+inline constexpr std::size_t kMaxPacketDescriptors = 128;
+
+/// Sends a packet on a SOCK_SEQPACKET socket: a first byte, further bytes, and duplicates of
+/// descriptors. Returns false and sets errno on failure.
+[[nodiscard]] bool send_packet(int socket, std::uint8_t first, std::span<const std::byte> bytes,
+                               std::span<const int> descriptors) noexcept;
+
+struct ReceivedPacket {
+    std::uint8_t first = 0;
+    std::size_t size = 0; ///< number of further bytes
+    std::vector<UniqueFd> descriptors{};
+    bool truncated = false; ///< bytes or descriptors are missing
+};
+
+/// Receives a packet; its bytes after the first are written to `room`. Returns nullopt and sets
+/// errno on failure: EAGAIN if no packet has arrived, EPIPE if the peer is gone.
+[[nodiscard]] std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> room);
 
 /// Memory that two processes share. Its size is sealed: the other process can change the contents,
 /// but cannot truncate the memory's file, which would crash this process.

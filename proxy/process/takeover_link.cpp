@@ -1,10 +1,8 @@
 #include "proxy/process/takeover_link.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <iterator>
 
 #include <fcntl.h>
@@ -67,49 +65,11 @@ std::optional<ucred> peer_of(int socket) {
                                                                               : std::nullopt;
 }
 
-/// A buffer for the control message that contains a packet's descriptors.
-union Control {
-    std::array<char, CMSG_SPACE(TakeoverLink::kMaxDescriptors * sizeof(int))> bytes;
-    cmsghdr header;
-};
-
-std::vector<base::UniqueFd> descriptors_in(msghdr& header) {
-    std::vector<base::UniqueFd> descriptors;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (std::size_t i = 0; i < count; ++i) {
-            int descriptor = -1;
-            std::memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
-            descriptors.emplace_back(descriptor);
-        }
-    }
-    return descriptors;
-}
-
 } // namespace
 
 bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> bytes,
                                std::span<const int> descriptors, Time deadline) const {
-    // sendmsg() does not write to these bytes.
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
-    std::array<iovec, 2> parts{{{&head, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
-    Control control{};
-    msghdr header{};
-    header.msg_iov = parts.data();
-    header.msg_iovlen = parts.size();
-    if (!descriptors.empty()) {
-        header.msg_control = control.bytes.data();
-        header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-        std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
-    }
-    while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0) {
+    while (!base::send_packet(socket_.get(), head, bytes, descriptors)) {
         // ETOOMANYREFS: the receiver must first receive descriptors that were sent before.
         const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
         if ((!full && errno != EINTR) || base::Clock::now() >= deadline) {
@@ -126,7 +86,8 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
     bool more = true;
     while (sent && more) {
         const auto bytes = body.first(std::min(body.size(), kMaxPacket));
-        const auto some = descriptors.first(std::min(descriptors.size(), kMaxDescriptors));
+        const auto some =
+            descriptors.first(std::min(descriptors.size(), base::kMaxPacketDescriptors));
         body = body.subspan(bytes.size());
         descriptors = descriptors.subspan(some.size());
         more = !body.empty() || !descriptors.empty();
@@ -138,41 +99,30 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
 
 /// Receives a packet into `arriving_` if a packet has arrived.
 TakeoverLink::ReceiveResult TakeoverLink::receive_packet() {
-    std::uint8_t head = 0;
     std::vector<std::byte>& body = arriving_.body;
     const std::size_t before = body.size();
     body.resize(before + kMaxPacket);
-    std::array<iovec, 2> parts{{{&head, 1}, {body.data() + before, kMaxPacket}}};
-    Control control{};
-    msghdr header{};
-    header.msg_iov = parts.data();
-    header.msg_iovlen = parts.size();
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    // If the peer closed its end early, the system reports that once, before the peer's messages.
-    ssize_t received = 0;
-    bool reset = false;
-    do {
-        received = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-    } while (received < 0 &&
-             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
-    body.resize(before + static_cast<std::size_t>(std::max<ssize_t>(received - 1, 0)));
-    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    auto packet = base::receive_packet(socket_.get(), std::span{body}.subspan(before));
+    const int error = errno;
+    body.resize(before + (packet ? packet->size : 0));
+    if (!packet && error == EAGAIN) {
         return ReceiveResult::nothing;
     }
-    auto descriptors = received < 0 ? std::vector<base::UniqueFd>{} : descriptors_in(header);
-    const auto kind = static_cast<TakeoverMessage>(head & ~unsigned{kMore});
-    const bool continues = arriving_.kind == TakeoverMessage{} || arriving_.kind == kind;
-    arriving_.kind = kind;
-    std::ranges::move(descriptors, std::back_inserter(arriving_.descriptors));
-    const std::size_t length = body.size() + arriving_.descriptors.size() * sizeof(int);
-    closed_ = received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || !continues ||
-              length > longest_;
+    if (packet) {
+        const auto kind = static_cast<TakeoverMessage>(packet->first & ~unsigned{kMore});
+        const bool continues = arriving_.kind == TakeoverMessage{} || arriving_.kind == kind;
+        arriving_.kind = kind;
+        std::ranges::move(packet->descriptors, std::back_inserter(arriving_.descriptors));
+        const std::size_t length = body.size() + arriving_.descriptors.size() * sizeof(int);
+        closed_ = packet->truncated || !continues || length > longest_;
+    } else {
+        closed_ = true;
+    }
     if (closed_) {
         arriving_ = {};
         return ReceiveResult::nothing;
     }
-    return (head & kMore) != 0 ? ReceiveResult::part : ReceiveResult::message;
+    return (packet->first & kMore) != 0 ? ReceiveResult::part : ReceiveResult::message;
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {

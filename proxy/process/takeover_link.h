@@ -44,8 +44,6 @@ class TakeoverLink {
     using Time = base::Clock::time_point;
 
     static constexpr std::size_t kMaxPacket = 65'536;
-    /// The most descriptors per packet. Linux allows 253.
-    static constexpr std::size_t kMaxDescriptors = 128;
     /// The longest message, in bytes. A session takes a few hundred bytes, unannounced up to 4 KiB.
     static constexpr std::size_t kMaxMessage = std::size_t{256} << 20U;
 
@@ -200,7 +198,6 @@ auto members(base::Of<TakeoverState> auto& state) {
     return std::tie(state.held_at, state.numbered_sessions, state.relay);
 }
 
-/// The last message of the old relay.
 struct TakeoverEndReport {
     std::uint32_t numbered_sessions = 0;
 };

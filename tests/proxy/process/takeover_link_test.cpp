@@ -57,8 +57,9 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     const auto deadline = Clock::now() + kPatience;
     std::vector<std::byte> body(2 * TakeoverLink::kMaxPacket + 1, std::byte{7});
     body[TakeoverLink::kMaxPacket] = std::byte{8};
-    for (const std::size_t number : {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxDescriptors,
-                                     5 * TakeoverLink::kMaxDescriptors + 1}) {
+    for (const std::size_t number :
+         {std::size_t{0}, std::size_t{1}, tw::base::kMaxPacketDescriptors,
+          5 * tw::base::kMaxPacketDescriptors + 1}) {
         for (const std::size_t length :
              {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxPacket, body.size()}) {
             const std::vector<int> descriptors(number, door->descriptor());
