@@ -90,14 +90,6 @@ bool JsonReader::flag(std::string_view key) const {
     return found != nullptr && found->get_bool();
 }
 
-const json::array* JsonReader::array(std::string_view key) const {
-    const json::value* found = value(key);
-    if (found != nullptr && !found->is_array()) {
-        fail(fmt::format("'{}' must be a list", key));
-    }
-    return found == nullptr ? nullptr : &found->get_array();
-}
-
 const json::object* JsonReader::object(std::string_view key) const {
     const json::value* found = value(key);
     if (found != nullptr && !found->is_object()) {
@@ -106,13 +98,20 @@ const json::object* JsonReader::object(std::string_view key) const {
     return found == nullptr ? nullptr : &found->get_object();
 }
 
-JsonReader JsonReader::element(std::string_view key, std::string_view what,
-                               std::size_t index) const {
-    const json::value& found = array(key)->at(index);
-    if (!found.is_object()) {
+std::vector<JsonReader> JsonReader::elements(std::string_view key, std::string_view what) const {
+    std::vector<JsonReader> elements;
+    const json::value* const found = value(key);
+    if (found == nullptr) {
+        return elements;
+    }
+    if (!found->is_array() || !std::ranges::all_of(found->get_array(), &json::value::is_object)) {
         fail(fmt::format("'{}' must be a list of objects", key));
     }
-    return {fmt::format("{}, {} {}", where_, what, index), found.get_object()};
+    for (const json::value& each : found->get_array()) {
+        elements.emplace_back(fmt::format("{}, {} {}", where_, what, elements.size()),
+                              each.get_object());
+    }
+    return elements;
 }
 
 namespace {
@@ -155,17 +154,20 @@ snapshot::Uuid uuid_of_name(std::string_view name) {
     return uuid;
 }
 
-NamedUuid parse_uuid(const JsonReader& in, std::string_view key) {
-    const std::string text = in.text(key);
+namespace {
+
+/// Reads a UUID, or a name from which one is made.
+Identifier parse_uuid(const JsonReader& in) {
+    const std::string text = in.text("uuid");
     if (text.find('@') != std::string::npos) {
         if (text.size() > kMaxUuidName || !needs_no_escape(text)) {
-            in.fail(fmt::format("'{}' is not the name of a UUID: at most {} bytes, without quotes, "
-                                "backslashes and control characters",
-                                key, kMaxUuidName));
+            in.fail(fmt::format("'uuid' is not the name of a UUID: at most {} bytes, without "
+                                "quotes, backslashes and control characters",
+                                kMaxUuidName));
         }
-        return {.uuid = uuid_of_name(text), .name = text};
+        return {.uuid = uuid_of_name(text), .uuid_name = text};
     }
-    NamedUuid found;
+    Identifier found;
     std::string digits = text;
     digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
     bool good = digits.size() == 2 * found.uuid.size();
@@ -180,6 +182,27 @@ NamedUuid parse_uuid(const JsonReader& in, std::string_view key) {
                             text));
     }
     return found;
+}
+
+} // namespace
+
+Identifier parse_identifier(const JsonReader& in, std::string_view number, std::uint16_t max,
+                            std::string_view what) {
+    if (in.has(number) == in.has("uuid")) {
+        in.fail(
+            fmt::format("give either '{}' or 'uuid' (a UUID, or the name it is made of)", number));
+    }
+    if (in.has("uuid") && in.has("protocol")) {
+        in.fail(fmt::format("'protocol' is only for numbers: {} with a UUID is the same in 0.6 and "
+                            "0.7",
+                            what));
+    }
+    if (in.has("uuid")) {
+        return parse_uuid(in);
+    }
+    return {.number = static_cast<std::uint16_t>(in.number(number, 1, max, 0)),
+            .dialect = in.word("protocol", {"0.6", "0.7"}) == "0.7" ? snapshot::Dialect::seven
+                                                                    : snapshot::Dialect::six};
 }
 
 std::vector<std::pair<std::int64_t, std::string>> parse_value_names(const JsonReader& in) {
@@ -279,41 +302,26 @@ CustomMessage::Field parse_field(const JsonReader& in, const CustomMessage& mess
     return field;
 }
 
-void parse_identifier(const JsonReader& in, CustomMessage& message) {
-    if (in.has("number") == in.has("uuid")) {
-        in.fail("give either 'number' or 'uuid' (a UUID, or the name it is made of)");
-    }
-    if (in.has("uuid")) {
-        if (in.has("protocol")) {
-            in.fail("'protocol' is only for numbers: a message with a UUID is the same in 0.6 and "
-                    "0.7");
-        }
-        NamedUuid uuid = parse_uuid(in, "uuid");
-        message.uuid = uuid.uuid;
-        message.uuid_name = std::move(uuid.name);
-        return;
-    }
-    message.number = static_cast<std::uint16_t>(in.number("number", 1, UINT16_MAX, 0));
-    message.dialect = in.word("protocol", {"0.6", "0.7"}) == "0.7" ? snapshot::Dialect::seven
-                                                                   : snapshot::Dialect::six;
-}
-
 CustomMessage parse_message(const JsonReader& in) {
     in.allow({"name", "number", "uuid", "protocol", "system", "from", "secret", "fields"});
     CustomMessage message{.name = in.name("name")};
-    parse_identifier(in, message);
+    const Identifier id = parse_identifier(in, "number", UINT16_MAX, "a message");
+    message.number = id.number;
+    message.dialect = id.dialect;
+    message.uuid = id.uuid;
+    message.uuid_name = id.uuid_name;
     message.system = in.flag("system");
     message.secret = in.flag("secret");
     const std::string from = in.word("from", {"both", "server", "client"});
     message.direction = from == "server"   ? wire::MessageDirection::s2c
                         : from == "client" ? wire::MessageDirection::c2s
                                            : wire::MessageDirection::both;
-    const json::array* const fields = in.array("fields");
-    if (fields != nullptr && fields->size() > kMaxFields) {
+    const std::vector<JsonReader> fields = in.elements("fields", "field");
+    if (fields.size() > kMaxFields) {
         in.fail(fmt::format("a message may have at most {} fields", kMaxFields));
     }
-    for (std::size_t i = 0; fields != nullptr && i < fields->size(); ++i) {
-        message.fields.push_back(parse_field(in.element("fields", "field", i), message));
+    for (const JsonReader& field : fields) {
+        message.fields.push_back(parse_field(field, message));
     }
     return message;
 }

@@ -109,20 +109,19 @@ bool follows(const ObjectSpec& known, std::string_view before, std::string_view 
 
 /// Reads the fields of an entry; uses those of the known object if the entry lists none.
 void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& object) {
-    const json::array* const list = in.array("fields");
-    if (list == nullptr && known != nullptr) {
+    const bool is_inherited = known != nullptr && !in.has("fields");
+    if (is_inherited) {
         std::ranges::transform(known->fields, std::back_inserter(object.fields), inherited_field);
     }
-    std::int64_t size = list == nullptr && known != nullptr ? known->size : 0;
-    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-        const JsonReader field_in = in.element("fields", "field", i);
+    std::int64_t size = is_inherited ? known->size : 0;
+    for (const JsonReader& field_in : in.elements("fields", "field")) {
         CustomObject::Field field = parse_field(field_in, size, known);
         if (std::ranges::find(object.fields, field.name, &CustomObject::Field::name) !=
             object.fields.end()) {
             field_in.fail(fmt::format("the object already has a field '{}'", field.name));
         }
         if (field.names_when != 0 &&
-            (i == 0 || !follows(*known, object.fields.back().name, field.name))) {
+            (object.fields.empty() || !follows(*known, object.fields.back().name, field.name))) {
             // The meaning of this field's values depends on another field, which must directly
             // precede it.
             field.kind = FieldKind::integer;
@@ -228,24 +227,14 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
 
 /// Reads the identifier of an entry. Returns the standard object with that identifier; null if
 /// there is none.
-const ObjectSpec* parse_identifier(const JsonReader& in, CustomObject& object) {
-    if (in.has("type") == in.has("uuid")) {
-        in.fail("give either 'type' (a number) or 'uuid' (a UUID, or the name it is made of)");
-    }
-    object.dialect = in.word("protocol", {"0.6", "0.7"}) == "0.7" ? snapshot::Dialect::seven
-                                                                  : snapshot::Dialect::six;
-    if (in.has("uuid")) {
-        if (in.has("protocol")) {
-            in.fail("'protocol' is only for numbers: an object with a UUID is the same in 0.6 and "
-                    "0.7");
-        }
-        const NamedUuid uuid = parse_uuid(in, "uuid");
-        object.uuid = uuid.uuid;
-        object.uuid_name = uuid.name;
-        return snapshot::find_object(object.uuid);
-    }
-    object.type = static_cast<std::uint16_t>(in.number("type", 1, snapshot::kFirstUuidType - 1, 0));
-    return snapshot::find_object(object.type, object.dialect);
+const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& object) {
+    const Identifier id = parse_identifier(in, "type", snapshot::kFirstUuidType - 1, "an object");
+    object.type = id.number;
+    object.dialect = id.dialect;
+    object.uuid = id.uuid;
+    object.uuid_name = id.uuid_name;
+    return in.has("uuid") ? snapshot::find_object(object.uuid)
+                          : snapshot::find_object(object.type, object.dialect);
 }
 
 /// True if deltas leave out the size, according to the entry or else to the agreed sizes.
@@ -269,7 +258,7 @@ CustomObject parse_object(const JsonReader& in) {
     in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position", "client",
               "id_is_client", "per_viewer"});
     CustomObject object;
-    const ObjectSpec* const known = parse_identifier(in, object);
+    const ObjectSpec* const known = parse_object_identifier(in, object);
     object.name = known == nullptr || in.has("name") ? in.name("name") : std::string{known->name};
     parse_fields(in, known, object);
     object.agreed = parse_agreed(in, object);
@@ -352,16 +341,14 @@ void read_objects_file(const std::string& path, wire::ModDescription& mod) {
     }
     const JsonReader top{"--objects " + path, root.get_object()};
     top.allow({"objects", "messages"});
-    const json::array* const objects = top.array("objects");
-    const json::array* const messages = top.array("messages");
-    if (objects == nullptr && messages == nullptr) {
+    if (!top.has("objects") && !top.has("messages")) {
         top.fail("has no 'objects' and no 'messages'");
     }
-    for (std::size_t i = 0; objects != nullptr && i < objects->size(); ++i) {
-        add_object(top.element("objects", "object", i), mod.objects);
+    for (const JsonReader& object : top.elements("objects", "object")) {
+        add_object(object, mod.objects);
     }
-    for (std::size_t i = 0; messages != nullptr && i < messages->size(); ++i) {
-        add_message(top.element("messages", "message", i), mod.messages);
+    for (const JsonReader& message : top.elements("messages", "message")) {
+        add_message(message, mod.messages);
     }
 }
 

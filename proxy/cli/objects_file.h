@@ -55,12 +55,11 @@ class JsonReader {
         return object_->if_contains(key);
     }
 
-    /// Returns a list; null if the key is missing.
-    [[nodiscard]] const boost::json::array* array(std::string_view key) const;
     [[nodiscard]] const boost::json::object* object(std::string_view key) const;
-    /// Returns a reader for element `index` of the list `key`. Errors call the element `what`.
-    [[nodiscard]] JsonReader element(std::string_view key, std::string_view what,
-                                     std::size_t index) const;
+    /// Returns readers for a list of objects; none if the key is missing. Errors call an object
+    /// `what` and its index.
+    [[nodiscard]] std::vector<JsonReader> elements(std::string_view key,
+                                                   std::string_view what) const;
 
     [[nodiscard]] const std::string& where() const { return where_; }
 
@@ -69,28 +68,29 @@ class JsonReader {
     const boost::json::object* object_;
 };
 
-/// A UUID and the name from which it was made; the name is empty if only the UUID was given.
-struct NamedUuid {
+/// How a file identifies an object or a message: by a number of a protocol, or by a UUID.
+struct Identifier {
+    std::uint16_t number = 0; ///< 0 if there is a UUID
+    snapshot::Dialect dialect = snapshot::Dialect::six;
     snapshot::Uuid uuid{};
-    std::string name;
+    std::string uuid_name{}; ///< the name from which the UUID was made; empty if it has none
 };
 
 /// The UUID of a name like "object@infclass", as game programs compute it: version 3 (MD5) in
 /// the namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029 (DDNet's CalculateUuid).
 [[nodiscard]] snapshot::Uuid uuid_of_name(std::string_view name);
 
-/// Reads a UUID, or a name from which one is made.
-/// Errors: UsageError.
-[[nodiscard]] NamedUuid parse_uuid(const JsonReader& in, std::string_view key);
+/// Reads the number of the key `number` and the key `protocol`, or the key `uuid`: a UUID, or a
+/// name from which one is made. `what`: what they identify, such as "an object".
+[[nodiscard]] Identifier parse_identifier(const JsonReader& in, std::string_view number,
+                                          std::uint16_t max, std::string_view what);
 
 /// Reads the key `names` of an object, which gives names to numbers.
-/// Errors: UsageError.
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
 parse_value_names(const JsonReader& in);
 
 /// Adds a message from an element of the list `messages` in a mod's description
 /// (snapshot/OBJECTS.md).
-/// Errors: UsageError.
 void add_message(const JsonReader& in, wire::MessageSet& messages);
 
 } // namespace tw::cli
