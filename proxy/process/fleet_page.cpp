@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
+#include <ctime>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -49,30 +49,19 @@ std::optional<Number> number_in(const Object& object, std::string_view key) {
     return error ? std::nullopt : std::optional{number};
 }
 
-int digits(std::string_view time, std::size_t at, std::size_t count) {
-    int value = 0;
-    std::from_chars(time.data() + at, time.data() + at + count, value);
-    return value;
-}
-
 /// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
 std::int64_t unix_ms(std::string_view time) {
     constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
-    if (time.size() < kShape.size()) {
+    const std::string text{time.substr(0, kShape.size())};
+    std::tm utc{};
+    std::int64_t ms = 0;
+    const char* const fraction = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S.", &utc);
+    if (fraction == nullptr || text.size() < kShape.size() ||
+        std::from_chars(fraction, text.data() + text.size(), ms).ec != std::errc{}) {
         return 0;
     }
-    namespace chrono = std::chrono;
-    const chrono::year_month_day day{chrono::year{digits(time, 0, 4)},
-                                     chrono::month{static_cast<unsigned>(digits(time, 5, 2))},
-                                     chrono::day{static_cast<unsigned>(digits(time, 8, 2))}};
-    if (!day.ok()) {
-        return 0;
-    }
-    const auto moment = chrono::sys_days{day} + chrono::hours{digits(time, 11, 2)} +
-                        chrono::minutes{digits(time, 14, 2)} +
-                        chrono::seconds{digits(time, 17, 2)} +
-                        chrono::milliseconds{digits(time, 20, 3)};
-    return moment.time_since_epoch() / chrono::milliseconds{1};
+    constexpr std::int64_t kSecond = 1000;
+    return ::timegm(&utc) * kSecond + ms;
 }
 
 /// Returns whether a record line contains a message with a player's name. For most lines, only the
@@ -179,8 +168,8 @@ FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
     return &servers_[std::string{name}];
 }
 
-FleetBoard::Session* FleetBoard::find_session(Server& server, const RecordSender& from,
-                                              const filter::RecordLineHead& head) {
+web::SessionView* FleetBoard::find_session(Server& server, const RecordSender& from,
+                                           const filter::RecordLineHead& head) {
     const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
     return found == server.sessions.end() ? nullptr : &found->second;
 }
@@ -237,15 +226,15 @@ void FleetBoard::add_record(const RecordSender& from, Server& server,
     if (head.type == "finding") {
         return add_finding(from, server, head, record);
     }
-    Session* const session = find_session(server, from, head);
+    web::SessionView* const session = find_session(server, from, head);
     if (session == nullptr) {
         return;
     }
     if (head.type == "map") {
-        session->view.map = text_in(record, "name");
+        session->map = text_in(record, "name");
     } else if (const json::value* fields = record.if_contains("fields");
                fields != nullptr && fields->is_object()) {
-        session->view.name = text_in(fields->get_object(), "name");
+        session->name = text_in(fields->get_object(), "name");
     }
 }
 
@@ -263,7 +252,7 @@ void FleetBoard::update_session(const RecordSender& from, Server& server,
     if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
         return;
     }
-    web::SessionView& view = server.sessions[key].view;
+    web::SessionView& view = server.sessions[key];
     view.number = key.second;
     view.server_name = from.server;
     view.client = text_in(record, "client");
@@ -279,7 +268,7 @@ void FleetBoard::add_finding(const RecordSender& from, Server& server,
         return;
     }
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
-    Session* const session = find_session(server, from, head);
+    web::SessionView* const session = find_session(server, from, head);
     if (*id == record::FindingId::session_server_silent) {
         update_silence(server, head, record);
     }
@@ -303,7 +292,7 @@ void FleetBoard::add_finding(const RecordSender& from, Server& server,
     }
     server.findings += count;
     if (session != nullptr) {
-        session->view.findings += count;
+        session->findings += count;
     }
     if (recent_findings_.size() == web::StatusView::kMaxFindings) {
         recent_findings_.pop_front();
@@ -327,7 +316,7 @@ void FleetBoard::update_silence(Server& server, const filter::RecordLineHead& he
 
 void FleetBoard::add_server_view(const std::string& name, const Server& server,
                                  web::RunState& state) {
-    const auto is_connected = [](const auto& each) { return each.second.view.connected; };
+    const auto is_connected = [](const auto& each) { return each.second.connected; };
     web::ServerState& shown = state.servers.emplace_back();
     shown.name = name;
     shown.silent = !server.sessions.empty() && server.silent;
@@ -361,7 +350,7 @@ void FleetBoard::fill_state(web::RunState& state, const ServerPageUrls& pages,
             .page = pages.url_of(name), .records = server.records, .last_ms = server.last_ms};
         for (const auto& [unused, session] : server.sessions) {
             if (chosen.empty() || chosen == name) {
-                open.push_back(&session.view);
+                open.push_back(&session);
             }
         }
     }

@@ -64,16 +64,12 @@ class FleetBoard {
                     std::string_view chosen = {}) const;
 
   private:
-    struct Session {
-        web::SessionView view{};
-    };
-
     /// The id of a run and the number of a session in that run.
     using SessionKey = std::pair<std::string, std::uint32_t>;
 
     struct Server {
-        std::map<SessionKey, Session> sessions{}; ///< open sessions
-        std::deque<std::string> runs{};           ///< the ids of the server's latest twscope runs
+        std::map<SessionKey, web::SessionView> sessions{}; ///< open sessions
+        std::deque<std::string> runs{}; ///< the ids of the server's latest twscope runs
         std::uint64_t records = 0;
         /// The Unix time of the server's latest record, but not later than the time at which it
         /// arrived, because the server's clock may be wrong.
@@ -100,8 +96,8 @@ class FleetBoard {
                      const Object& record);
     static void update_silence(Server& server, const filter::RecordLineHead& head,
                                const Object& record);
-    [[nodiscard]] static Session* find_session(Server& server, const RecordSender& from,
-                                               const filter::RecordLineHead& head);
+    [[nodiscard]] static web::SessionView* find_session(Server& server, const RecordSender& from,
+                                                        const filter::RecordLineHead& head);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};

@@ -178,19 +178,17 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
 void HandoverGiver::send_offer() {
     const relay::Relay& relay = *parts_.relay;
     const RunState now = parts_.now();
-    TakeoverOffer offer{.network = own_network_namespace(), .observer = now.observer};
+    TakeoverOffer offer{
+        .network = own_network_namespace(), .observer = now.observer, .servers = now.servers};
     std::vector<int> sockets{takeover_socket_.descriptor()};
-    for (const auto& [number, name, host_name] : now.servers) {
-        const auto listening = relay.listening_sockets(number);
-        offer.servers.push_back({.number = number,
-                                 .name = name,
-                                 .listening_sockets = static_cast<std::uint32_t>(listening.size()),
-                                 .server = relay.server_endpoint(number),
-                                 .host_name = host_name,
-                                 .former = relay.former_servers(number),
-                                 .mode = relay.client_address(number)});
-        for (const auto& endpoint : relay.listen_endpoints(number)) {
-            offer.servers.back().listen.push_back(base::endpoint_from(endpoint.data()));
+    for (TakeoverServer& server : offer.servers) {
+        const auto listening = relay.listening_sockets(server.number);
+        server.listening_sockets = static_cast<std::uint32_t>(listening.size());
+        server.server = relay.server_endpoint(server.number);
+        server.former = relay.former_servers(server.number);
+        server.mode = relay.client_address(server.number);
+        for (const auto& endpoint : relay.listen_endpoints(server.number)) {
+            server.listen.push_back(base::endpoint_from(endpoint.data()));
         }
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
@@ -206,12 +204,12 @@ void HandoverGiver::send_offer() {
 
 /// Returns why these servers cannot be handed over; empty if they can be handed over.
 std::string HandoverGiver::reason_against(const std::vector<ServerIndex>& wanted) const {
-    if (!std::ranges::equal(parts_.now().servers, offered_, {}, &OfferedServer::number,
-                            &OfferedServer::number)) {
+    if (!std::ranges::equal(parts_.now().servers, offered_, {}, &TakeoverServer::number,
+                            &TakeoverServer::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
     }
     const bool offered = std::ranges::all_of(wanted, [this](ServerIndex server) {
-        return std::ranges::find(offered_, server, &OfferedServer::number) != offered_.end();
+        return std::ranges::find(offered_, server, &TakeoverServer::number) != offered_.end();
     });
     const std::set<ServerIndex> different{wanted.begin(), wanted.end()};
     return offered && !wanted.empty() && different.size() == wanted.size()
@@ -226,7 +224,7 @@ void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
         return;
     }
     let_go_.clear();
-    for (const OfferedServer& server : offered_) {
+    for (const TakeoverServer& server : offered_) {
         if (!contains(wanted, server.number)) {
             let_go_.push_back(server.number);
         }
@@ -282,7 +280,7 @@ void HandoverGiver::finish() {
     stage_ = Stage::gone;
     takeover_socket_.keep_file();
     std::vector<std::string_view> names;
-    for (const OfferedServer& server : offered_) {
+    for (const TakeoverServer& server : offered_) {
         if (contains(let_go_, server.number)) {
             names.push_back(server.name);
         }
@@ -527,18 +525,17 @@ void HandoverTaker::confirm_forwarding() const {
 
 std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
     auto message = link_.receive(base::Clock::now());
-    if (!message || message->kind != TakeoverMessage::left) {
+    const auto said = message && message->kind == TakeoverMessage::left
+                          ? base::from_archive<TakeoverEndReport>(message->body)
+                          : std::nullopt;
+    if (!said) {
         return std::nullopt;
     }
-    try {
-        EndReport left{.said = read<TakeoverEndReport>(*message)};
-        if (message->descriptors.size() == 1) {
-            left.checkpoint = std::move(message->descriptors.front());
-        }
-        return left;
-    } catch (const HandoverError&) {
-        return std::nullopt;
+    EndReport left{.said = *said};
+    if (message->descriptors.size() == 1) {
+        left.checkpoint = std::move(message->descriptors.front());
     }
+    return left;
 }
 
 void HandoverTaker::log_changes(const relay::Relay& relay, unsigned threads) const {

@@ -26,16 +26,11 @@ namespace tw::process {
 /// relay forwards.
 class HandoverGiver {
   public:
-    /// A server that the relay currently forwards to.
-    struct OfferedServer {
-        relay::ServerIndex number;
-        std::string name;      ///< see TakeoverServer::name
-        std::string host_name; ///< see TakeoverServer::host_name
-    };
-
     /// The current state of the run.
     struct RunState {
-        std::vector<OfferedServer> servers;
+        /// The servers that the relay forwards to, with their members `number`, `name` and
+        /// `host_name`.
+        std::vector<TakeoverServer> servers;
         std::uint32_t observer = 0; ///< the number of the last observer
         /// The observer's process; 0: no observer runs. The observer must not be able to take over,
         /// because it parses untrusted traffic.
@@ -103,7 +98,7 @@ class HandoverGiver {
     boost::asio::steady_timer deadline_;
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;
-    std::vector<OfferedServer> offered_;
+    std::vector<TakeoverServer> offered_;
     std::vector<relay::ServerIndex> let_go_;
     std::size_t ended_sessions_ = 0; ///< number of sessions of the servers in let_go_
 };
@@ -155,8 +150,6 @@ class HandoverTaker {
         std::string host_name;
     };
 
-    [[nodiscard]] const std::vector<TakenServer>& taken_servers() const { return taken_; }
-
     /// Takes over all sessions of the servers for which begin() was called. All slow preparations
     /// must be finished, because no relay forwards from this call on until `relay` is started.
     /// `relay`: not started yet. Returns the state that was handed over. Errors:
@@ -176,7 +169,7 @@ class HandoverTaker {
 
     /// The old relay's last message and its descriptor.
     struct EndReport {
-        TakeoverEndReport said;
+        TakeoverEndReport said{};
         /// A file with pipeline::SessionCheckpoints; invalid if the old relay sent no file.
         base::UniqueFd checkpoint{};
     };

@@ -145,7 +145,6 @@ class LivePage {
     /// Checks whether the relay's threads hang. Must be called once a second.
     void check_relay();
 
-    /// Replaces the token that allows changes through the page.
     void set_token(const PageToken& token);
 
     /// Shows a server's silence; nullopt: the server answers. Callable from any thread.

@@ -41,7 +41,6 @@ class SilenceReporters {
     void check(boost::asio::io_context& io, const channel::RelayAccess& relay,
                sink::Console* console, LivePage* page);
 
-    /// Stops all probes of servers.
     void stop();
 
   private:

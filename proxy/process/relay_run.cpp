@@ -8,6 +8,7 @@
 #include "proxy/wire/proof.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -28,37 +29,14 @@ namespace {
 static_assert(std::is_trivially_copyable_v<wire::ClientProofState>);
 static_assert(sizeof(wire::ClientProofState) <= sizeof(relay::ProofMemory));
 
-relay::Standing standing_of(wire::Trust trust) {
-    switch (trust) {
-    case wire::Trust::connless:
-        return relay::Standing::connless;
-    case wire::Trust::stray:
-        return relay::Standing::stray;
-    case wire::Trust::unproven:
-        return relay::Standing::unproven;
-    case wire::Trust::verified:
-        return relay::Standing::verified;
-    case wire::Trust::weak:
-        return relay::Standing::weak;
-    case wire::Trust::player:
-        return relay::Standing::player;
-    }
-    return relay::Standing::stray;
-}
-
-relay::Request request_of(wire::ConnlessRequest request) {
-    switch (request) {
-    case wire::ConnlessRequest::none:
-        return relay::Request::none;
-    case wire::ConnlessRequest::info:
-        return relay::Request::common;
-    case wire::ConnlessRequest::master:
-        return relay::Request::reserved;
-    case wire::ConnlessRequest::other:
-        return relay::Request::other;
-    }
-    return relay::Request::other;
-}
+/// The enumerators of the relay, which knows no protocol, by those of the protocol.
+constexpr std::array kStandings{relay::Standing::connless, relay::Standing::stray,
+                                relay::Standing::unproven, relay::Standing::verified,
+                                relay::Standing::weak,     relay::Standing::player};
+static_assert(static_cast<std::size_t>(wire::Trust::player) + 1 == kStandings.size());
+constexpr std::array kRequests{relay::Request::none, relay::Request::common,
+                               relay::Request::reserved, relay::Request::other};
+static_assert(static_cast<std::size_t>(wire::ConnlessRequest::other) + 1 == kRequests.size());
 
 wire::InfoRequest request_of(const relay::Question& question) {
     return {.kind = static_cast<wire::InfoRequestKind>(question.kind), .token = question.token};
@@ -93,8 +71,8 @@ relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direct
         state, direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c,
         datagram);
     std::memcpy(memory.bytes.data(), &state, sizeof state);
-    return {.standing = standing_of(judgement.trust),
-            .request = request_of(judgement.request),
+    return {.standing = kStandings[static_cast<std::size_t>(judgement.trust)],
+            .request = kRequests[static_cast<std::size_t>(judgement.request)],
             .is_answered = judgement.is_answered,
             .is_play = judgement.is_play};
 }
@@ -223,7 +201,6 @@ HandoverTaker::ServerStart RelayRun::prepare_server(const ConfiguredServer& serv
 
 void RelayRun::begin_forwarding() {
     relay_->start();
-    servers_->start_resolving();
     started_ = std::chrono::steady_clock::now();
 }
 

@@ -42,7 +42,6 @@ class AdmissionReport {
     std::uint64_t repeated_reported_ = 0;
 };
 
-/// The settings of a relay run.
 struct RelayRunOptions {
     /// RelayRun sets `prove`, and the first server's members if `servers` is not empty.
     relay::Options relay;

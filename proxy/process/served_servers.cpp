@@ -8,7 +8,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
-#include <tuple>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,12 +47,14 @@ bool may_listen(const base::Endpoint& server) {
 
 } // namespace
 
-ServedServers::ServedServers(Parts parts, std::vector<ConfiguredServer> servers)
-    : parts_{std::move(parts)}, first_{std::move(servers)} {
-    set_name(0, first_.front().name);
+ServedServers::ServedServers(Parts parts, const std::vector<ConfiguredServer>& servers)
+    : parts_{std::move(parts)} {
+    set_name(0, servers.front().name);
     write_addresses(0);
-    for (std::size_t i = 1; i < first_.size(); ++i) {
-        std::ignore = add_server(first_[i]);
+    servers_.emplace_back(*parts_.relay, relay::ServerIndex{0}, servers.front());
+    for (const ConfiguredServer& server : std::span{servers}.subspan(1)) {
+        const relay::ServerIndex index = add_server(server);
+        servers_.emplace_back(*parts_.relay, index, server);
     }
 }
 
@@ -96,14 +98,6 @@ std::vector<std::string> ServedServers::routes(relay::ServerIndex index) const {
                                      base::to_string(parts_.relay->server_endpoint(index))));
     }
     return routes;
-}
-
-void ServedServers::start_resolving() {
-    for (std::size_t i = 0; i < first_.size(); ++i) {
-        servers_.emplace_back(*parts_.relay, static_cast<relay::ServerIndex>(i),
-                              std::move(first_[i]));
-    }
-    first_.clear();
 }
 
 /// Writes a server's name into the shared block. Must be called before the server's first session,
@@ -212,8 +206,8 @@ void ServedServers::on_second(bool report_silence, const Moved& moved) {
     }
 }
 
-std::vector<HandoverGiver::OfferedServer> ServedServers::handover_list() const {
-    std::vector<HandoverGiver::OfferedServer> served;
+std::vector<TakeoverServer> ServedServers::handover_list() const {
+    std::vector<TakeoverServer> served;
     for (const ServerAddressUpdater& server : servers_) {
         served.push_back({.number = server.index(),
                           .name = server.served().name,

@@ -28,14 +28,11 @@ class ServedServers {
 
     /// `servers`: the first server is the server with which the relay was constructed. Errors: the
     /// errors of Relay::add_server and of `begin`.
-    ServedServers(Parts parts, std::vector<ConfiguredServer> servers);
+    ServedServers(Parts parts, const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
     /// this machine do not listen yet. `note`: a text to append if one line is logged.
     void log_routes(const std::string& note) const;
-
-    /// Starts to resolve host names regularly. Must be called when the relay forwards.
-    void start_resolving();
 
     /// Adds and removes servers so that the relay forwards to exactly the servers in `wanted`. Does
     /// not interrupt servers that stay. Logs changes that fail.
@@ -49,7 +46,7 @@ class ServedServers {
     void on_second(bool report_silence, const Moved& moved);
 
     /// Returns the servers in the form that HandoverGiver needs.
-    [[nodiscard]] std::vector<HandoverGiver::OfferedServer> handover_list() const;
+    [[nodiscard]] std::vector<TakeoverServer> handover_list() const;
 
   private:
     void log_routes(relay::ServerIndex index) const;
@@ -62,8 +59,6 @@ class ServedServers {
     void write_addresses(relay::ServerIndex index) const;
 
     Parts parts_;
-    std::vector<ConfiguredServer>
-        first_; ///< the servers at the start; empty after start_resolving()
     std::vector<ServerAddressUpdater> servers_;
     PendingServers pending_{PendingServers::system_lookup};
 };

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include <boost/asio/ip/address.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -132,14 +134,6 @@ std::string_view first_line(std::string_view text) {
     return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
 }
 
-std::string to_hex_text(std::string_view bytes) {
-    std::string text;
-    for (const char byte : bytes) {
-        text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    }
-    return text;
-}
-
 /// Returns whether the text needs no quotes in a shell.
 bool is_plain_shell_text(std::string_view path) {
     return std::ranges::all_of(path, [](unsigned char c) {
@@ -182,8 +176,10 @@ tl::expected<PageToken, std::string> read_token(const std::filesystem::path& fil
 }
 
 PageToken read_or_create_token(const std::filesystem::path& folder) {
+    const std::string random = random_bytes(kRandomBytes);
+    const std::vector<unsigned char> bytes{random.begin(), random.end()};
     const StoredFile kept = read_or_create_file(
-        folder, kTokenFile, to_hex_text(random_bytes(kRandomBytes)) + '\n',
+        folder, kTokenFile, fmt::format("{:02x}\n", fmt::join(bytes, "")),
         [](std::string_view content) { return is_valid_token(first_line(content)); });
     return {.value = std::string{first_line(kept.content)},
             .file = kept.problem.empty() ? (folder / kTokenFile).string() : ""};

@@ -103,7 +103,6 @@ class TapFeed final : public capture::SessionReceiver {
     base::Timestamp settled_ = 0;
 };
 
-/// The settings of a tap run.
 struct TapRunOptions {
     capture::LiveOptions live;
     capture::ServerGuess servers;

@@ -53,7 +53,7 @@ class Running {
     std::filesystem::path file = TakeoverSocket::path_of(folder.path(), "test");
     tw::relay::test::EchoServer server;
     std::vector<std::unique_ptr<tw::relay::test::EchoServer>> others;
-    std::vector<HandoverGiver::OfferedServer> served;
+    std::vector<TakeoverServer> served;
     tw::relay::Options options = tw::relay::test::options_for(server.endpoint());
     boost::asio::io_context io;
     std::unique_ptr<tw::relay::Relay> relay;

@@ -141,7 +141,6 @@ TEST_CASE(
     std::swap(servers[0], servers[1]);
     HandoverTaker taker{running.file};
     const auto next = make_next(taker, running.options, servers);
-    REQUIRE(taker.taken_servers().size() == 2);
     CHECK(taker.find_server("dm") != nullptr);
     CHECK(taker.find_server("late") == nullptr);
     CHECK(taker.take_sessions(*next).relay.sessions.size() == 2);
