@@ -21,6 +21,8 @@ namespace tw::cli {
 
 class Command;
 
+// The functions of this header throw UsageError for a flag whose value is not valid.
+
 /// The flags of the commands that read captures.
 struct CaptureFlags {
     std::vector<std::string> paths;
@@ -34,21 +36,15 @@ struct CaptureFlags {
     /// their start.
     /// Errors: UsageError for a folder without segments.
     [[nodiscard]] std::vector<std::string> files() const;
-    /// The servers whose traffic is read.
-    /// Errors: UsageError.
     [[nodiscard]] capture::ServerGuess servers() const;
 
     [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
 };
 
-/// Adds a server whose traffic is read, in the format of --server.
-/// Errors: UsageError.
 void add_server(capture::ServerGuess& guess, const std::string& server);
 
-/// Adds --memory.
 void add_memory_flag(Command& command, std::size_t& memory_mib);
 
-/// The flags about maps and a mod's objects.
 struct LookupFlags {
     std::vector<std::string> maps;
     std::string objects_file;
@@ -58,7 +54,6 @@ struct LookupFlags {
     /// The folders in which maps are searched. Errors: UsageError for a folder that does not exist.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// The standard objects and messages, and those of `objects_file`.
-    /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
 };
 
@@ -75,13 +70,10 @@ struct RecordFlags {
     std::string summary; ///< file for the results of the checks; empty if there is none
 
     void add_to(Command& command);
-    /// Adds the flags about the result of a run.
     void add_result_flags(Command& command);
     /// The folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    /// The findings and severities of --fail-on.
-    /// Errors: UsageError.
     [[nodiscard]] analyze::FailingFindings fail_on_findings() const;
 
     /// True if message records are needed. --no-messages only leaves them out of the written
@@ -92,7 +84,6 @@ struct RecordFlags {
     }
 
     /// The filter of a flag; nullopt if the flag was not given.
-    /// Errors: UsageError.
     [[nodiscard]] std::optional<filter::Filter> parse_filter(const std::string& flag,
                                                              const std::string& text,
                                                              const wire::ModDescription& mod) const;
@@ -100,13 +91,10 @@ struct RecordFlags {
     /// Errors: UsageError, also if --no-messages is given and only messages can match the filter.
     [[nodiscard]] std::optional<filter::Filter>
     output_filter(const wire::ModDescription& mod) const;
-    /// The expectations of --expect.
-    /// Errors: UsageError.
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const wire::ModDescription& mod) const;
 
     /// Returns the complete configuration of these flags. `mod` must outlive it.
-    /// Errors: UsageError.
     [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod) const;
 };
 
@@ -126,13 +114,11 @@ struct ArtifactFlags {
     [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
     /// Returns the complete configuration of these flags and `records`. `mod` must outlive it.
     /// `publishes`: whether an output other than -o writes messages.
-    /// Errors: UsageError.
     [[nodiscard]] pipeline::Config complete(const RecordFlags& records,
                                             const wire::ModDescription& mod, bool publishes) const;
     /// Checks the flags of the capture. Errors: UsageError if the capture would contain secrets
     /// that must not be shown.
     void check_capture(bool show_secrets) const;
-    /// The folders in which files are created.
     [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 };
 

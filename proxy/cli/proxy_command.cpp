@@ -5,16 +5,19 @@
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/filter.h"
 #include "proxy/pipeline/resync.h"
 #include "proxy/process/relay_run.h"
 #include "proxy/process/server_probe.h"
 #include "proxy/process/signals.h"
 #include "proxy/process/state_folder.h"
 #include "proxy/process/tap_run.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -23,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -30,19 +34,50 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace tw::cli {
 
 namespace {
 
-constexpr const char* kCommand = "proxy";
-
 /// The end of the reason why a takeover failed.
 constexpr const char* kCarriesOn = "; the running twscope carries on as before";
 
+/// Forwards or taps traffic until the end of the run. Calls `started` when datagrams are handled.
+template <typename Flags>
+using LiveRun = int (*)(const Flags& flags, const Settings& settings, const Invocation& invocation,
+                        const std::function<void()>& started);
+
+/// Adds a command that handles live traffic, in this process and in its observer's.
+template <typename Flags>
+Action add_live_command(Command command, Invocation invocation, const std::string& traffic,
+                        LiveRun<Flags> run) {
+    auto flags = std::make_shared<Flags>();
+    auto settings = std::make_shared<Settings>(command);
+    flags->add_to(command);
+    set_flag_headings(command, traffic);
+    const auto run_command = [flags, settings, invocation = std::move(invocation), run] {
+        prepare_signals(invocation);
+        if (invocation.observer != 0) {
+            return observe(*flags, *settings, invocation);
+        }
+        if (flags->check_config) {
+            return check_config(*flags, *settings);
+        }
+        settings->complete();
+        open_log(flags->log_level);
+        const auto start = [&](const std::function<void()>& started) {
+            return run(*flags, *settings, invocation, started);
+        };
+        return flags->background ? run_in_background(start) : start([] {});
+    };
+    return [settings, run_command] { return settings->run(run_command); };
+}
+
+template <typename Flags>
 std::unique_ptr<RunFlags> make_flags() {
-    return std::make_unique<ProxyFlags>();
+    return std::make_unique<Flags>();
 }
 
 process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
@@ -120,7 +155,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
               const std::function<void()>& started) {
     flags.check(settings); // checks the observer's flags, too, to report errors once and at once
     process::RelayRunOptions options = relay_run_options(flags);
-    options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
+    options.supervision = supervision("proxy", flags, settings, invocation, make_flags<ProxyFlags>);
     options.started = [&started] {
         process::notify_service_ready();
         started();
@@ -167,20 +202,8 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     }
 }
 
-int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
-                const std::function<void()>& started) {
-    try {
-        return run_relay(flags, settings, invocation, started);
-    } catch (const process::NoTakeoverPeer& error) {
-        sink::print_error("--takeover: {}", error.what());
-        return kExitNotYet;
-    } catch (const relay::HandoverError& error) {
-        sink::print_error("--takeover: {}{}", error.what(), kCarriesOn);
-        return kExitUsage;
-    }
-}
-
-int print_routes(const ProxyFlags& flags) {
+int print_routes(const ProxyFlags& flags, const Settings& settings) {
+    flags.check_traffic(settings);
     if (flags.servers().size() > 1) {
         throw UsageError{"--print-routes: name one server at a time"};
     }
@@ -198,52 +221,37 @@ int print_routes(const ProxyFlags& flags) {
     return 0;
 }
 
-int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& invocation) {
-    prepare_signals(invocation);
-    if (invocation.observer != 0) {
-        return observe(flags, settings, invocation);
-    }
-    if (flags.check_config) {
-        return check_config(flags, settings);
-    }
-    settings.complete();
-    flags.require_server();
-    open_log(flags.log_level);
+int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
+                const std::function<void()>& started) {
     if (flags.relay.print_routes) {
-        return print_routes(flags);
+        return print_routes(flags, settings);
     }
-    const auto start = [&](const std::function<void()>& started) {
-        return start_relay(flags, settings, invocation, started);
-    };
-    return flags.background ? run_in_background(start) : start([] {});
+    try {
+        return run_relay(flags, settings, invocation, started);
+    } catch (const process::NoTakeoverPeer& error) {
+        sink::print_error("--takeover: {}", error.what());
+        return kExitNotYet;
+    } catch (const relay::HandoverError& error) {
+        sink::print_error("--takeover: {}{}", error.what(), kCarriesOn);
+        return kExitUsage;
+    }
 }
 
 } // namespace
 
 Action add_proxy_command(Command& program, Invocation invocation) {
-    Command command = program.add_command(
-        kCommand, "Forward traffic between clients and a server, and record what happens");
-    auto flags = std::make_shared<ProxyFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    flags->add_to(command);
-    set_flag_headings(command, "Forward");
-    return [flags, settings, invocation = std::move(invocation)] {
-        return settings->run([&] { return run_command(*flags, *settings, invocation); });
-    };
+    return add_live_command<ProxyFlags>(
+        program.add_command(
+            "proxy", "Forward traffic between clients and a server, and record what happens"),
+        std::move(invocation), "Forward", start_relay);
 }
 
 namespace {
-
-constexpr const char* kTapCommand = "tap";
 
 constexpr const char* kAboutTap =
     "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
     "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
     "traffic belong to proxy. See docs/tap.md.";
-
-std::unique_ptr<RunFlags> make_tap_flags() {
-    return std::make_unique<TapFlags>();
-}
 
 process::TapRunOptions tap_run_options(const TapFlags& flags) {
     constexpr unsigned kMiB = 20;
@@ -262,7 +270,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
             const std::function<void()>& started) {
     flags.check(settings); // checks the observer's flags, too, to report errors once and at once
     process::TapRunOptions options = tap_run_options(flags);
-    options.supervision = supervision(kTapCommand, flags, settings, invocation, make_tap_flags);
+    options.supervision = supervision("tap", flags, settings, invocation, make_flags<TapFlags>);
     std::optional<process::TapRun> tap;
     try {
         tap.emplace(std::move(options));
@@ -291,36 +299,14 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     }
 }
 
-int run_tap_command(const TapFlags& flags, Settings& settings, const Invocation& invocation) {
-    prepare_signals(invocation);
-    if (invocation.observer != 0) {
-        return observe(flags, settings, invocation);
-    }
-    if (flags.check_config) {
-        return check_config(flags, settings);
-    }
-    settings.complete();
-    flags.require_interface();
-    open_log(flags.log_level);
-    const auto start = [&](const std::function<void()>& started) {
-        return run_tap(flags, settings, invocation, started);
-    };
-    return flags.background ? run_in_background(start) : start([] {});
-}
-
 } // namespace
 
 Action add_tap_command(Command& program, Invocation invocation) {
-    Command command = program.add_command(
-        kTapCommand, "Observe traffic on an interface and record what happens, without forwarding",
-        kAboutTap);
-    auto flags = std::make_shared<TapFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    flags->add_to(command);
-    set_flag_headings(command, "Observe");
-    return [flags, settings, invocation = std::move(invocation)] {
-        return settings->run([&] { return run_tap_command(*flags, *settings, invocation); });
-    };
+    return add_live_command<TapFlags>(
+        program.add_command(
+            "tap", "Observe traffic on an interface and record what happens, without forwarding",
+            kAboutTap),
+        std::move(invocation), "Observe", run_tap);
 }
 
 namespace {
@@ -365,6 +351,157 @@ Action add_health_command(Command& program) {
         .read_variable("TWSCOPE_LISTEN");
     command.add_time("--timeout", flags->timeout, 0.01, 60, "Seconds to wait for an answer");
     return [flags] { return run_health(*flags); };
+}
+
+namespace {
+
+constexpr const char* kInterface = "twscope";
+
+struct ExtcapFlags {
+    bool interfaces = false;
+    std::string version;
+    std::string interface;
+    bool dlts = false;
+    bool config = false;
+    bool capture = false;
+    std::string fifo;
+    std::string capture_filter;
+    std::string server;
+    std::string listen = "127.0.0.1:8303";
+    std::string filter;
+    bool cleanup = false;
+    bool debug = false; ///< ignored, like the next member
+    std::string unused;
+};
+
+void print_interfaces() {
+    fmt::print("extcap {{version={}}}{{display=twscope}}\n"
+               "interface {{value={}}}{{display=Teeworlds and DDNet, through twscope}}\n",
+               TWSCOPE_VERSION, kInterface);
+}
+
+void print_dlts() {
+    fmt::print("dlt {{number=1}}{{name=EN10MB}}{{display=Ethernet}}\n");
+}
+
+void print_config() {
+    fmt::print(
+        "arg {{number=0}}{{call=--server}}{{display=Game server}}{{type=string}}{{required=true}}"
+        "{{placeholder=127.0.0.1:8304}}{{tooltip=HOST:PORT of the server to forward clients to}}\n"
+        "arg {{number=1}}{{call=--listen}}{{display=Clients connect to}}{{type=string}}"
+        "{{default=127.0.0.1:8303}}{{tooltip=ADDR:PORT to listen on}}\n"
+        "arg {{number=2}}{{call=--filter}}{{display=Only packets with}}{{type=string}}"
+        "{{placeholder=session == 1 and message}}"
+        "{{tooltip=twscope filter: show only packets with a matching record}}\n");
+}
+
+/// Combines the capture filter and the option; both have to match.
+std::string filter_of(const ExtcapFlags& flags) {
+    if (flags.filter.empty() || flags.capture_filter.empty()) {
+        return flags.filter + flags.capture_filter;
+    }
+    return fmt::format("({}) and ({})", flags.filter, flags.capture_filter);
+}
+
+/// Prints what is wrong with a capture filter; prints nothing if it is valid.
+int check_filter(const std::string& text) {
+    if (const auto parsed = filter::Filter::parse(text, {.show_secrets = true}); !parsed) {
+        fmt::print("{}\n", parsed.error().message);
+    }
+    return 0;
+}
+
+/// Continues as `twscope proxy`. Wireshark ends the process with SIGTERM.
+int capture_with_proxy(const ExtcapFlags& flags) {
+    if (flags.fifo.empty() || flags.server.empty()) {
+        throw UsageError{"extcap: a capture needs --fifo and --server HOST:PORT (the interface "
+                         "option 'Game server')"};
+    }
+    std::vector<std::string> words{"twscope",    "proxy", "-s",       flags.server,     "-l",
+                                   flags.listen, "-w",    flags.fifo, "--show-secrets", "-q"};
+    // Wireshark shows everything on standard error as an error when the capture ends.
+    words.insert(words.end(), {"--log-level", "error"});
+    if (const std::string filter = filter_of(flags); !filter.empty()) {
+        words.insert(words.end(), {"--write-filter", filter});
+    }
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string& word : words) {
+        arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    // Ends with Wireshark, so that players do not pass an unused proxy.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::execv("/proc/self/exe", arguments.data());
+    throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
+}
+
+/// Checks unknown arguments: those that Wireshark adds are accepted, as newer versions may add
+/// some.
+/// Errors: UsageError for other unknown arguments.
+void check_unknown(const std::vector<std::string>& rest) {
+    bool may_be_value = false;
+    for (const std::string& word : rest) {
+        const bool flag = word.starts_with("--extcap-");
+        if (!flag && (!may_be_value || word.starts_with('-'))) {
+            throw UsageError{fmt::format("extcap has no {}", record::terminal_text(word))};
+        }
+        may_be_value = flag && word.find('=') == std::string::npos;
+    }
+}
+
+int run_extcap(const ExtcapFlags& flags) {
+    if (flags.interfaces) {
+        print_interfaces();
+        return 0;
+    }
+    if (flags.interface != kInterface) {
+        throw UsageError{
+            fmt::format("extcap: the only interface is {}; see --extcap-interfaces", kInterface)};
+    }
+    if (flags.dlts) {
+        print_dlts();
+    } else if (flags.config) {
+        print_config();
+    } else if (flags.capture) {
+        return capture_with_proxy(flags);
+    } else if (!flags.cleanup) {
+        return check_filter(flags.capture_filter);
+    }
+    return 0;
+}
+
+} // namespace
+
+Action add_extcap_command(Command& program) {
+    Command command =
+        program.add_command("extcap", "Capture in Wireshark, which lists twscope as an interface "
+                                      "once it is in its extcap folder");
+    command.make_internal(); // only Wireshark starts it
+    auto flags = std::make_shared<ExtcapFlags>();
+    command.add_switch("--extcap-interfaces", flags->interfaces, "Print the interfaces");
+    command.add("--extcap-version", &flags->version, "VERSION", "Wireshark's version");
+    command.add("--extcap-interface", &flags->interface, "NAME", "Interface to use");
+    command.add_switch("--extcap-dlts", flags->dlts, "Print the interface's link type");
+    command.add_switch("--extcap-config", flags->config, "Print the interface's options");
+    command.add_switch("--capture", flags->capture, "Capture until SIGTERM");
+    command.add("--fifo", &flags->fifo, "FILE", "Pipe to write to");
+    command.add("--extcap-capture-filter", &flags->capture_filter, "EXPRESSION",
+                "Capture only packets with a matching record; without --capture, check the "
+                "filter's syntax");
+    command.add("-s,--server", &flags->server, "HOST:PORT", "Game server to forward to");
+    command.add("-l,--listen", &flags->listen, "ADDR:PORT", "Address for clients to connect to");
+    command.add("--filter", &flags->filter, "EXPRESSION",
+                "Capture only packets with a matching record");
+    command.add("--extcap-reload-option", &flags->unused, "NAME",
+                "An option whose values are asked for: none has any");
+    command.add_switch("--extcap-cleanup-postkill", flags->cleanup, "Nothing is left to clean up");
+    command.add_switch("--debug", flags->debug, "For other extcaps; nothing is written");
+    command.add("--debug-file", &flags->unused, "FILE", "The same");
+    return [flags, command] {
+        check_unknown(command.unknown_arguments());
+        return run_extcap(*flags);
+    };
 }
 
 } // namespace tw::cli

@@ -254,17 +254,11 @@ void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) 
         const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
             return overlap(before, *each, false);
         });
-        if (other == each) {
-            continue;
+        if (other != each) {
+            throw UsageError{
+                fmt::format("--listen {} and {}: the addresses overlap; leave one of them out",
+                            base::to_string(*other), base::to_string(*each))};
         }
-        if (plain(other->address()) == plain(each->address())) {
-            throw UsageError{fmt::format("--listen {}: given twice; give each address once",
-                                         base::to_string(*each))};
-        }
-        const bool wide = each->address().is_unspecified();
-        throw UsageError{fmt::format("--listen {}: includes {}; leave one of them out",
-                                     base::to_string(wide ? *each : *other),
-                                     base::to_string(wide ? *other : *each))};
     }
 }
 
@@ -321,19 +315,10 @@ void ProxyFlags::add_to(Command& command) {
     add_lifecycle_flags(command, "Run in the background, returning once datagrams are forwarded");
 }
 
-std::vector<RunFlags::Check> ProxyFlags::checks(const Settings& settings) const {
-    std::vector<Check> checks = RunFlags::checks(settings);
-    checks.emplace_back([this, &settings] {
-        if (!server.empty() || !settings.names("server")) { // else its empty value was reported
-            require_server();
-            std::ignore = relay_options();
-        }
-    });
-    return checks;
-}
-
-void ProxyFlags::require_server() const {
-    if (server.empty()) {
+void ProxyFlags::check_traffic(const Settings& settings) const {
+    if (!server.empty()) {
+        std::ignore = relay_options();
+    } else if (!settings.names("server")) { // else its empty value was reported
         throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
 }
@@ -435,22 +420,12 @@ void TapFlags::add_to(Command& command) {
     add_lifecycle_flags(command, "Run in the background, returning once the interface is open");
 }
 
-std::vector<RunFlags::Check> TapFlags::checks(const Settings& settings) const {
-    std::vector<Check> checks = RunFlags::checks(settings);
-    checks.emplace_back([this, &settings] {
-        if (!interface.empty() || !settings.names("interface")) {
-            require_interface();
-        }
-    });
-    checks.emplace_back([this] { std::ignore = guess(); });
-    return checks;
-}
-
-void TapFlags::require_interface() const {
-    if (interface.empty()) {
+void TapFlags::check_traffic(const Settings& settings) const {
+    if (interface.empty() && !settings.names("interface")) { // else its empty value was reported
         throw UsageError{
             "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
     }
+    std::ignore = guess();
 }
 
 std::vector<std::string> TapFlags::describe_traffic() const {

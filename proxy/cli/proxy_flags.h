@@ -26,7 +26,6 @@ struct RelayFlags {
 
     void add_to(Command& command);
     /// Returns `options` and the impairment of --impair.
-    /// Errors: UsageError.
     [[nodiscard]] relay::Options complete() const;
     [[nodiscard]] std::filesystem::path state_folder() const;
 };
@@ -51,7 +50,6 @@ void add_state_flag(Command& command, std::string& state, const std::string& con
 transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_local,
                    const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// The flags of `proxy`.
 struct ProxyFlags final : RunFlags {
     std::vector<std::string> server; ///< one server, or several with names
     std::vector<std::string> listen{"127.0.0.1:8303"};
@@ -61,10 +59,8 @@ struct ProxyFlags final : RunFlags {
     bool takeover = false;
 
     void add_to(Command& command) override;
-    [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
+    void check_traffic(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
-    /// Errors: UsageError if there is no server.
-    void require_server() const;
 
     /// Returns "fleet" if there are several servers: the name for data that belongs to none of
     /// them.
@@ -84,12 +80,9 @@ struct ProxyFlags final : RunFlags {
 
     [[nodiscard]] bool requests_resync() const override { return relay.resync; }
 
-    /// The relay's options according to these flags.
-    /// Errors: UsageError.
     [[nodiscard]] relay::Options relay_options() const;
 };
 
-/// The flags of `tap`.
 struct TapFlags final : RunFlags {
     std::string interface;
     std::vector<std::string> servers; ///< empty if servers are to be recognised
@@ -99,19 +92,13 @@ struct TapFlags final : RunFlags {
     TapFlags() { records.config.inspect.sees_all = false; }
 
     void add_to(Command& command) override;
-    [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
+    void check_traffic(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
-    /// Errors: UsageError if there is no interface.
-    void require_interface() const;
     [[nodiscard]] std::filesystem::path state_folder() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }
 
-    /// The servers whose traffic is read.
-    /// Errors: UsageError.
     [[nodiscard]] capture::ServerGuess guess() const;
-    /// The servers' ports.
-    /// Errors: UsageError.
     [[nodiscard]] std::vector<std::uint16_t> ports() const;
     /// Describes the traffic: "eth0, servers :8303, :8304".
     [[nodiscard]] std::string shown() const;

@@ -16,14 +16,14 @@ namespace tw::cli {
 
 class Command;
 
+// The functions of this header throw UsageError for a flag whose value is not valid.
+
 /// A time and a size, such as "1h,512MiB"; zero if missing.
 struct TimeAndSize {
     std::chrono::seconds time{0};
     std::uint64_t bytes = 0;
 };
 
-/// Parses the value of a flag.
-/// Errors: UsageError that names the flag.
 [[nodiscard]] TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text);
 
 /// A kind of recording: its flag, file names, content and permissions.
@@ -57,23 +57,19 @@ struct RecordingFlags {
     /// path of --output nor to that of --write.
     void check(const std::string& output, const std::string& capture) const;
     /// The limit of --message-limit in bytes; 0 for no limit.
-    /// Errors: UsageError.
     [[nodiscard]] std::uint64_t message_bytes() const;
     /// The options for recording to a path; nullopt if it is no file on a disk: standard output, a
     /// pipe, a device.
-    /// Errors: UsageError.
     [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,
                                                                 const std::string& path) const;
     /// The folder of the segments; empty if the recording has none.
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
     /// Opens the output for a path; returns null if the path is empty.
-    /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<sink::OutputFile> open(const RecordingKind& kind,
                                                          const std::string& path,
                                                          sink::Recording::StartMode begin) const;
 };
 
-/// The flags about the flight recorder.
 struct FlightFlags {
     /// Time and size, and folder; empty if there is no flight recorder.
     std::vector<std::string> what;
@@ -84,14 +80,10 @@ struct FlightFlags {
 
     [[nodiscard]] bool on() const { return !what.empty(); }
 
-    /// The folder for its files.
-    /// Errors: UsageError for a folder that cannot be written to.
     [[nodiscard]] std::filesystem::path folder() const;
     /// The options of the flight recorder; nullopt if there is none. Errors: UsageError, also if
     /// its files would contain secrets that must not be shown.
     [[nodiscard]] std::optional<sink::FlightOptions> options(bool show_secrets) const;
-    /// Checks all of the flags.
-    /// Errors: UsageError, also if the flight recorder does not fit into the memory.
     void check(bool show_secrets, std::size_t memory_mib) const;
 };
 

@@ -74,6 +74,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         return **mod;
     };
     return {
+        [this, &settings] { check_traffic(settings); },
         [described] { std::ignore = described(); },
         [this] { std::ignore = records.fail_on_findings(); },
         [this] { recording.check(records.output, artifacts.capture); },

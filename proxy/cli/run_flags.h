@@ -19,7 +19,8 @@ namespace tw::cli {
 class Command;
 class Settings;
 
-/// The flags of every live run, for any source of traffic.
+/// The flags of every live run, for any source of traffic. The functions throw UsageError for a flag
+/// whose value is not valid.
 struct RunFlags {
     RecordFlags records;
     ArtifactFlags artifacts;
@@ -51,38 +52,29 @@ struct RunFlags {
     using Check = std::function<void()>;
 
     /// All checks of the flags. `settings`: the settings that completed them.
-    [[nodiscard]] virtual std::vector<Check> checks(const Settings& settings) const;
-    /// Checks all flags.
-    /// Errors: UsageError.
+    [[nodiscard]] std::vector<Check> checks(const Settings& settings) const;
+    /// Checks the flags about the forwarded or tapped traffic.
+    virtual void check_traffic(const Settings& settings) const = 0;
     void check(const Settings& settings) const;
     /// Describes what is recorded to which files: "records to game.jsonl, demos to demos/".
     [[nodiscard]] std::string describe_recording() const;
     /// Describes the forwarded or tapped traffic, one line for each address.
-    /// Errors: UsageError.
     [[nodiscard]] virtual std::vector<std::string> describe_traffic() const = 0;
     /// The configuration of the run. `mod` must outlive it.
-    /// Errors: UsageError.
     [[nodiscard]] pipeline::Config config(const wire::ModDescription& mod) const;
-    /// How the page may record.
-    /// Errors: UsageError.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recordings() const;
     /// The folders with recordings that the page may offer for download.
-    /// Errors: UsageError.
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are created during the run.
-    /// Errors: UsageError.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
     /// The name of a server without a given name.
     [[nodiscard]] virtual std::string server_name() const = 0;
     /// The folder for data that is kept between runs.
     [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;
 
-    /// The impairment to simulate.
-    /// Errors: UsageError.
     [[nodiscard]] virtual relay::Impairment impairment() const { return {}; }
 
     /// The servers with names; empty if there is one server without a name.
-    /// Errors: UsageError.
     [[nodiscard]] virtual std::vector<process::ConfiguredServer> servers() const { return {}; }
 
     /// Prepares the system for forwarding to `count` servers.
@@ -93,11 +85,8 @@ struct RunFlags {
     [[nodiscard]] virtual bool requests_resync() const { return false; }
 
   protected:
-    /// Adds the flags about recordings and their presentation.
     void add_output_flags(Command& command);
-    /// Adds the flags about limits.
     void add_limit_flags(Command& command);
-    /// Adds the flags about start, end and log.
     void add_lifecycle_flags(Command& command, const std::string& background_help);
 
   private:
@@ -109,9 +98,7 @@ struct RunFlags {
 /// every error. Returns the exit code.
 [[nodiscard]] int check_config(const RunFlags& flags, Settings& settings);
 
-/// Adds --duration.
 void add_duration_flag(Command& command, double& seconds);
-/// Adds --log-level.
 void add_log_level_flag(Command& command, std::string& level);
 
 } // namespace tw::cli

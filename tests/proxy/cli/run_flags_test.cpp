@@ -247,7 +247,7 @@ TEST_CASE("addresses and files that cannot be opened are rejected with the reaso
         {{"--http-open-reading"}, "--http-open-reading has no effect without --http"},
         {{"--http-token-file", "token"}, "--http-token-file has no effect without --http"},
         {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
-        {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "given twice; give each address once"},
+        {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "overlap; leave one of them out"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.front());

@@ -133,9 +133,10 @@ TEST_CASE("addresses that can be bound together are accepted") {
         CHECK_NOTHROW(static_cast<void>(Parsed{row}.flags.relay_options()));
     }
     const Parsed one{{"-s", "a:1", "-l", "127.0.0.1:1", "-l", ":1"}};
-    CHECK_THROWS_WITH_AS(static_cast<void>(one.flags.relay_options()),
-                         "--listen 0.0.0.0:1: includes 127.0.0.1:1; leave one of them out",
-                         UsageError);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(one.flags.relay_options()),
+        "--listen 127.0.0.1:1 and 0.0.0.0:1: the addresses overlap; leave one of them out",
+        UsageError);
 }
 
 } // namespace
