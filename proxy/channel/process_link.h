@@ -20,11 +20,10 @@ enum class ControlMessage : std::uint8_t {
     /// configuration has changed to this impairment; the observer must request and record it. From
     /// the observer: a request to set this impairment.
     impair,
-    // Messages from the relay, at startup (see ObserverStartup) or later.
-    settings,  ///< the text is the next piece of the configuration text
+    // Messages from the relay.
+    begin,     ///< the first message: the descriptor is memory with an archived ObserverStartup
     log_level, ///< the text is the log level to set
     token,     ///< the text contains the token of the live page; see PageToken
-    begin,     ///< all startup messages were sent
     server,    ///< the text contains a server's new address; see RelayAccess::set_server_address()
     reopen,    ///< open the outputs' paths again, because their files may have been moved away
     report,    ///< write the totals since the start of the run
@@ -48,7 +47,6 @@ enum class ControlMessage : std::uint8_t {
 /// arrive in order. No function blocks.
 class ProcessLink {
   public:
-    /// The longest text of a message, in bytes.
     static constexpr std::size_t kMaxText = 4000;
 
     struct Message {

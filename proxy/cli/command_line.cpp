@@ -13,7 +13,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -295,12 +294,8 @@ CommandLine::CommandLine(const Invocation& invocation) : program{kAboutTwscope, 
 
 namespace {
 
-/// The argument with which the relay's process starts its observer; it precedes the original ones.
-constexpr std::string_view kObserver = "--observer=";
 /// The start of the first argument from Wireshark, which passes no command's name.
 constexpr std::string_view kExtcap = "--extcap-";
-/// The character after the number of an observer that waits.
-constexpr char kWaits = '+';
 
 /// Opens closed standard streams. Otherwise the files opened next would become standard output and
 /// error, and messages would get into the records. The streams are opened in the unused direction,
@@ -315,11 +310,9 @@ void occupy_closed_streams() {
 
 Invocation invocation_of(int argc, char** argv) {
     Invocation invocation{.arguments = {argv, argv + argc}};
-    if (argc > 1 && invocation.arguments[1].starts_with(kObserver)) {
-        const std::string_view number =
-            std::string_view{invocation.arguments[1]}.substr(kObserver.size());
-        std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
-        invocation.observer_waits = number.ends_with(kWaits);
+    if (argc > 1 && invocation.arguments[1].starts_with(kObserverArgument)) {
+        invocation.arguments.erase(invocation.arguments.begin() + 1);
+        invocation.is_observer = true;
     }
     if (argc > 1 && invocation.arguments[1] == "help") { // "help CMD" is "CMD --help"
         invocation.arguments.erase(invocation.arguments.begin() + 1);
@@ -329,9 +322,6 @@ Invocation invocation_of(int argc, char** argv) {
         std::any_of(invocation.arguments.begin(), invocation.arguments.end(),
                     [](const std::string& given) { return given.starts_with(kExtcap); })) {
         invocation.arguments.insert(invocation.arguments.begin() + 1, "extcap");
-    }
-    if (invocation.observer != 0) {
-        invocation.arguments.erase(invocation.arguments.begin() + 1);
     }
     return invocation;
 }

@@ -21,15 +21,14 @@ inline constexpr int kExitUsage = 2;   ///< wrong usage, or the program could no
 inline constexpr int kExitFailed = 3;  ///< failed while running
 inline constexpr int kExitNotYet = 4;  ///< could not start yet; a later try may succeed
 
-/// How the program was started.
+/// The start of the argument with which a relay's process starts its observer. The observer's
+/// number follows.
+inline constexpr const char* kObserverArgument = "--observer=";
+
 struct Invocation {
     /// The arguments as given, starting with the program's name.
     std::vector<std::string> arguments;
-    /// Number of the observer process that a relay started (see ObserverChannel); 0 if a user
-    /// started the program.
-    std::uint32_t observer = 0;
-    /// Whether the observer process waits for ControlMessage::start_inspecting before it inspects.
-    bool observer_waits = false;
+    bool is_observer = false; ///< a relay started the program as its observer process
 };
 
 /// Runs the whole program: parses the command line and runs the command. Returns the exit code.

@@ -19,7 +19,6 @@ class Command;
 /// The port that texts suggest for a page.
 inline constexpr std::string_view kSuggestedHttpPort = "9303";
 
-/// True if a flag takes no value.
 [[nodiscard]] bool is_switch(const CLI::Option& option);
 
 /// Returns the values that a flag accepts, such as none, changed, all; empty if it accepts any

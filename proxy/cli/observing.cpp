@@ -62,7 +62,7 @@ ConfigReloader::ConfigReloader(std::string command, Invocation invocation, MakeF
       make_flags_{std::move(make_flags)}, prepare_servers_{[&flags](std::size_t count) {
           flags.prepare_servers(count);
       }},
-      named_{!flags.servers().empty()}, values_{settings.values()} {}
+      named_{!flags.servers().empty()}, values_{settings.flags()} {}
 
 process::ReloadedSettings ConfigReloader::operator()() {
     try {
@@ -90,8 +90,10 @@ process::ReloadedSettings ConfigReloader::reread() {
     }
     reload.servers = servers_of(flags);
     std::vector<std::string> waiting;
-    for (const auto& [name, value] : settings.values()) {
-        if (value == values_[name]) {
+    const auto flags_now = settings.flags();
+    for (std::size_t i = 0; i < flags_now.size(); ++i) {
+        const std::string& name = flags_now[i].name;
+        if (flags_now[i] == values_[i]) {
             continue;
         }
         const auto* const live =
@@ -102,7 +104,7 @@ process::ReloadedSettings ConfigReloader::reread() {
             waiting.push_back(name);
             continue;
         }
-        values_[name] = value;
+        values_[i] = flags_now[i];
         spdlog::info("{} changed", name);
     }
     if (!waiting.empty()) {
@@ -249,14 +251,6 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
     }
 }
 
-/// Returns the command that starts this program again as an observer.
-std::vector<std::string> observer_command(const Invocation& invocation, std::uint32_t number,
-                                          bool waits) {
-    std::vector<std::string> command = invocation.arguments;
-    command.insert(command.begin() + 1, fmt::format("--observer={}{}", number, waits ? "+" : ""));
-    return command;
-}
-
 } // namespace
 
 void prepare_signals(const Invocation& invocation) {
@@ -264,19 +258,17 @@ void prepare_signals(const Invocation& invocation) {
     std::signal(SIGUSR2, SIG_IGN); // a request for the flight recorder's file
     std::signal(SIGXFSZ, SIG_IGN); // writing beyond the file size limit then fails
     std::signal(SIGCHLD, SIG_DFL); // otherwise the observer's exit status would be lost
-    if (invocation.observer != 0) {
+    if (invocation.is_observer) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
             std::signal(signal, SIG_IGN); // only the parent handles these and controls this process
         }
     }
 }
 
-int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
+int observe(const RunFlags& flags, Settings& settings) {
     using StartMode = sink::Recording::StartMode;
     relay::lower_thread_priority(); // before output threads exist
     process::ObserverChannel post{
-        .number = invocation.observer,
-        .waits = invocation.observer_waits,
         .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLinkDescriptor}},
         .memory = base::UniqueFd{process::ObserverProcess::kMemoryDescriptor}};
     auto greeting = process::await_startup(post.link);
@@ -285,7 +277,9 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         sink::print_error("the relay did not send the observer's settings");
         return kExitFailed;
     }
-    settings.complete(std::move(greeting->settings));
+    post.number = greeting->number;
+    post.waits = greeting->waits;
+    settings.complete_from(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.lookup.description();
     const auto summary = open_output_file("--summary", flags.records.summary);
@@ -333,11 +327,9 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
     const bool reports =
         !flags.records.summary.empty() || flags.http.on() || flags.records.config.stats;
     if (!flags.no_inspect || reports) {
-        options.observer = [invocation](std::uint32_t number, bool waits) {
-            return observer_command(invocation, number, waits);
-        };
+        options.observer = {invocation.arguments.front(), kObserverArgument, command};
     }
-    options.startup.settings = settings.text();
+    options.startup.flags = settings.flags();
     if (flags.http.on()) {
         options.startup.token = flags.http.token(flags.state_folder());
         options.open_page = [&flags] { return flags.http.listen(); };

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,8 +29,6 @@ class ConfigReloader {
     [[nodiscard]] process::ReloadedSettings operator()();
 
   private:
-    using Values = std::map<std::string, std::vector<std::string>>;
-
     /// Rereads the configuration and returns the changes. Errors: UsageError; nothing has changed
     /// then.
     [[nodiscard]] process::ReloadedSettings reread();
@@ -44,8 +41,8 @@ class ConfigReloader {
     /// RunFlags::prepare_servers() of the flags at the start, because the session limit of these
     /// flags stays in force.
     std::function<void(std::size_t count)> prepare_servers_;
-    bool named_;    ///< true if the servers have names
-    Values values_; ///< the values in force
+    bool named_;                             ///< true if the servers have names
+    std::vector<process::GivenFlag> values_; ///< the values in force
 };
 
 /// Sets the actions of signals that may arrive before their handlers exist, in both processes of a
@@ -54,7 +51,7 @@ void prepare_signals(const Invocation& invocation);
 
 /// Runs the observer process, a child of the process that receives the traffic. Returns the exit
 /// code.
-[[nodiscard]] int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation);
+[[nodiscard]] int observe(const RunFlags& flags, Settings& settings);
 
 /// Returns the options of a live run's supervisor: its observer, its duration, and the effect of
 /// signals.
@@ -64,7 +61,6 @@ void prepare_signals(const Invocation& invocation);
 supervision(const std::string& command, const RunFlags& flags, const Settings& settings,
             const Invocation& invocation, const MakeFlags& make_flags);
 
-/// The exit code of a run that ended.
 [[nodiscard]] int exit_code(const process::LiveRunResult& result);
 /// The exit code of a run whose observer could not start.
 [[nodiscard]] int exit_code_of_failed_start(const process::ProcessExit& ending);

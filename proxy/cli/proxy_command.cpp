@@ -59,8 +59,8 @@ Action add_live_command(Command command, Invocation invocation, const std::strin
     set_flag_headings(command, traffic);
     const auto run_command = [flags, settings, invocation = std::move(invocation), run] {
         prepare_signals(invocation);
-        if (invocation.observer != 0) {
-            return observe(*flags, *settings, invocation);
+        if (invocation.is_observer) {
+            return observe(*flags, *settings);
         }
         if (flags->check_config) {
             return check_config(*flags, *settings);
@@ -180,7 +180,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     const relay::ClientAddress mode = run->client_address();
     if (flags.takeover) {
         run->take_over();
-        if (options.supervision.observer) {
+        if (!options.supervision.observer.empty()) {
             spdlog::info("{}", flags.describe_recording());
         }
     }

@@ -31,6 +31,9 @@ namespace {
 /// The start of the names of variables that set a flag.
 constexpr std::string_view kVariables = "TWSCOPE_";
 
+/// The longest configuration file, in bytes.
+constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10U;
+
 /// The sources of flags, besides files.
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kEnvironment = "environment";
@@ -125,10 +128,9 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
 }
 
 std::string read_file(const std::string& path) {
-    auto text = base::read_small_file(path, process::kMaxSettingsBytes);
+    auto text = base::read_small_file(path, kMaxFileBytes);
     if (!text && text.error() == std::errc::file_too_large) {
-        throw UsageError{
-            fmt::format("--config {}: longer than {} bytes", path, process::kMaxSettingsBytes)};
+        throw UsageError{fmt::format("--config {}: longer than {} bytes", path, kMaxFileBytes)};
     }
     if (!text) {
         throw UsageError{fmt::format("--config {}: {}; name a file with lines like 'server = "
@@ -277,33 +279,47 @@ Settings::Settings(Command& command) : command_{&command.app()} {
                 "Read flags from this file, one 'flag-name = value' per line");
 }
 
-std::map<std::string, std::vector<std::string>> Settings::values() const {
-    std::map<std::string, std::vector<std::string>> values;
+std::vector<process::GivenFlag> Settings::flags() const {
+    std::vector<process::GivenFlag> flags;
     for (const CLI::Option* option : options_of(*command_)) {
-        values[option->get_lnames().front()] = option->results();
+        flags.push_back({option->get_lnames().front(), option->results()});
     }
-    return values;
+    return flags;
 }
 
-void Settings::complete(std::optional<std::string> text) {
-    const bool is_first = !text; // an observer has its settings from the relay, which has reported
-    fill(std::move(text));
-    if (is_first) {
-        report_old_flags(*command_);
+void Settings::complete() {
+    fill();
+    report_old_flags(*command_);
+    apply_color();
+}
+
+void Settings::complete_from(const std::vector<process::GivenFlag>& flags) {
+    for (const auto& [name, values] : flags) {
+        CLI::Option& option = *command_->get_option("--" + name);
+        for (const std::string& value : values) {
+            option.add_result(value);
+        }
+        if (!values.empty()) {
+            option.run_callback();
+        }
     }
+    apply_color();
+}
+
+void Settings::apply_color() const {
     set_colors(color_ == "always"  ? sink::Colors::always
                : color_ == "never" ? sink::Colors::never
                                    : sink::Colors::automatic);
 }
 
-void Settings::fill(std::optional<std::string> text) {
-    const auto problems = fill_all(std::move(text));
+void Settings::fill() {
+    const auto problems = fill_all();
     if (!problems.empty()) {
         throw UsageError{problems.front()};
     }
 }
 
-std::vector<std::string> Settings::fill_all(std::optional<std::string> text) {
+std::vector<std::string> Settings::fill_all() {
     for (const CLI::Option* option : options_of(*command_)) {
         if (option->count() != 0) {
             sources_.emplace_back(option->get_lnames().front(), kCommandLine);
@@ -313,10 +329,7 @@ std::vector<std::string> Settings::fill_all(std::optional<std::string> text) {
     complete_from_variables();
     is_read_ = file_.empty();
     if (!is_read_) {
-        add_problem(problems_, [&] {
-            text_ = text ? *std::move(text) : read_file(file_);
-            complete_from_file();
-        });
+        add_problem(problems_, [this] { complete_from_file(); });
     }
     add_problem(problems_, [this] { check_required_flags(*command_); });
     return std::exchange(problems_, {});
@@ -393,9 +406,10 @@ void Settings::complete_from_variables() {
 void Settings::complete_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    const bool marked = text_.starts_with(kByteOrderMark);
+    const std::string text = read_file(file_);
+    const bool marked = text.starts_with(kByteOrderMark);
     const std::string plain =
-        without_comments(marked ? text_.substr(kByteOrderMark.size()) : text_, file_);
+        without_comments(marked ? text.substr(kByteOrderMark.size()) : text, file_);
     auto items = items_of(plain, file_);
     for (const auto& [key, line] : find_keys_without_value(plain)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + key);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,10 @@ namespace CLI {
 class App;
 struct ConfigItem;
 } // namespace CLI
+
+namespace tw::process {
+struct GivenFlag;
+} // namespace tw::process
 
 namespace tw::cli {
 
@@ -42,13 +45,12 @@ class Settings {
     /// Adds --config to the command.
     explicit Settings(Command& command);
 
-    /// Fills in what the command line left out, after it was parsed. `text`: used instead of the
-    /// file's content.
+    /// Fills in what the command line left out, after it was parsed.
     /// Errors: UsageError.
-    void fill(std::optional<std::string> text = std::nullopt);
+    void fill();
 
     /// Like fill(), but returns all errors, one per line, instead of throwing the first one.
-    [[nodiscard]] std::vector<std::string> fill_all(std::optional<std::string> text = std::nullopt);
+    [[nodiscard]] std::vector<std::string> fill_all();
 
     /// True if the file given with --config could be read, or none was given. Otherwise the flags are
     /// not those that were meant, so checking them would give false errors.
@@ -60,7 +62,10 @@ class Settings {
 
     /// Like fill(), and also sets the colours of the log according to --color.
     /// Precondition: this process has one thread.
-    void complete(std::optional<std::string> text = std::nullopt);
+    void complete();
+
+    /// Like complete(), but sets the flags to those of another process, instead of reading them.
+    void complete_from(const std::vector<process::GivenFlag>& flags);
 
     /// Whether a variable or the file names the flag, also if its value is not valid.
     [[nodiscard]] bool names(std::string_view flag) const;
@@ -75,15 +80,13 @@ class Settings {
     /// The file given with --config, after fill(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }
 
-    /// The content of the file given with --config.
-    [[nodiscard]] const std::string& text() const { return text_; }
-
-    /// The values of each flag from any source, by flag name.
-    [[nodiscard]] std::map<std::string, std::vector<std::string>> values() const;
+    /// All flags, in the command's order, with their values from any source.
+    [[nodiscard]] std::vector<process::GivenFlag> flags() const;
 
   private:
     void complete_from_variables();
     void complete_from_file();
+    void apply_color() const;
     void complete_from_items(const std::vector<CLI::ConfigItem>& items);
 
     CLI::App* command_;
@@ -91,7 +94,6 @@ class Settings {
     std::string color_{"auto"};
     std::vector<std::string> problems_;                        ///< errors of fill_all() so far
     std::vector<std::pair<std::string, std::string>> sources_; ///< flag and source
-    std::string text_;
     bool is_read_ = true;
 };
 

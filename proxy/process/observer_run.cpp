@@ -261,7 +261,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         start_inspecting(message.descriptor);
         break;
     default:
-        break; // startup messages, and messages that only the observer sends
+        break; // messages that only the observer sends
     }
 }
 

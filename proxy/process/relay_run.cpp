@@ -260,11 +260,10 @@ void RelayRun::open_takeover_socket() {
                        .relay = &*relay_,
                        .now =
                            [this] {
-                               const ObserverKeeper* const keeper = supervisor_->observer_keeper();
                                return HandoverGiver::RunState{
                                    .servers = servers_->handover_list(),
-                                   .observer = keeper != nullptr ? keeper->observer_number() : 0,
-                                   .observer_process = keeper != nullptr ? keeper->process_id() : 0,
+                                   .observer = supervisor_->observer_number(),
+                                   .observer_process = supervisor_->observer_process(),
                                    .numbered_sessions = shared_.block().numbered_sessions.load()};
                            },
                        .given = [this] { supervisor_->stop("another twscope has taken over"); }},
@@ -303,12 +302,11 @@ void RelayRun::start_observing() {
 void RelayRun::on_second() {
     resync_limiter_.refill();
     report_failed_sessions();
-    servers_->on_second(supervisor_->observer_keeper() == nullptr,
-                        [this](relay::ServerIndex index, const base::Endpoint& to) {
-                            supervisor_->send(
-                                channel::ControlMessage::server,
-                                channel::server_address_text(index, base::to_string(to)));
-                        });
+    servers_->on_second(
+        !supervisor_->has_observer(), [this](relay::ServerIndex index, const base::Endpoint& to) {
+            supervisor_->send(channel::ControlMessage::server,
+                              channel::server_address_text(index, base::to_string(to)));
+        });
 }
 
 void RelayRun::report_failed_sessions() {
@@ -345,15 +343,14 @@ LiveRunResult RelayRun::finish() {
         std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));
         start_observing();
     }
-    const ObserverKeeper* const keeper = supervisor_->observer_keeper();
     base::UniqueFd checkpoint;
-    if (gave && keeper != nullptr && keeper->link() != nullptr) {
+    if (gave && supervisor_->observer_process() != 0) {
         checkpoint = pipeline::create_checkpoint_file();
         if (checkpoint.valid()) {
             supervisor_->send(channel::ControlMessage::checkpoint, {}, checkpoint.get());
         }
     }
-    if (keeper == nullptr) {
+    if (!supervisor_->has_observer()) {
         const relay::Counters counters = relay_->counters();
         spdlog::info("{}, {} to the server, {} to clients",
                      record::counted(counters.sessions_opened, "session[s]"),

@@ -4,10 +4,18 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 namespace tw::process {
 
@@ -31,37 +39,9 @@ bool Terminal::is_gone() const {
 }
 
 Supervisor::Supervisor(SupervisorOptions options, Parts parts)
-    : options_{std::move(options)}, parts_{std::move(parts)} {
-    if (options_.observer) {
-        keeper_.emplace(ObserverKeeper::Parts{
-            .io = &io_,
-            .shared = parts_.shared,
-            .rings = parts_.rings,
-            .command = options_.observer,
-            .send_startup =
-                [this](const channel::ProcessLink& link) {
-                    return send_startup(link, options_.startup);
-                },
-            .impair =
-                [this](const std::string& settings) {
-                    // The relay's process checks the request, too, because the observer may
-                    // misbehave.
-                    const auto& facts = parts_.shared->block().facts;
-                    const auto impairment =
-                        relay::parse_impairment(settings, facts.impairment.seed);
-                    if (impairment && parts_.impair) {
-                        parts_.impair(*impairment);
-                    }
-                },
-            .open_page = [this] { open_page(); },
-            .resync = parts_.resync,
-            .follows = parts_.follows});
-    }
+    : options_{std::move(options)}, parts_{std::move(parts)}, number_{parts_.follows.value_or(0)},
+      consumed_(parts_.rings.size()) {
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
-}
-
-std::optional<ProcessExit> Supervisor::start_observer() {
-    return keeper_ ? keeper_->start() : std::nullopt;
 }
 
 void Supervisor::run(std::chrono::steady_clock::time_point started) {
@@ -86,14 +66,28 @@ void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
 }
 
 bool Supervisor::send(channel::ControlMessage kind, std::string_view text, int descriptor) {
-    const channel::ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
-    return link != nullptr && link->send(kind, text, descriptor);
+    return link_ && link_->send(kind, text, descriptor);
+}
+
+/// Handles a message of the observer, which may misbehave.
+void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
+    if (message.kind == channel::ControlMessage::ready) {
+        parts_.shared->block().observation.observer = number_;
+        if (failures_ != 0) {
+            spdlog::info("the observer is running again; open sessions are joined midway");
+        }
+    } else if (message.kind == channel::ControlMessage::impair && parts_.impair) {
+        if (const auto wanted = relay::parse_impairment(message.text, impairment().seed)) {
+            parts_.impair(*wanted);
+        }
+    } else if (message.kind == channel::ControlMessage::page) {
+        open_page();
+    } else if (message.kind == channel::ControlMessage::resync && parts_.resync) {
+        parts_.resync(message.text);
+    }
 }
 
 void Supervisor::on_signal(int signal) {
-    if (stopping_) {
-        return;
-    }
     if (signal == SIGUSR1 || signal == SIGUSR2) {
         send(signal == SIGUSR1 ? channel::ControlMessage::report : channel::ControlMessage::flight);
     } else if (signal != SIGHUP) {
@@ -115,8 +109,8 @@ void Supervisor::reload() {
     }
     if (changes.token && *changes.token != options_.startup.token) {
         options_.startup.token = *changes.token;
-        if (keeper_ && keeper_->link() != nullptr) {
-            send_token(*keeper_->link(), *changes.token);
+        if (link_) {
+            send_token(*link_, *changes.token);
         }
     }
     if (changes.servers && parts_.serve) {
@@ -145,15 +139,13 @@ void Supervisor::apply_requested_impairment() {
 }
 
 void Supervisor::every_second(const boost::system::error_code& error) {
-    if (error || stopping_) {
+    if (error) {
         return;
     }
     if (parts_.on_second) {
         parts_.on_second();
     }
-    if (keeper_) {
-        keeper_->kill_if_hanging();
-    }
+    kill_if_hanging();
     if (requested_impairment_ && requested_impairment_->seconds++ > 0) {
         apply_requested_impairment();
     }
@@ -178,17 +170,247 @@ void Supervisor::open_page() {
 
 void Supervisor::stop(std::string_view why) {
     spdlog::info("stopping: {}", why);
-    stopping_ = true;
     io_.stop();
 }
 
 LiveRunResult Supervisor::finish() {
-    LiveRunResult result;
-    if (keeper_) {
-        result.observer = keeper_->finish();
-        result.observer_failures = keeper_->num_failures();
+    return {.observer = has_observer() ? std::optional{finish_observer()} : std::nullopt,
+            .observer_failures = failures_};
+}
+
+namespace {
+
+/// The longest time for the start of an observer. A start takes milliseconds, or some seconds with
+/// a folder of maps on a slow disk.
+constexpr std::chrono::seconds kMaxStartTime{30};
+/// An observer that ran this long is restarted at once. Otherwise the pause before a restart
+/// doubles.
+constexpr std::chrono::seconds kStableTime{1};
+constexpr std::chrono::milliseconds kShortestPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+/// An observer hangs if it has made no progress for this many checks, which are a second apart.
+constexpr int kHangingChecks = 10;
+/// At the end of the run, the observer is killed if it makes no progress for this long. A live run
+/// waits up to a second until the bus has acknowledged the last records (bus::kLiveTimeouts).
+constexpr std::chrono::milliseconds kStallTime{2500};
+constexpr std::chrono::milliseconds kPollInterval{20};
+constexpr std::chrono::seconds kMaxFinishTime{10};
+constexpr int kMaxMessagesAtOnce = 16;
+
+/// Returns a pending signal that will end the run; nullopt if no such signal is pending.
+std::optional<int> pending_end_signal() {
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    for (const int signal : {SIGINT, SIGTERM}) {
+        if (sigismember(&pending, signal) == 1) {
+            return signal;
+        }
     }
-    return result;
+    return std::nullopt;
+}
+
+} // namespace
+
+void Supervisor::spawn_observer() {
+    auto [own, other] = channel::ProcessLink::create_pair();
+    ++number_;
+    observer_started_ = Clock::now();
+    idle_checks_ = 0;
+    options_.startup.number = number_;
+    options_.startup.waits = parts_.follows && number_ == *parts_.follows + 1;
+    if (!send_startup(own, options_.startup)) {
+        throw std::runtime_error{"cannot send the observer its settings"};
+    }
+    std::vector<std::string> command = options_.observer;
+    command.at(1) += std::to_string(number_);
+    process_.emplace(command, other.descriptor(), parts_.shared->descriptor());
+    link_.emplace(std::move(own));
+}
+
+std::optional<ProcessExit> Supervisor::start_observer() {
+    if (!has_observer()) {
+        return std::nullopt;
+    }
+    spawn_observer();
+    for (const auto deadline = observer_started_ + kMaxStartTime; Clock::now() < deadline;) {
+        pollfd word{.fd = link_->descriptor(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&word, 1, static_cast<int>(kPollInterval.count()));
+        while (const auto message = link_->receive()) {
+            handle_message(*message);
+        }
+        if (parts_.shared->block().observation.observer != 0) {
+            watch_observer();
+            return std::nullopt;
+        }
+        if (const auto ending = process_->wait(std::chrono::milliseconds{0})) {
+            return ending;
+        }
+        if (const auto signal = pending_end_signal()) {
+            process_->kill();
+            std::ignore = process_->wait(kMaxFinishTime);
+            return ProcessExit{.signal = *signal};
+        }
+    }
+    process_->kill();
+    return process_->wait(kMaxFinishTime);
+}
+
+/// Starts waiting for messages and for the end of the observer's process. If that fails, kills the
+/// process and starts another process.
+void Supervisor::watch_observer() {
+    try {
+        await_observer_end();
+        await_message();
+    } catch (const boost::system::system_error& error) {
+        spdlog::error("cannot watch the observer: {}", error.code().message());
+        process_->kill();
+        on_observer_end();
+    }
+}
+
+void Supervisor::await_observer_end() {
+    observer_end_.assign(::dup(process_->descriptor()));
+    observer_end_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                             [this](const auto& error) {
+                                 if (!error) {
+                                     on_observer_end();
+                                 }
+                             });
+}
+
+void Supervisor::await_message() {
+    if (!observer_messages_.is_open()) {
+        observer_messages_.assign(::dup(link_->descriptor()));
+    }
+    observer_messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                                  [this](const auto& error) {
+                                      if (error) {
+                                          return;
+                                      }
+                                      // Handles a bounded number of messages at a time, so that a
+                                      // misbehaving observer cannot block signals.
+                                      for (int i = 0; i < kMaxMessagesAtOnce; ++i) {
+                                          const auto message = link_->receive();
+                                          if (!message) {
+                                              break;
+                                          }
+                                          handle_message(*message);
+                                      }
+                                      if (!link_->closed()) {
+                                          await_message();
+                                      }
+                                  });
+}
+
+void Supervisor::on_observer_end() {
+    const ProcessExit ending =
+        process_->wait(kPollInterval).value_or(ProcessExit{.signal = SIGKILL});
+    parts_.shared->block().observation.observer = 0;
+    ++failures_;
+    boost::system::error_code ignored;
+    observer_end_.close(ignored);
+    observer_messages_.close(ignored);
+    link_.reset();
+    process_.reset();
+    pause_ = Clock::now() - observer_started_ >= kStableTime
+                 ? kShortestPause
+                 : std::clamp(2 * pause_, kShortestPause, kLongestPause);
+    spdlog::error(
+        "the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
+        describe(ending), pause_.count());
+    restart_later(pause_);
+}
+
+void Supervisor::restart_later(std::chrono::milliseconds pause) {
+    restart_timer_.expires_after(pause);
+    restart_timer_.async_wait([this](const auto& error) {
+        if (!error) {
+            restart_observer();
+        }
+    });
+}
+
+void Supervisor::restart_observer() {
+    try {
+        spawn_observer();
+        watch_observer();
+    } catch (const std::exception& error) {
+        spdlog::error("cannot start the observer: {}", error.what());
+        link_.reset();
+        process_.reset();
+        restart_later(kLongestPause);
+    }
+}
+
+/// Returns whether the observer has read from any ring since the last call.
+bool Supervisor::has_progress() {
+    bool moved = false;
+    for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
+        const std::uint64_t consumed = parts_.rings[i].bytes_consumed();
+        moved = moved || consumed != consumed_[i];
+        consumed_[i] = consumed;
+    }
+    return moved;
+}
+
+std::size_t Supervisor::unread_bytes() const {
+    std::size_t bytes = 0;
+    for (const relay::Ring& ring : parts_.rings) {
+        bytes += ring.bytes_used();
+    }
+    return bytes;
+}
+
+void Supervisor::kill_if_hanging() {
+    if (!process_) {
+        return;
+    }
+    const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
+    const bool beats = heartbeats != heartbeats_;
+    heartbeats_ = heartbeats;
+    const bool gets_on = has_progress() || unread_bytes() == 0;
+    idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
+    const bool starting = parts_.shared->block().observation.observer == 0;
+    if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
+        spdlog::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
+        process_->kill();
+        idle_checks_ = 0;
+    }
+}
+
+ProcessExit Supervisor::finish_observer() {
+    if (!process_) {
+        if (const std::size_t bytes = unread_bytes(); bytes != 0) {
+            spdlog::error("the last {} bytes of traffic were not analysed: no observer was running",
+                          bytes);
+        }
+        return {};
+    }
+    bool sent = false;
+    const auto begin = Clock::now();
+    auto moved = begin;
+    std::uint64_t written = 0;
+    while (true) {
+        sent = sent || send(channel::ControlMessage::finish); // repeated if the buffer is full
+        if (const auto ending = process_->wait(kPollInterval)) {
+            return *ending;
+        }
+        const auto now = Clock::now();
+        const std::uint64_t so_far = parts_.shared->block().progress.load();
+        if (has_progress() || so_far != written) {
+            moved = now;
+            written = so_far;
+        }
+        if (now - moved > kStallTime || now - begin > kMaxFinishTime) {
+            break;
+        }
+    }
+    spdlog::error("the observer did not end in time and was killed: {} bytes of copies were not "
+                  "inspected, and records not yet written are lost",
+                  unread_bytes());
+    process_->kill();
+    return process_->wait(kMaxFinishTime).value_or(ProcessExit{.signal = SIGKILL});
 }
 
 } // namespace tw::process

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::process {
@@ -58,8 +59,9 @@ struct ReloadedSettings {
 
 /// The settings that relay runs and tap runs have in common.
 struct SupervisorOptions {
-    /// See ObserverKeeper::Parts::command. Empty: the run has no observer.
-    std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
+    /// The program and the arguments that start an observer; its number is appended to the first
+    /// argument. Empty: the run has no observer.
+    std::vector<std::string> observer{};
     ObserverStartup startup{}; ///< the start message for each observer
     std::optional<TimeLimit> time_limit{};
     /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot do that.
@@ -76,7 +78,8 @@ struct LiveRunResult {
     std::uint32_t observer_failures = 0; ///< number of observers that ended before the run did
 };
 
-/// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit.
+/// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit. A
+/// new observer is started when one ends or hangs. Forwarding never waits for the observer.
 ///
 /// SIGINT and SIGTERM end the run. SIGUSR1 makes the observer write the totals, SIGUSR2 the flight
 /// recorder's data. SIGHUP reloads the configuration and reopens files; without the terminal, ends
@@ -93,6 +96,8 @@ class Supervisor {
         std::function<void(const std::vector<ConfiguredServer>& servers)> serve{};
         /// Called when the observer requests a full snapshot. `session`: the session's number.
         std::function<void(const std::string& session)> resync{};
+        /// After a takeover: the number of the previous relay's last observer. This relay's first
+        /// observer waits until that observer has ended.
         std::optional<std::uint32_t> follows{};
     };
 
@@ -101,8 +106,11 @@ class Supervisor {
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
-    /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended,
-    /// after it reported the reason or a signal ended the run.
+    [[nodiscard]] bool has_observer() const { return !options_.observer.empty(); }
+
+    /// Starts the first observer and waits until it is ready. Returns nullopt on success, or if the
+    /// run has no observer. Returns how the observer ended if it ended before that; unless a signal
+    /// ended the run, the observer has reported the reason. Errors: throws std::system_error.
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
     /// Runs until a signal, a call of stop(), or the time limit, which counts from `started`.
@@ -111,8 +119,11 @@ class Supervisor {
     /// Ends run(). Must be called on the io_context's thread. `why`: a text to log.
     void stop(std::string_view why);
 
-    /// Returns the object that keeps the observer running; null if the run has no observer.
-    [[nodiscard]] ObserverKeeper* observer_keeper() { return keeper_ ? &*keeper_ : nullptr; }
+    /// Returns the number of the last observer; 0: no observer was started.
+    [[nodiscard]] std::uint32_t observer_number() const { return number_; }
+
+    /// Returns the id of the observer's process; 0: no observer runs.
+    [[nodiscard]] pid_t observer_process() const { return process_ ? process_->id() : 0; }
 
     /// Sends a message to the observer. Returns false if no observer runs.
     bool send(channel::ControlMessage kind, std::string_view text = {}, int descriptor = -1);
@@ -124,11 +135,26 @@ class Supervisor {
   private:
     void await_end(std::chrono::steady_clock::time_point started);
     void on_signal(int signal);
+    void handle_message(const channel::ProcessLink::Message& message);
     void reload();
     void every_second(const boost::system::error_code& error);
     void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
     void apply_requested_impairment();
+
+    void spawn_observer();
+    void watch_observer();
+    void await_observer_end();
+    void await_message();
+    void on_observer_end();
+    void restart_observer();
+    void restart_later(std::chrono::milliseconds pause);
+    void kill_if_hanging();
+    [[nodiscard]] ProcessExit finish_observer();
+    [[nodiscard]] bool has_progress();
+    [[nodiscard]] std::size_t unread_bytes() const;
+
+    using Clock = std::chrono::steady_clock;
 
     /// A change of the impairment that the observer was asked to request and has not requested yet.
     struct RequestedImpairment {
@@ -140,14 +166,23 @@ class Supervisor {
     SupervisorOptions options_;
     Parts parts_;
     boost::asio::io_context io_{1};
-    std::optional<ObserverKeeper> keeper_;
+    std::uint32_t number_;       ///< number of the last observer
+    std::uint32_t failures_ = 0; ///< number of observers that ended before the run did
+    std::optional<ObserverProcess> process_;
+    std::optional<channel::ProcessLink> link_; ///< nullopt if no observer runs
+    boost::asio::posix::stream_descriptor observer_end_{io_};
+    boost::asio::posix::stream_descriptor observer_messages_{io_};
+    boost::asio::steady_timer restart_timer_{io_};
+    Clock::time_point observer_started_;
+    std::chrono::milliseconds pause_{0}; ///< the pause before the next observer is started
+    std::uint64_t heartbeats_ = 0;       ///< SharedBlock::heartbeats at the last check
+    /// The bytes that had been consumed of each ring at the last check.
+    std::vector<std::uint64_t> consumed_;
+    int idle_checks_ = 0; ///< number of consecutive checks without progress of the observer
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
     /// Constructed last, because it blocks signals: until then, signals end the process.
     std::optional<SignalReceiver> signals_;
-    /// True if the run is ending. A timer's handler must then not set the timer again: it can run
-    /// without an error although the timer was cancelled.
-    bool stopping_ = false;
     std::optional<RequestedImpairment> requested_impairment_;
 };
 
