@@ -492,10 +492,6 @@ int report_result(const analyze::Outcome& outcome, sink::OutputFile* file) {
             sink::print_error("{} {}: {}", check.flag, check.text, check.actual);
         }
     }
-    if (const int error = file != nullptr ? file->take_reopening_error() : 0; error != 0) {
-        sink::print_error("--summary {}: cannot be reopened, and is written where it was: {}",
-                          file->path(), std::generic_category().message(error));
-    }
     if (file != nullptr && file->failed()) {
         sink::print_error("--summary {}: {}", file->path(),
                           std::generic_category().message(file->error()));

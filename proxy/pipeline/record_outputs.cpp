@@ -9,6 +9,13 @@
 
 namespace tw::pipeline {
 
+void log_reopening_error(sink::OutputFile& file) {
+    if (const int error = file.take_reopening_error(); error != 0) {
+        spdlog::error("cannot reopen {}, keeping it as it is: {}", file.path(),
+                      std::generic_category().message(error));
+    }
+}
+
 void LiveOutput::log_changes() {
     sink::OutputFile& file = *target_;
     if (const auto cut = file.take_removed_end(); cut.bytes != 0) {
@@ -25,10 +32,7 @@ void LiveOutput::log_changes() {
             "passed",
             jump > 0 ? "forward" : "back", std::abs(jump), file.path());
     }
-    if (const int error = file.take_reopening_error(); error != 0) {
-        spdlog::error("cannot reopen {}, keeping it as it is: {}", file.path(),
-                      std::generic_category().message(error));
-    }
+    log_reopening_error(file);
     const int error = file.error();
     if (error == error_) {
         return;

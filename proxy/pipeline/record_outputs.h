@@ -10,6 +10,9 @@
 
 namespace tw::pipeline {
 
+/// Logs it if the output could not open its path again.
+void log_reopening_error(sink::OutputFile& file);
+
 /// An output file for records or a capture, with its queue. Logs the state of both.
 class LiveOutput {
   public:

@@ -212,11 +212,14 @@ void ObserverRun::await_message() {
 void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     switch (message.kind) {
     case channel::ControlMessage::reopen:
-        for (sink::OutputFile* const file : std::initializer_list<sink::OutputFile*>{
-                 options_.file, options_.capture, options_.summary}) {
+        for (sink::OutputFile* const file : {options_.file, options_.capture, options_.summary}) {
             if (file != nullptr) {
                 file->request_reopening();
             }
+        }
+        if (options_.summary != nullptr) { // has no writing thread: it is written only at the end
+            options_.summary->on_time(sink::OutputFile::Clock::now());
+            pipeline::log_reopening_error(*options_.summary);
         }
         break;
     case channel::ControlMessage::impair:

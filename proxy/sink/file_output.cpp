@@ -318,6 +318,12 @@ void FileOutput::write(std::string_view block) {
     put(block);
 }
 
+void FileOutput::on_time(Clock::time_point /*now*/) {
+    if (reopening_wanted_ && whole_) {
+        reopen();
+    }
+}
+
 void FileOutput::put(std::string_view block) {
     whole_ = block.empty() ? whole_ : units().size_of_whole_units(block) == block.size();
     while (!block.empty() && !failed()) {

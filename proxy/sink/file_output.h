@@ -209,6 +209,7 @@ class FileOutput final : public OutputFile {
     FileOutput& operator=(const FileOutput&) = delete;
 
     void write(std::string_view block) override;
+    void on_time(Clock::time_point now) override;
 
   private:
     void detect_file_kind();

@@ -234,6 +234,9 @@ TEST_CASE("a path that cannot be opened again is reported, and the open file goe
     CHECK(file.take_reopening_error() == ENOENT);
     CHECK(file.take_reopening_error() == 0);
     CHECK(read_text(folder.file("elsewhere/records")) == "one\ntwo\n");
+    file.request_reopening();
+    file.on_time({}); // also without new data
+    CHECK(file.take_reopening_error() == ENOENT);
 }
 
 TEST_CASE("who empties the file while it is open finds what comes at its beginning") {
