@@ -230,11 +230,18 @@ void Collector::run(const std::function<bool()>& stopped) {
     }
 }
 
+void Collector::confirm_batch() {
+    sink_->confirm_batch();
+    options_.on_collected(unconfirmed_);
+    unconfirmed_.clear();
+}
+
 BusResult<void> Collector::roll_back_batch() {
     if (const int error = sink_->roll_back_batch(); error != 0) {
         return tl::unexpected{fmt::format("cannot undo uncommitted output: {}",
                                           std::generic_category().message(error))};
     }
+    unconfirmed_.clear();
     return {};
 }
 
@@ -255,7 +262,7 @@ BusResult<void> Collector::recover_batch(const BusConnection& link) {
     if (!*found) {
         return roll_back_batch();
     }
-    sink_->confirm_batch();
+    confirm_batch();
     return {};
 }
 
@@ -531,11 +538,12 @@ BusResult<void> Collector::add_message(MessageBatch& batch, NatsMessage message)
 
 BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
-    std::vector<CollectedRecord> records;
+    unconfirmed_.clear();
     for (const NatsMessage& message : batch.messages) {
-        records.push_back(record_of(message.get()));
+        unconfirmed_.push_back(record_of(message.get()));
     }
-    if (const int error = sink_->write_batch(id, records); error != 0) {
+    if (const int error = sink_->write_batch(id, unconfirmed_); error != 0) {
+        unconfirmed_.clear();
         return tl::unexpected{std::generic_category().message(error)};
     }
     const auto set =
@@ -549,7 +557,7 @@ BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch&
                                                        options_.consumer)}
                           : taken_back;
     }
-    sink_->confirm_batch();
+    confirm_batch();
     position_ = batch.last;
     count_missed(batch.missed);
     // Acknowledges all records, to show the progress in the consumer's state.

@@ -134,6 +134,9 @@ struct CollectOptions {
     /// Called with the reason if no records can be received, and with an empty text when records
     /// arrive again.
     std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
+    /// Called with the records of each batch after the sink made it permanent.
+    std::function<void(const std::vector<CollectedRecord>& records)> on_collected =
+        [](const std::vector<CollectedRecord>& /*records*/) {};
 };
 
 /// Passes records from a stream to a sink: in order, and every record exactly once even if a
@@ -184,6 +187,7 @@ class Collector {
                                                       natsSubscription* subscription);
     [[nodiscard]] BusResult<void> add_message(MessageBatch& batch, NatsMessage message);
     [[nodiscard]] BusResult<void> write_batch(PositionStore& store, const MessageBatch& batch);
+    void confirm_batch();
     [[nodiscard]] BusResult<void> roll_back_batch();
     [[nodiscard]] BusResult<bool> has_reached_end(const BusConnection& link);
     void count_missed(std::uint64_t records);
@@ -192,6 +196,7 @@ class Collector {
 
     CollectOptions options_;
     BatchSink* sink_;
+    std::vector<CollectedRecord> unconfirmed_; ///< the records of the batch that is not confirmed
     FetchSize size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
     /// True if on_trouble was last called with a reason, and at the start.

@@ -1,5 +1,3 @@
-#include "proxy/cli/collect_command.h"
-
 #include "proxy/base/clock.h"
 #include "proxy/bus/collector.h"
 #include "proxy/bus/subjects.h"
@@ -13,9 +11,11 @@
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/process/fleet_page.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
+#include "proxy/wire/message.h"
 
 #include <chrono>
 #include <csignal>
@@ -29,6 +29,33 @@
 #include <fmt/format.h>
 
 namespace tw::cli {
+
+namespace {
+
+/// The flags of `collect` about the page of all servers.
+struct CollectPageFlags {
+    HttpFlags http;
+    std::string state; ///< state folder; empty for the default of state_folder()
+    std::vector<std::string> server_pages; ///< [NAME=]URL
+
+    void add_to(Command& command);
+
+    [[nodiscard]] bool on() const { return http.on(); }
+
+    /// The URLs of the servers' own pages.
+    /// Errors: UsageError.
+    [[nodiscard]] process::ServerPageUrls pages() const;
+
+    /// Checks that the addresses of the page and the URLs of the servers' pages are valid.
+    /// Errors: UsageError.
+    void check() const;
+
+    /// Opens the page of all servers of a stream; returns null if there is none. `mod` has to
+    /// outlive the page.
+    /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
+    [[nodiscard]] std::unique_ptr<process::FleetPage> open(const std::string& stream,
+                                                           const wire::ModDescription& mod) const;
+};
 
 void CollectPageFlags::add_to(Command& command) {
     http.add_access(
@@ -71,79 +98,28 @@ process::ServerPageUrls CollectPageFlags::pages() const {
     return pages;
 }
 
-int BatchesForPage::write_batch(const std::string& batch,
-                                const std::vector<bus::CollectedRecord>& records) {
-    const int error = to_->write_batch(batch, records);
-    pending_ = error == 0 ? records : std::vector<bus::CollectedRecord>{};
-    return error;
+std::unique_ptr<process::FleetPage> CollectPageFlags::open(const std::string& stream,
+                                                           const wire::ModDescription& mod) const {
+    if (!on()) {
+        return nullptr;
+    }
+    process::PageOptions options{.listening = http.listen(),
+                                 .admin = http.admin,
+                                 .token = http.token(state_folder(state)),
+                                 .log_is_private = log_stream().is_terminal()};
+    return std::make_unique<process::FleetPage>(
+        std::move(options), process::FleetPage::Stream{.name = stream, .pages = pages()}, mod);
 }
 
-void BatchesForPage::confirm_batch() {
-    to_->confirm_batch();
-    for (const bus::CollectedRecord& record : pending_) {
+void show_records(process::FleetPage& page, const std::vector<bus::CollectedRecord>& records) {
+    for (const bus::CollectedRecord& record : records) {
         // Publishers may use any server name; only valid names become record keys and addresses.
         const bool named = bus::is_subject_token(record.server);
-        page_->add({.server = named ? std::string_view{record.server} : "other", .run = record.run},
-                   record.line);
+        page.add({.server = named ? std::string_view{record.server} : "other", .run = record.run},
+                 record.line);
     }
-    pending_.clear();
-    page_->flush_to_page();
+    page.flush_to_page();
 }
-
-int BatchesForPage::roll_back_batch() {
-    const int error = to_->roll_back_batch();
-    if (error == 0) {
-        pending_.clear();
-    }
-    return error;
-}
-
-CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& stream,
-                         const wire::ModDescription& mod, bus::BatchSink& output)
-    : output_{&output} {
-    if (!flags.on()) {
-        return;
-    }
-    try {
-        process::PageOptions options{.listening = flags.http.listen(),
-                                     .admin = flags.http.admin,
-                                     .token = flags.http.token(state_folder(flags.state)),
-                                     .log_is_private = log_stream().is_terminal()};
-        page_ = std::make_unique<process::FleetPage>(
-            std::move(options), process::FleetPage::Stream{.name = stream, .pages = flags.pages()},
-            mod);
-        shown_ = std::make_unique<BatchesForPage>(output, *page_);
-    } catch (const relay::RetryableStartError& error) {
-        sink::print_error("{}", error.what());
-        opened_ = false;
-    }
-}
-
-bus::BatchSink& CollectPage::sink() {
-    return shown_ ? *static_cast<bus::BatchSink*>(shown_.get()) : *output_;
-}
-
-std::function<void(const std::string& why)> CollectPage::on_trouble() {
-    return [page = page_.get()](const std::string& why) {
-        if (page != nullptr) {
-            page->set_delay_reason(why);
-        }
-    };
-}
-
-void CollectPage::start() {
-    if (page_) {
-        page_->start();
-    }
-}
-
-void CollectPage::flush_to_page() {
-    if (page_) {
-        page_->flush_to_page();
-    }
-}
-
-namespace {
 
 volatile std::sig_atomic_t stop_wanted = 0;
 
@@ -202,6 +178,11 @@ void CollectFlags::check() const {
     }
 }
 
+std::string missing_stream_text(const std::string& stream) {
+    return fmt::format(
+        "the bus has no stream {}: publish first, or name the stream in --bus URL/STREAM", stream);
+}
+
 int run_collect(const CollectFlags& flags) {
     flags.check();
     const bus::BusAccess access = flags.access.access();
@@ -216,34 +197,40 @@ int run_collect(const CollectFlags& flags) {
                          {{"--output", records.output}, {"--summary", records.summary}});
     const auto summary = open_output_file("--summary", records.summary);
     BatchOutput output{records.output, std::move(filter), checks};
-    CollectPage page{flags.page, stream, *mod, output};
-    if (!page.opened()) {
+    std::unique_ptr<process::FleetPage> page;
+    try {
+        page = flags.page.open(stream, *mod);
+    } catch (const relay::RetryableStartError& error) {
+        sink::print_error("{}", error.what());
         return kExitNotYet;
     }
-    bus::Collector collector{{.access = access,
-                              .stream = stream,
-                              .consumer = flags.consumer,
-                              .until_end = flags.until_end,
-                              .on_trouble = page.on_trouble()},
-                             page.sink()};
+    bus::CollectOptions options{.access = access,
+                                .stream = stream,
+                                .consumer = flags.consumer,
+                                .until_end = flags.until_end};
+    if (page) {
+        options.on_trouble = [&](const std::string& why) { page->set_delay_reason(why); };
+        options.on_collected = [&](const auto& collected) { show_records(*page, collected); };
+    }
+    bus::Collector collector{std::move(options), output};
     for (const int signal : {SIGINT, SIGTERM}) {
         std::signal(signal, [](int) { stop_wanted = 1; });
     }
     const base::Stopwatch running;
-    page.start();
+    if (page) {
+        page->start();
+    }
     collector.run([&] {
-        page.flush_to_page();
+        if (page) {
+            page->flush_to_page();
+        }
         return stop_wanted != 0 || output.failed() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.has_ever_connected()) {
-        sink::print_error(
-            "{}; nothing was checked",
-            collector.lacks_stream()
-                ? fmt::format("the bus has no stream {}: publish first, or name the stream in "
-                              "--bus URL/STREAM",
-                              stream)
-                : "the bus could not be reached");
+        sink::print_error("{}; nothing was checked", collector.lacks_stream()
+                                                         ? missing_stream_text(stream)
+                                                         : "the bus could not be reached");
         return kExitNotYet;
     }
     const bool written = output.finish();
