@@ -200,6 +200,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     const process::Confinement confinement =
         process::confine({.readable = std::move(readable),
                           .writable = flags.written_folders(),
+                          .reopened = flags.reopened_folders(),
                           .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         spdlog::debug("inspecting in process {}, confined by: {}", ::getpid(),

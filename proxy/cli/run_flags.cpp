@@ -262,8 +262,19 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
             folders.emplace_back(folder);
         }
     }
-    // A file that was moved away is opened again by its path.
-    for (const std::string& path : {records.output, artifacts.capture, records.summary}) {
+    return folders;
+}
+
+std::vector<std::filesystem::path> RunFlags::reopened_folders() const {
+    std::vector<std::string> paths{records.summary};
+    if (recording.folder(recorded_lines(), records.output).empty()) {
+        paths.push_back(records.output);
+    }
+    if (recording.folder(recorded_capture(), artifacts.capture).empty()) {
+        paths.push_back(artifacts.capture);
+    }
+    std::vector<std::filesystem::path> folders;
+    for (const std::string& path : paths) {
         std::error_code ignored;
         if (!path.empty() && path != "-" && !std::filesystem::is_character_file(path, ignored)) {
             folders.push_back(

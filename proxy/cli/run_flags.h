@@ -67,6 +67,8 @@ struct RunFlags {
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are created during the run.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
+    /// The folders of outputs whose files are opened again by their paths, once they were moved.
+    [[nodiscard]] std::vector<std::filesystem::path> reopened_folders() const;
     /// The name of a server without a given name.
     [[nodiscard]] virtual std::string server_name() const = 0;
     /// The folder for data that is kept between runs.

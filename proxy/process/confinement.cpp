@@ -173,6 +173,9 @@ bool restrict_files(const ConfinedAccess& permissions) {
     for (const auto& path : permissions.writable) {
         allow_path(rules.get(), path, kReadRights | kWriteRights);
     }
+    for (const auto& path : permissions.reopened) {
+        allow_path(rules.get(), path, kFileRights | LANDLOCK_ACCESS_FS_MAKE_REG);
+    }
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 

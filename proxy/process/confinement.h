@@ -13,6 +13,8 @@ struct ConfinedAccess {
     std::vector<std::filesystem::path> readable{};
     /// The folders in which it may create and remove files.
     std::vector<std::filesystem::path> writable{};
+    /// The folders in which it may create, read and write files, but remove none.
+    std::vector<std::filesystem::path> reopened{};
     std::uint64_t memory_bytes = 0; ///< the most memory it may use; 0: no limit
 };
 

@@ -87,7 +87,10 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
     const TemporaryFolder others;
     test::write_text(maps.file("a.map"), "map");
     test::write_text(others.file("secret"), "secret");
-    const process::ConfinedAccess allowance{.readable = {maps.path()}, .writable = {cache.path()}};
+    const TemporaryFolder outputs;
+    test::write_text(outputs.file("records"), "records");
+    const process::ConfinedAccess allowance{
+        .readable = {maps.path()}, .writable = {cache.path()}, .reopened = {outputs.path()}};
 
     struct Row {
         std::filesystem::path path;
@@ -99,6 +102,8 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
                         {maps.file("a.map"), O_WRONLY, EACCES},
                         {maps.file("b.map"), O_WRONLY | O_CREAT, EACCES},
                         {cache.file("c.map"), O_RDWR | O_CREAT, 0},
+                        {outputs.file("records"), O_RDWR, 0},
+                        {outputs.file("records.2"), O_WRONLY | O_CREAT, 0},
                         {others.file("secret"), O_RDONLY, EACCES},
                         {others.file("new"), O_WRONLY | O_CREAT, EACCES},
                         {"/etc/passwd", O_RDONLY, EACCES}};
@@ -108,6 +113,11 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
         CHECK(confined(allowance, [&] { return error_of_opening(row.path, row.flags); }) ==
               row.error);
     }
+    const auto remove = [](const std::string& path) {
+        return ::unlink(path.c_str()) == -1 ? errno : 0;
+    };
+    CHECK(confined(allowance, [&] { return remove(outputs.file("records")); }) == EACCES);
+    CHECK(confined(allowance, [&] { return remove(cache.file("c.map")); }) == 0);
 }
 
 TEST_CASE("a confined process has no capability beyond opening files and low ports") {
