@@ -57,8 +57,8 @@ struct SpoolFile {
 /// Returns the run in the name of a state file; nullopt if it is not the name of a state file.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
 
-/// The folder in which runs store unpublished lines. Files of runs that other processes own are left
-/// alone: each process has the whole limit for itself, and for the runs that nobody owns.
+/// The folder in which runs store unpublished lines. Does not touch the files of runs that other
+/// processes own. The limit applies to the files of this process's run and of runs without owner.
 class SpoolFolder {
   public:
     /// The lowest permitted limit in bytes. A lower limit would not suffice for one second of a

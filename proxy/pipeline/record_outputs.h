@@ -10,7 +10,7 @@
 
 namespace tw::pipeline {
 
-/// Logs it if the output could not open its path again.
+/// Logs an error if the output could not open its path again since the last call.
 void log_reopening_error(sink::OutputFile& file);
 
 /// An output file for records or a capture, with its queue. Logs the state of both.

@@ -90,7 +90,7 @@ struct DemoLosses {
     /// Snapshots that were made while the write queue was full.
     std::uint64_t unwritten_snapshots = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
-    /// Messages that exceeded the limit before the first snapshot.
+    /// Messages that arrived before the first snapshot and beyond the limit for those.
     std::uint64_t early_messages = 0;
     std::uint64_t mapless = 0; ///< sessions or runs of a server whose map is unknown
     /// Map visits without a demo, because no client plays a demo with a single snapshot.

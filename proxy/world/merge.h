@@ -98,13 +98,13 @@ class ViewMerger {
     void report_difference(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other,
                            std::size_t offset);
     void replace_item(const MergedItem& first, ItemRef by);
-    /// Returns a bit mask of the item's ints whose value the view does not contain.
+    /// Returns a bit mask of the item's ints that its view does not contain (see View::untold).
     [[nodiscard]] std::uint32_t untold_ints(ItemRef ref) const;
 
     void drop_lesser_forms();
     void take_own_fields();
-    /// Makes the merged item contain a view's values of the fields that the view of the item's
-    /// player tells. `own`: true if the view belongs to the item's player, false if to a client that
+    /// Copies a view's values of the private fields to the merged item; see take_own_fields().
+    /// `own`: true if the view belongs to the item's player, false if it belongs to a client that
     /// spectates the player.
     void take_own_fields(std::uint32_t view, snapshot::ItemKey key, const MergeRules& rules,
                          bool own);

@@ -124,7 +124,8 @@ class Suspects {
     /// The most earlier verified snapshots that are examined.
     static constexpr std::size_t kMaxBefore = 16;
 
-    /// A value is reported as the cause if the probability of another cause is below this.
+    /// A value is reported as the cause only if the probability of any other cause is lower than
+    /// this.
     static constexpr double kMaxDoubt = 0.01;
     /// If the probability of another cause is below this, the reported value is called exact,
     /// otherwise likely. The limit is low, because the probabilities wrongly treat values as
