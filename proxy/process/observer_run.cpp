@@ -321,11 +321,12 @@ void ObserverRun::show_status() {
     }
     if (can_redraw) {
         fmt::print(out, "{}",
-                   sink::cut_to_columns(console_->take_status(now, shown_.lap(), recording_text()),
-                                        sink::terminal_columns(options_.console->descriptor())));
+                   console_->take_status(now, shown_.lap(), recording_text(),
+                                         sink::terminal_columns(options_.console->descriptor())));
     } else if (shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
         status_shown_ = true;
-        fmt::print(out, "{}\n", console_->take_status(now, shown_.lap(), recording_text()));
+        fmt::print(out, "{}\n",
+                   console_->take_status(now, shown_.lap(), recording_text(), std::string::npos));
     }
     std::fflush(out);
 }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -176,7 +177,7 @@ std::vector<std::string> Console::take_lines(record::Timestamp now, bool all) {
 }
 
 std::string Console::take_status(record::Timestamp now, double seconds,
-                                 const std::string& recording) {
+                                 const std::string& recording, std::size_t columns) {
     const std::lock_guard lock{mutex_};
     const std::uint64_t snapshots = snapshots_.exchange(0);
     const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
@@ -192,17 +193,23 @@ std::string Console::take_status(record::Timestamp now, double seconds,
                                    : ", " + colour(verified < snapshots ? "31" : "32",
                                                    share_text(verified, snapshots) + " verified"),
                     record::counted(findings_.num_findings(), "finding[s]"));
-    std::size_t shown = 0;
-    for (const auto& [session, tee] : tees_) {
-        if (++shown > kMaxTees) {
-            line += fmt::format(" | and {} more", tees_.size() - kMaxTees);
-            break;
+    line += recording.empty() ? "" : " | " + recording;
+    // Shows as many players as the line has space for, and the number of the others.
+    for (std::size_t most = std::min(tees_.size(), kMaxTees);; --most) {
+        std::string text = line;
+        for (auto each = tees_.begin();
+             each != std::next(tees_.begin(), static_cast<std::ptrdiff_t>(most)); ++each) {
+            const auto& [session, tee] = *each;
+            text += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
+                                     : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
         }
-        line += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
-                                 : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
+        if (most < tees_.size()) {
+            text += fmt::format(" | and {} more", tees_.size() - most);
+        }
+        if (std::string cut = cut_to_columns(text, columns); most == 0 || cut == text) {
+            return cut;
+        }
     }
-    // The recording is last, because a narrow terminal cuts the line off.
-    return recording.empty() ? line : fmt::format("{} | {}", line, recording);
 }
 
 std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommand& explain) {

@@ -102,10 +102,11 @@ class Console {
     /// lines(). `all`: also counts of repeated findings that may still grow.
     [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
 
-    /// Returns the status line. `seconds`: the time since the last call of take_status().
-    /// `recording`: a text that says what is recorded, and where; empty if nothing is recorded.
+    /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of
+    /// take_status(). `recording`: a text that says what is recorded, and where; empty if nothing
+    /// is recorded.
     [[nodiscard]] std::string take_status(record::Timestamp now, double seconds,
-                                          const std::string& recording);
+                                          const std::string& recording, std::size_t columns);
 
     /// Returns the table of all findings; see FindingLines::table().
     [[nodiscard]] std::vector<std::string>

@@ -122,7 +122,9 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
                                record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
             for (const std::string& about : {kind.item, kind.field, kind.name}) {
-                text += about.empty() ? "" : ", " + record::terminal_text(about);
+                // The decoder's errors have the finding's name.
+                const bool is_known = record::finding_info(kind.id).name.ends_with(about);
+                text += is_known ? "" : ", " + record::terminal_text(about);
             }
         }
         if (!text.empty()) {

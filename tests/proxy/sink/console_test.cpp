@@ -1,5 +1,6 @@
 #include "proxy/sink/console.h"
 
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -44,7 +45,7 @@ TEST_CASE("a notice is shown once, before the findings, and is none of them") {
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] == "the server does not answer");
     CHECK(lines[1].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
-    CHECK(console.take_status(0, 1, "").find("1 finding |") != std::string::npos);
+    CHECK(console.take_status(0, 1, "", 200).find("1 finding |") != std::string::npos);
     CHECK(console.take_lines(0).empty());
 }
 
@@ -57,8 +58,8 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
 
     const Row rows[] = {
         {0, 0,
-         "1 player, 1 joining, 0 snapshots/s, 0 findings | ann (1,2) air | session 2 connecting | "
-         "recording to a"},
+         "1 player, 1 joining, 0 snapshots/s, 0 findings | recording to a | ann (1,2) air | "
+         "session 2 connecting"},
         {100, 100, "50 snapshots/s, 100% verified, "},
         {100'000, 99'999, "50000 snapshots/s, 99.9% verified, "},
         {10, 0, "5 snapshots/s, 0.0% verified, "},
@@ -69,7 +70,32 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
         console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
         console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
         console.count_snapshots(row.snapshots, row.verified);
-        CHECK(console.take_status(0, 2, "recording to a").find(row.says) != std::string::npos);
+        CHECK(console.take_status(0, 2, "recording to a", 200).find(row.says) != std::string::npos);
+    }
+}
+
+TEST_CASE("players for whom the status has no space are counted") {
+    struct Row {
+        std::size_t columns;
+        std::string_view end;
+    };
+
+    const Row rows[] = {
+        {200, "findings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
+        {79, "findings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
+        {78, "findings | p0 (1,2) | and 2 more"},
+        {60, "findings | and 3 more"},
+        {30, "3 players, 0 snapsho"},
+    };
+    Console console{false};
+    for (std::uint32_t tee = 0; tee < 3; ++tee) {
+        console.set_tee(tee, {.name = "p" + std::to_string(tee), .place = "(1,2)", .state = {}});
+    }
+    for (const Row& row : rows) {
+        CAPTURE(row.columns);
+        const std::string status = console.take_status(0, 1, "", row.columns);
+        CHECK(status.size() <= row.columns);
+        CHECK(status.substr(status.size() - std::min(status.size(), row.end.size())) == row.end);
     }
 }
 
