@@ -60,6 +60,9 @@ constexpr auto kLeads = std::to_array<Lead>({
     {"snapshot.item_cap", "", "Check what is sent to clients that cannot see it (NetworkClipped)."},
     {"snapshot.unknown_base", "",
      "Nothing in the server: what is missing came earlier, or was rejected. See the lines above."},
+    {"snapshot.missing_descriptor", "",
+     "Nothing to mend if only the first snapshot with a type lacks it: DDNet 18.3 and later send "
+     "it."},
     {"snapshot.client_stalled", "",
      "The name gives the cause, the detail its evidence. lost and late: look at the network "
      "between server and twscope; lost_behind: between twscope and the client. server_silent: look "

@@ -388,25 +388,25 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool item) {
         }
         const bool any = joined.finish();
         column.text = joined.begins_with_text();
-        column.seen = column.seen || any;
         wanted = wanted || (any && !column.common);
     }
     return wanted;
 }
 
-std::vector<std::string> RecordsCsv::empty_columns_of_items() const {
+std::vector<std::string> RecordsCsv::empty_columns() const {
     std::vector<std::string> names;
     for (const Column& column : columns_) {
-        if (!column.seen && !column.item && !column.common &&
-            filter::find_key(filter::KeyScope::item, column.name)) {
+        if (!column.seen) {
             names.push_back(column.name);
         }
     }
     return names;
 }
 
-void RecordsCsv::append_row(std::string& out) const {
-    for (const Column& column : columns_) {
+void RecordsCsv::append_row(std::string& out) {
+    ++rows_;
+    for (Column& column : columns_) {
+        column.seen = column.seen || !column.cell.empty();
         if (&column != columns_.data()) {
             out.push_back(',');
         }

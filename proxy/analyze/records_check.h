@@ -103,8 +103,11 @@ class RecordsCsv {
     /// lines; an unknown type is empty.
     void append_rows(std::string_view line, std::string& out);
 
-    /// Returns the columns that no record had so far, although the same key exists in items.
-    [[nodiscard]] std::vector<std::string> empty_columns_of_items() const;
+    /// Returns the number of rows so far, without the header.
+    [[nodiscard]] std::uint64_t num_rows() const { return rows_; }
+
+    /// Returns the names of the columns that are empty in all rows so far.
+    [[nodiscard]] std::vector<std::string> empty_columns() const;
 
   private:
     /// The most types that are stored to name removed items; a server has a few dozen types.
@@ -117,7 +120,7 @@ class RecordsCsv {
         bool item = false;   ///< the key is one of items
         bool common = false; ///< every record has this key
         bool text = false;   ///< the current cell starts with text, not with a number
-        bool seen = false;   ///< at least one line had this key
+        bool seen = false;   ///< at least one row has a value
         std::string cell{};  ///< the cell of the current row
     };
 
@@ -129,7 +132,7 @@ class RecordsCsv {
     void append_removed_rows(std::string& out);
     /// Stores the item's type, which is needed when the item is removed.
     void store_type(filter::JsonObject& item);
-    void append_row(std::string& out) const;
+    void append_row(std::string& out);
 
     Options options_;
     std::vector<Column> columns_;
@@ -138,6 +141,7 @@ class RecordsCsv {
     bool common_ = false;      ///< all columns are keys that every record has
     bool line_ready_ = false;  ///< the cells of the columns of records are filled for this line
     std::int64_t session_ = 0; ///< session of the current line; set only if removed_
+    std::uint64_t rows_ = 0;
     /// The names of types as in the records, by session and type_id.
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;
     filter::JsonLine line_;

@@ -1,5 +1,7 @@
 #include "proxy/analyze/type_sizes.h"
 
+#include "proxy/record/terminal_text.h"
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -116,7 +118,7 @@ void TypeSizes::on_record(const record::Record& record) {
         return;
     }
     const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
-    if (each == nullptr || !(*each)->rebuilt) {
+    if (each == nullptr || !(*each)->rebuilt || (session_ && *session_ != (*each)->head.session)) {
         return;
     }
     ++snapshots_;
@@ -166,6 +168,24 @@ std::string TypeSizes::sizes_table() const {
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
                                 name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
                                 snapshots, note, seven ? "  0.7" : "");
+        }
+    }
+    return text;
+}
+
+std::string TypeSizes::differences_text() const {
+    std::string text;
+    for (const auto& [type, size] : differing_) {
+        const auto seen = types_.find(type);
+        if (seen == types_.end()) {
+            continue;
+        }
+        for (const auto& [ints, snapshots] : seen->second.snapshots) {
+            if (size == 0 || ints == size) {
+                text += fmt::format("  {}: {} ints{} instead of {} in {}\n", name_of(type), ints,
+                                    size == 0 ? ", written in each delta," : "", agreed_size(type),
+                                    record::counted(snapshots, "verified snapshot[s]"));
+            }
         }
     }
     return text;

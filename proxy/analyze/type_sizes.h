@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,9 @@ namespace tw::analyze {
 /// sizes.
 class TypeSizes final : public record::RecordSink {
   public:
+    /// `session`: counts the snapshots only of this session; nullopt counts those of all sessions.
+    explicit TypeSizes(std::optional<std::uint32_t> session = {}) : session_{session} {}
+
     void on_record(const record::Record& record) override;
 
     /// True if at least one verified snapshot was read.
@@ -32,6 +36,9 @@ class TypeSizes final : public record::RecordSink {
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string sizes_table() const;
     [[nodiscard]] boost::json::object sizes_json() const;
+    /// Returns a line for each counted type whose size differs from the agreed size, such as
+    /// "  client_info: 18 ints instead of 17 in 1237 verified snapshots".
+    [[nodiscard]] std::string differences_text() const;
     /// Returns the types with differing sizes as a file of objects (snapshot/OBJECTS.md). Ints
     /// without a name are called `int_4` and so on.
     [[nodiscard]] std::string objects_json() const;
@@ -49,6 +56,7 @@ class TypeSizes final : public record::RecordSink {
     /// True if the size differs from the agreed size, and no finding names the type.
     [[nodiscard]] bool is_unnamed(const Type& type, std::size_t size) const;
 
+    std::optional<std::uint32_t> session_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;
     /// The sizes that differ from the agreed ones, by type; 0: deltas contain the size.

@@ -101,6 +101,7 @@ class DecodeCommand {
     [[nodiscard]] bool finish_demos();
     [[nodiscard]] bool all_readers_left() const;
     [[nodiscard]] int print_reports();
+    [[nodiscard]] std::string sizes_conclusion() const;
     [[nodiscard]] int write_objects();
     [[nodiscard]] std::optional<std::string> command_for_captures(std::string command) const;
     [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
@@ -262,15 +263,35 @@ int DecodeCommand::print_reports() {
     }
     sink::print_text(people, reports.json ? record::json_text(sizes_->sizes_json()) + '\n'
                                           : sizes_->sizes_table());
-    if (!reports.json && sizes_->has_unnamed_differences() &&
-        flags_->records.lookup.objects_file.empty()) {
-        sink::print_text(people,
-                         "\"not as agreed\" fits all checksums, but too few snapshots contain the "
-                         "object to be sure; capture a longer game.\n");
-    } else if (!reports.json && !sizes_->has_differences() && !sizes_->has_unnamed_differences()) {
-        sink::print_text(people, "All sizes are as agreed in 0.6.\n");
+    const int written = write_objects();
+    if (!reports.json) {
+        sink::print_text(people, sizes_conclusion());
     }
-    return write_objects();
+    return written;
+}
+
+/// Returns what follows from the sizes, and the command to run next.
+std::string DecodeCommand::sizes_conclusion() const {
+    if (!sizes_->has_differences()) {
+        return !sizes_->has_unnamed_differences() ? "All sizes are as agreed in 0.6.\n"
+               : !flags_->records.lookup.objects_file.empty()
+                   ? ""
+                   : "\"not as agreed\" fits all checksums, but too few snapshots contain the "
+                     "object to be sure; capture a longer game.\n";
+    }
+    std::string text = "\nClients misread these objects, and drop the snapshots:\n" +
+                       sizes_->differences_text() +
+                       "Send the agreed number of ints, and put new fields into an object of your "
+                       "own with a UUID.\n";
+    const std::string& objects = flags_->reports.objects;
+    const bool is_written = !objects.empty() && objects != "-";
+    const auto command = command_for_captures("twscope decode");
+    if (command && flags_->records.lookup.objects_file.empty()) {
+        text += fmt::format("\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
+                            is_written ? fmt::format("{} written. ", objects) : "", *command,
+                            is_written ? "--objects " + shell_word(objects) : "--learn-sizes");
+    }
+    return text;
 }
 
 /// Writes what --sizes found. The file is opened here, as an existing one stays unchanged if there
@@ -309,10 +330,11 @@ std::optional<std::string> DecodeCommand::command_for_captures(std::string comma
 
 /// Returns the command that explains a finding of these captures; null if there is none.
 sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
-    const auto command = command_for_captures("twscope explain");
+    auto command = command_for_captures("twscope explain");
     if (!command) {
         return nullptr;
     }
+    *command += config_.inspect.learn_sizes ? " --learn-sizes" : "";
     return [command](std::uint32_t session, auto tick) {
         return fmt::format("{} --session {} --tick {}", *command, session, tick);
     };

@@ -2,6 +2,7 @@
 #include "proxy/analyze/explanation.h"
 #include "proxy/analyze/explanation_text.h"
 #include "proxy/analyze/map_visits.h"
+#include "proxy/analyze/type_sizes.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
@@ -74,17 +75,34 @@ struct ExplainFlags {
     LookupFlags lookup;
     std::optional<std::int64_t> session;
     std::int64_t tick = -1;
+    bool learn_sizes = false;
     bool json = false;
 };
 
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
+/// Inspects captures. Errors: UsageError, CaptureError.
+void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod,
+                      capture::CaptureRun& captures, record::RecordSink& sink, bool learn_sizes,
+                      const inspect::Observers& observers) {
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{.objects = &mod.objects,
+                                  .described = &mod.messages,
+                                  .learn_sizes = learn_sizes,
+                                  .memory = &memory,
+                                  .observers = &observers},
+                                 maps,
+                                 sink,
+                                 numbers};
+    captures.read(inspector);
+}
+
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
 /// is printed.
 bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.lookup.description();
-    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     LineCutter lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
@@ -103,15 +121,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
         }};
     inspect::Observers observers;
     observers.add(datagrams);
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.objects = &mod->objects,
-                                  .described = &mod->messages,
-                                  .memory = &memory,
-                                  .observers = &observers},
-                                 maps,
-                                 json,
-                                 numbers};
-    captures.read(inspector);
+    inspect_captures(flags, *mod, captures, json, flags.learn_sizes, observers);
     json.flush();
     return !captures.damaged();
 }
@@ -159,17 +169,33 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
     return named;
 }
 
-/// Returns the command that says more about a finding of an object's size; empty for other findings.
-std::string next_command(const ExplainFlags& flags, const analyze::Explanation& story,
-                         bool are_records) {
+/// Returns whether the finding of an explanation may come from an object of another size.
+bool may_concern_sizes(const analyze::Explanation& story) {
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
         "snapshot.size_out_of_range", "snapshot.update_truncated"};
     const boost::json::string_view id = story.finding.at("id").as_string();
-    if (std::ranges::find(kAboutSizes, std::string_view{id.data(), id.size()}) ==
-        kAboutSizes.end()) {
-        return {};
-    }
+    return std::ranges::find(kAboutSizes, std::string_view{id.data(), id.size()}) !=
+           kAboutSizes.end();
+}
+
+/// Reads captures again, to infer the sizes of the server's objects from its checksums. Returns
+/// the text that names objects of another size in the explained session; empty if there are none.
+std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
+    const auto mod = flags.lookup.description();
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
+    analyze::TypeSizes sizes{static_cast<std::uint32_t>(story.session)};
+    inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
+    const std::string differences = sizes.differences_text();
+    return differences.empty()
+               ? std::string{}
+               : fmt::format("Cause: an object of another size than agreed\n{}  Clients "
+                             "that do not know this size drop the snapshots.\n\n",
+                             differences);
+}
+
+/// Returns the command that lists the sizes of the server's objects.
+std::string sizes_command(const ExplainFlags& flags, bool are_records) {
     std::string command = "twscope decode";
     for (const std::string& path : flags.captures.paths) {
         command += are_records ? "" : ' ' + shell_word(record::terminal_text(path));
@@ -207,11 +233,23 @@ int run_explain(const ExplainFlags& flags) {
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
     };
-    const std::string text = flags.json ? record::json_text(analyze::explanation_json(story)) + '\n'
-                             : story.has_finding() ? explanation_text(story, select) +
-                                                         next_command(flags, story, are_records)
-                                                   : explainable_findings_text(story, select);
-    fmt::print("{}", record::terminal_lines(text));
+    const auto text = [&]() -> std::string {
+        if (flags.json) {
+            return record::json_text(analyze::explanation_json(story)) + '\n';
+        }
+        if (!story.has_finding()) {
+            return explainable_findings_text(story, select);
+        }
+        if (!may_concern_sizes(story)) {
+            return explanation_text(story, select);
+        }
+        const bool is_readable_again =
+            !are_records &&
+            std::ranges::find(flags.captures.paths, "-") == flags.captures.paths.end();
+        return (is_readable_again ? cause_text(flags, story) : "") +
+               explanation_text(story, select) + sizes_command(flags, are_records);
+    };
+    fmt::print("{}", record::terminal_lines(text()));
     return whole ? 0 : kExitFailed;
 }
 
@@ -234,6 +272,7 @@ Action add_explain_command(Command& program) {
         .check(find_problem_of_session);
     command.add_number("--tick", &flags->tick, 0, kLastTick, "Tick of the snapshot", "TICK");
     flags->lookup.add_to(command, ", to name the tiles");
+    add_learn_sizes_flag(command, flags->learn_sizes);
     command.add_switch("--json", flags->json, kJsonHelp);
     return complete_and_run(settings, [flags] { return run_explain(*flags); });
 }

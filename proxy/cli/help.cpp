@@ -273,6 +273,7 @@ constexpr auto kBriefHelp = std::to_array<BriefHelp>({
     {"explain", "server", "Only this server's traffic"},
     {"explain", "maps", "Folder with maps, to name the tiles"},
     {"explain", "objects", "Objects and messages of a mod"},
+    {"explain", "learn-sizes", "Decode with inferred object sizes"},
     {"explain", "json", "Print one JSON object instead of text"},
     {"explain", "config", "Read flags from this file"},
     {"records", "filter", "Only matching records"},

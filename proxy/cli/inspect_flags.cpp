@@ -100,12 +100,16 @@ void add_inspection_flags(Command& command, RecordFlags& flags) {
              "secret gives the same names")
         .check(
             [](const std::string& secret) { return secret.empty() ? "the secret is empty" : ""; });
-    command.add_switch("--learn-sizes", flags.config.inspect.learn_sizes,
-                       "Decode with object sizes inferred from the server's snapshots, instead of "
-                       "dropping what clients would drop");
+    add_learn_sizes_flag(command, flags.config.inspect.learn_sizes);
 }
 
 } // namespace
+
+void add_learn_sizes_flag(Command& command, bool& learn_sizes) {
+    command.add_switch("--learn-sizes", learn_sizes,
+                       "Decode with object sizes inferred from the server's snapshots, instead of "
+                       "dropping what clients would drop");
+}
 
 void CaptureFlags::add_to(Command& command) {
     command

@@ -44,6 +44,7 @@ struct CaptureFlags {
 void add_server(capture::ServerGuess& guess, const std::string& server);
 
 void add_memory_flag(Command& command, std::size_t& memory_mib);
+void add_learn_sizes_flag(Command& command, bool& learn_sizes);
 
 struct LookupFlags {
     std::vector<std::string> maps;

@@ -299,17 +299,35 @@ class Writer {
 
     [[nodiscard]] bool finish() {
         flush();
-        for (const std::string& name :
-             table_ ? table_->empty_columns_of_items() : std::vector<std::string>{}) {
-            sink::print_error("--columns {0}: none of these records has it; items have it as "
-                              "{1}{0}",
-                              name, filter::kItemsPrefix);
+        if (table_) {
+            report_empty_columns();
         }
         return finish_records("--output", *file_);
     }
 
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 18U;
+
+    void report_empty_columns() const {
+        bool is_explained = false;
+        for (const std::string& name : table_->empty_columns()) {
+            const bool is_of_items = name.starts_with(filter::kItemsPrefix);
+            if (!is_of_items && filter::find_key(filter::KeyScope::item, name)) {
+                sink::print_error("--columns {0}: none of these records has it; items have it as "
+                                  "{1}{0}",
+                                  name, filter::kItemsPrefix);
+                is_explained = true;
+            } else if (table_->num_rows() != 0) {
+                sink::print_error("--columns {}: empty in every row{}", name,
+                                  name.starts_with("items.at") ? " (recorded without --maps?)"
+                                                               : "");
+            }
+        }
+        if (table_->num_rows() == 0 && !is_explained) {
+            sink::print_error("no row: none of these records matches, or their items are unknown "
+                              "(recorded with --items none, or not verified?)");
+        }
+    }
 
     std::unique_ptr<sink::OutputFile> file_;
     std::optional<analyze::RecordsCsv> table_;

@@ -156,8 +156,8 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     if (totals_.empty()) {
         return {};
     }
-    std::vector<std::string> lines{fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", "finding", "times",
-                                               "first", "last", "sessions")};
+    std::vector<std::string> lines{fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", "finding",
+                                               "reported", "first", "last", "sessions")};
     for (const record::FindingId id : record::findings_by_importance()) {
         const auto found = totals_.find(id);
         if (found == totals_.end()) {

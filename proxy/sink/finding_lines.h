@@ -56,8 +56,8 @@ class FindingLines {
     /// A function that returns the command line that explains a session's finding at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
-    /// Returns a table of all findings, the most important first: how many, when, in how many
-    /// sessions, and the command that explains the first finding. `explain`: empty if no command
+    /// Returns a table of all findings, the most important first: how many were reported, when, in
+    /// how many sessions, and the command that explains the first finding. `explain`: empty if no command
     /// can explain findings.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 

@@ -237,9 +237,11 @@ TEST_CASE("rows of a table of items are selected, also by a mod's fields") {
         Arguments arguments{"records", file, "--columns", "tick,items.id"};
         arguments.insert(arguments.end(), row.more.begin(), row.more.end());
         const Finished done = twscope(arguments);
-        CHECK(done.err.empty());
+        CHECK(done.err.starts_with("twscope: no row: ") == row.rows.empty());
         CHECK(done.out == "tick,items.id\r\n" + row.rows);
     }
+    CHECK(twscope({"records", file, "--columns", "items.id,items.at.x"}).err ==
+          "twscope: --columns items.at.x: empty in every row (recorded without --maps?)\n");
 }
 
 TEST_CASE(

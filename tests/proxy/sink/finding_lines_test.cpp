@@ -150,7 +150,7 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
     findings.add(
         {.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::packet_too_short}, "");
     const std::vector<std::string> expected{
-        "finding                           times  first     last      sessions",
+        "finding                        reported  first     last      sessions",
         "snapshot.crc_mismatch                 2  00:00:03  00:00:07         2",
         "    explain 2 at 150",
         "packet.too_short                      1  00:00:05  00:00:05         1"};
