@@ -57,8 +57,8 @@ class FindingLines {
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
     /// Returns a table of all findings, the most important first: how many were reported, when, in
-    /// how many sessions, and the command that explains the first finding. `explain`: empty if no command
-    /// can explain findings.
+    /// how many sessions, and the command that explains the first finding. `explain`: empty if no
+    /// command can explain findings.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:
