@@ -2,7 +2,7 @@
 import dgram from 'node:dgram';
 import { createRequire } from 'node:module';
 import { CLIENT_LIBRARY, need } from './need.mjs';
-import { Child, waitUntil } from './process.mjs';
+import { endChildren, waitUntil } from './process.mjs';
 
 need(CLIENT_LIBRARY);
 const require = createRequire(import.meta.url);
@@ -142,8 +142,8 @@ export class Bot {
     }
 }
 
-/** Stops bots that a failed test may have left running; otherwise the test program would never end. */
+/** Ends the children and bots that a failed test left running. */
 export function endPeers() {
-    for (const child of Child.all) child.signal('SIGKILL');
+    endChildren();
     for (const bot of Bot.all) bot.vanish();
 }

@@ -13,7 +13,7 @@ import { keepPicture, openPage, startBrowser } from './browser.mjs';
 import { NatsClient } from './nats_client.mjs';
 import { startNats } from './nats_server.mjs';
 import { need } from './need.mjs';
-import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { Child, endChildren, freePort, temporaryFolder, waitUntil } from './process.mjs';
 
 need(fileURLToPath(new URL('node_modules/ajv', import.meta.url)));
 const Ajv = createRequire(import.meta.url)('ajv/dist/2020.js');
@@ -26,7 +26,7 @@ const MINUTE = '2026-11-22T18:00';
 
 const folder = temporaryFolder();
 const browser = await startBrowser();
-after(() => browser.close());
+after(() => { endChildren(); return browser.close(); });
 
 /** Returns a line as a proxy publishes it, about a session, `at` seconds after the full minute. */
 const line = (type, session, at, rest) => JSON.stringify({ v: 1, t: `${MINUTE}:${`${at}`.padStart(2, '0')}.000000Z`, type, session, ...rest });

@@ -11,6 +11,7 @@ export class NatsLine {
         line.said = ''; // the part of the server's data that was passed on
         line.server = net.createServer((client) => line.#join(client, net.connect(port, '127.0.0.1')));
         await new Promise((resolve) => line.server.listen(0, '127.0.0.1', resolve));
+        line.server.unref(); // a failed test does not close it
         line.url = `nats://127.0.0.1:${line.server.address().port}`;
         return line;
     }

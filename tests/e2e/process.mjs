@@ -102,6 +102,11 @@ export class Child {
     }
 }
 
+/** Ends the children that a failed test left running; otherwise the test program would never end. */
+export function endChildren() {
+    for (const child of Child.all) child.signal('SIGKILL');
+}
+
 /** Returns a temporary folder that is removed when this process ends, also on SIGINT and SIGTERM. */
 export function temporaryFolder() {
     for (const signal of ['SIGINT', 'SIGTERM']) {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { endChildren, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy } from './proxy.mjs';
 import { RawClient } from './raw_client.mjs';
 import { AGREED, Resizer } from './resizer.mjs';
@@ -17,7 +17,7 @@ const WAIT_MS = 15000;
 const TURN_MS = 400;
 const SNAPSHOTS = 20;
 
-after(() => [...RawClient.all].forEach(leave));
+after(() => { endChildren(); [...RawClient.all].forEach(leave); });
 const folder = temporaryFolder();
 let games = 0;
 
