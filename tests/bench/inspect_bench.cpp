@@ -22,11 +22,6 @@ const std::vector<test::TrafficDatagram>& traffic(std::int64_t players) {
     return players == 4 ? four : many;
 }
 
-class NoSink final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& /*record*/) override {}
-};
-
 /// Counts the written bytes and discards them.
 class Counting final : public sink::Output {
   public:
@@ -78,7 +73,7 @@ class Player {
 
 /// Inspects without records of messages. Argument: number of players in the capture.
 void datagrams_to_snapshots(benchmark::State& state) {
-    NoSink sink;
+    test::NoSink sink;
     Player player{state, sink, false};
     for (auto _ : state) {
         player.play();

@@ -177,11 +177,6 @@ class ToJson final : public record::RecordSink {
     sink::JsonLines lines_;
 };
 
-class NoSink final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& /*record*/) override {}
-};
-
 int run() {
     const ServerDatagrams captured = read_server_datagrams(kCapture);
     Snapshots snapshots{captured.num_sessions};
@@ -191,7 +186,7 @@ int run() {
     Forgetting output;
     ToJson sink{output};
     test::TrafficInspector inspector{{}, sink};
-    NoSink no_sink;
+    test::NoSink no_sink;
     test::TrafficInspector verifier{{.messages = false}, no_sink};
     for (const test::TrafficDatagram& each : test::read_traffic(kCapture)) {
         stage::inspect(inspector, each);

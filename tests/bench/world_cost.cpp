@@ -93,10 +93,7 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     Seen sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
     test::TrafficInspector inspector{{}, sessions};
-    for (const test::TrafficDatagram& datagram : traffic) {
-        inspector.on_datagram(datagram);
-    }
-    inspector.finish();
+    inspector.play(traffic);
     merger.finish();
     lines.flush();
     return {cpu_ms() - begin, worlds.worlds,      worlds.items,

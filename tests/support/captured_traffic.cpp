@@ -54,4 +54,11 @@ void TrafficInspector::finish() {
     inspector_.finish(last_, "end of capture");
 }
 
+void TrafficInspector::play(const std::vector<TrafficDatagram>& traffic) {
+    for (const TrafficDatagram& datagram : traffic) {
+        on_datagram(datagram);
+    }
+    finish();
+}
+
 } // namespace tw::test

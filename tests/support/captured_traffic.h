@@ -21,6 +21,28 @@ struct TrafficDatagram {
 /// Returns all datagrams of tests/data/captures/NAME. The server is the address in all of them.
 [[nodiscard]] std::vector<TrafficDatagram> read_traffic(const std::string& name);
 
+/// Forgets every record.
+class NoSink final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& /*record*/) override {}
+};
+
+/// Hands every record to both sinks.
+class BothSinks final : public record::RecordSink {
+  public:
+    BothSinks(record::RecordSink& first, record::RecordSink& second)
+        : first_{&first}, second_{&second} {}
+
+    void on_record(const record::Record& record) override {
+        first_->on_record(record);
+        second_->on_record(record);
+    }
+
+  private:
+    record::RecordSink* first_;
+    record::RecordSink* second_;
+};
+
 /// A source without maps.
 class NoMaps final : public inspect::MapSource {
   public:
@@ -38,6 +60,8 @@ class TrafficInspector {
     /// `next`: the datagram of the next call, if known.
     void on_datagram(const TrafficDatagram& datagram, const TrafficDatagram* next = nullptr);
     void finish();
+    /// Hands over all of them, and finishes.
+    void play(const std::vector<TrafficDatagram>& traffic);
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }
 

@@ -39,6 +39,14 @@ snapshot::Snapshot to_snapshot(const Items& items) {
     return result;
 }
 
+Items to_items(const snapshot::SnapshotView& view) {
+    Items items;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+        items[view[i].key] = {view[i].data.begin(), view[i].data.end()};
+    }
+    return items;
+}
+
 std::int32_t checksum_of(const Items& items) {
     return to_snapshot(items).view().checksum();
 }

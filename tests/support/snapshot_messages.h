@@ -22,6 +22,7 @@ using Items = std::map<snapshot::ItemKey, std::vector<std::int32_t>>;
                                      snapshot::Dialect dialect = snapshot::Dialect::six);
 
 [[nodiscard]] snapshot::Snapshot to_snapshot(const Items& items);
+[[nodiscard]] Items to_items(const snapshot::SnapshotView& view);
 [[nodiscard]] std::int32_t checksum_of(const Items& items);
 /// Returns the body of the delta between two snapshots.
 [[nodiscard]] Bytes delta_body(const Items& from, const Items& to,

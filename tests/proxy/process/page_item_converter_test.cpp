@@ -72,10 +72,7 @@ class Page final : public record::RecordSink {
 
 void play(const std::string& capture, Page& page) {
     TrafficInspector inspector{{}, page};
-    for (const auto& datagram : read_traffic(capture)) {
-        inspector.on_datagram(datagram);
-    }
-    inspector.finish();
+    inspector.play(read_traffic(capture));
 }
 
 } // namespace
