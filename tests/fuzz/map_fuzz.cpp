@@ -2,7 +2,6 @@
 #include "map/items.h"
 #include "map/map.h"
 #include "tests/fuzz/demand.h"
-#include "tests/map/motion.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,6 @@
 namespace {
 
 using namespace tw::map;
-using namespace tw::map::test;
 
 void read_layers(const Map& map) {
     for (std::size_t i = 0; i < map.layer_count(); ++i) {
@@ -42,9 +40,7 @@ void locate(const PhysicsLayers& physics) {
         static_cast<void>(physics.tee_in_solid(position));
         static_cast<void>(physics.tee_on_ground(position));
         static_cast<void>(physics.tee_in_death(position));
-        static_cast<void>(tee_corners(position));
     }
-    static_cast<void>(intersect_line(physics, {-50, -50}, {300, 200}));
 }
 
 } // namespace
@@ -67,9 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     static_cast<void>(read_envelope_points(*map));
     static_cast<void>(read_automappers(map->datafile()));
-    if (const auto info = read_info(*map); info && info->settings) {
-        static_cast<void>(tune_commands(*info->settings));
-    }
+    static_cast<void>(read_info(*map));
     if (const auto physics = map->physics()) {
         locate(*physics);
     }

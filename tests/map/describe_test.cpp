@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-// The whole description of each installed map is compared in tests/proxy/analyze/map_json_test.cpp.
+// The whole description of each installed map is compared in tests/proxy/analyze/map_report_test.cpp.
 
 namespace tw::map {
 

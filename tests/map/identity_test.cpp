@@ -151,18 +151,4 @@ TEST_CASE("a map above the size limit is not read") {
     CHECK_FALSE(find_map(folders, "dm1", right.crc, std::nullopt, nullptr, limits).has_value());
 }
 
-TEST_CASE("two maps are the same only if checksum, hash and size are") {
-    const Identity one = identify(bytes_of("right"));
-    Identity crc = one;
-    crc.crc ^= 1U;
-    Identity hash = one;
-    hash.sha256.back() ^= 1U;
-    Identity size = one;
-    ++size.size;
-    CHECK(one == Identity{one});
-    for (const Identity& other : {crc, hash, size}) {
-        CHECK(one != other);
-    }
-}
-
 } // namespace tw::map
