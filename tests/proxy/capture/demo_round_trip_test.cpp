@@ -7,7 +7,6 @@
 #include "tests/support/test_data.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <map>
 #include <random>
@@ -21,14 +20,6 @@ using namespace tw;
 using test::Items;
 
 namespace {
-
-Items to_items(const snapshot::SnapshotView& view) {
-    Items items;
-    for (std::size_t i = 0; i < view.size(); ++i) {
-        items[view[i].key].assign(view[i].data.begin(), view[i].data.end());
-    }
-    return items;
-}
 
 using Film = std::vector<std::pair<snapshot::Tick, Items>>;
 
@@ -52,7 +43,7 @@ class Films final : public record::RecordSink {
             sink::keep_vanilla_items(snapshot.items, kept_);
         }
         films.back().emplace_back(snapshot.tick,
-                                  to_items(vanilla_ ? kept_.view() : snapshot.items));
+                                  test::to_items(vanilla_ ? kept_.view() : snapshot.items));
     }
 
     /// Returns the snapshots in any order, without those that no demo can have.
@@ -73,20 +64,6 @@ class Films final : public record::RecordSink {
     bool vanilla_;
     snapshot::Snapshot kept_;
     std::map<std::uint32_t, std::vector<Film>> films_;
-};
-
-class Both final : public record::RecordSink {
-  public:
-    Both(record::RecordSink& one, record::RecordSink& other) : sinks_{&one, &other} {}
-
-    void on_record(const record::Record& record) override {
-        for (record::RecordSink* const sink : sinks_) {
-            sink->on_record(record);
-        }
-    }
-
-  private:
-    std::array<record::RecordSink*, 2> sinks_;
 };
 
 void read(const std::string& path, record::RecordSink& sink) {
@@ -111,7 +88,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             Films shown{version == 4};
             sink::FileQueue files{sink::FileQueue::WhenFull::wait};
             sink::DemoSink demos{{.folder = folder.path(), .version = version}, files};
-            Both both{shown, demos};
+            test::BothSinks both{shown, demos};
             read(test::test_data("golden/" + name + ".pcap"), both);
             demos.finish();
             files.finish();

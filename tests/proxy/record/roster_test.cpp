@@ -1,8 +1,10 @@
 #include "proxy/record/roster.h"
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -69,6 +71,79 @@ TEST_CASE("a client that 0.7 cannot name is ignored") {
     CHECK_FALSE(roster.own_id());
     CHECK(name_of(roster, 64) == "none");
     CHECK(name_of(roster, 65535) == "none");
+}
+
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+/// Packs a text into ints as servers send names: four bytes per int, 128 added to each byte.
+Ints name_ints(std::string_view name) {
+    Ints ints;
+    for (std::size_t i = 0; i < 4; ++i) {
+        std::uint32_t value = 0;
+        for (std::size_t k = 4 * i; k < 4 * i + 4; ++k) {
+            const unsigned byte = k < name.size() ? static_cast<unsigned char>(name[k]) : 0U;
+            value = value << 8U | ((byte + 128U) & 0xffU);
+        }
+        ints.push_back(static_cast<std::int32_t>(value));
+    }
+    ints.back() &= static_cast<std::int32_t>(0xffffff00U);
+    ints.resize(17);
+    return ints;
+}
+
+/// Ann has id 2 and receives the snapshots, Bob has id 5.
+snapshot::Snapshot game(bool named, bool alive) {
+    snapshot::Snapshot snapshot;
+    if (alive) {
+        Ints character(22);
+        character[1] = 1616;
+        character[2] = 1040;
+        snapshot.append({9, 2}, character);
+    }
+    snapshot.append({10, 2}, Ints{1, 2, 0, 7, 30});
+    snapshot.append({10, 5}, Ints{0, 5, 0, 0, 30});
+    if (named) {
+        snapshot.append({11, 2}, name_ints("Ann"));
+    }
+    return snapshot;
+}
+
+SnapshotRecord record_of(const snapshot::Snapshot& snapshot) {
+    SnapshotRecord record;
+    record.rebuilt = true;
+    record.items = snapshot.view();
+    return record;
+}
+
+} // namespace
+
+TEST_CASE("the local player is the one whose player info says so") {
+    const snapshot::Snapshot snapshot = game(true, true);
+    const auto player = local_player(record_of(snapshot));
+    REQUIRE(player.has_value());
+    CHECK(player->name == "Ann");
+    CHECK(player->place == "x=1616 y=1040");
+    CHECK(player->score == 7);
+}
+
+TEST_CASE("a player without a name or a tee is shown all the same") {
+    const snapshot::Snapshot snapshot = game(false, false);
+    const auto player = local_player(record_of(snapshot));
+    REQUIRE(player.has_value());
+    CHECK(player->name == "client 2");
+    CHECK(player->place == "not in the game");
+}
+
+TEST_CASE("a snapshot that names no receiver, or was not rebuilt, has no local player") {
+    snapshot::Snapshot demo;
+    demo.append({10, 5}, Ints{0, 5, 0, 0, 30});
+    CHECK_FALSE(local_player(record_of(demo)).has_value());
+    const snapshot::Snapshot snapshot = game(true, true);
+    SnapshotRecord broken = record_of(snapshot);
+    broken.rebuilt = false;
+    CHECK_FALSE(local_player(broken).has_value());
 }
 
 } // namespace tw::record

@@ -111,7 +111,7 @@ std::vector<Clock::duration> round_trips(Relay& relay, std::uint32_t count) {
     return times;
 }
 
-// There is no upper bound here, because other processes may delay the test. impairer_test checks exact
+// There is no upper bound here, because other processes may delay the test. impairment_test checks exact
 // delays with simulated time.
 TEST_CASE("a delay is never shorter than asked") {
     constexpr std::uint32_t kCount = 41;

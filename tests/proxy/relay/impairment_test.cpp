@@ -1,6 +1,10 @@
 #include "proxy/relay/impairment.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -192,6 +196,307 @@ TEST_CASE("any impairment reads as it was written") {
         CAPTURE(text);
         CHECK((parse_impairment(text) == wanted));
     }
+}
+
+using Time = Impairer::Time;
+using Fates = std::array<ImpairmentTotals<Counter>, 2>;
+
+constexpr std::uint32_t kDatagrams = 20'000;
+constexpr auto kS2c = static_cast<std::size_t>(Direction::s2c);
+
+Impairment impairment_of(std::string_view text, std::uint64_t seed = 1) {
+    const auto parsed = parse_impairment(text, seed);
+    REQUIRE(parsed);
+    return *parsed;
+}
+
+struct Arrival {
+    std::uint32_t number;
+    std::chrono::nanoseconds time; ///< time since the start
+
+    friend bool operator==(const Arrival&, const Arrival&) = default;
+};
+
+/// Sends numbered datagrams through an Impairer at given times, and records when they leave.
+class Script {
+  public:
+    explicit Script(const Impairment& impairment, std::uint32_t session = 1,
+                    Direction direction = Direction::s2c)
+        : impairer_{impairment, fates_}, lines_{impairment, session}, direction_{direction} {}
+
+    void send(std::chrono::nanoseconds at, std::size_t size = sizeof(std::uint32_t)) {
+        run_until(at);
+        std::vector<std::byte> bytes(std::max(size, sizeof number_));
+        std::memcpy(bytes.data(), &number_, sizeof number_);
+        ++number_;
+        impairer_.enqueue(this, lines_, direction_, bytes, start_ + at);
+    }
+
+    /// Releases all datagrams that leave until `end`, each at exactly its due time.
+    void run_until(std::chrono::nanoseconds end) {
+        for (auto next = impairer_.next_due_time(); next && *next <= start_ + end;
+             next = impairer_.next_due_time()) {
+            impairer_.release_due_datagrams(
+                *next, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
+                    CHECK(owner == this);
+                    CHECK(direction == direction_);
+                    std::uint32_t number = 0;
+                    std::memcpy(&number, bytes.data(), sizeof number);
+                    arrivals_.push_back({number, *next - start_});
+                });
+        }
+    }
+
+    const std::vector<Arrival>& finish() {
+        run_until(24h);
+        CHECK(impairer_.num_waiting() == 0);
+        CHECK(lines_.waiting == 0);
+        return arrivals_;
+    }
+
+    [[nodiscard]] const ImpairmentTotals<Counter>& fates() const {
+        return fates_[static_cast<std::size_t>(direction_)];
+    }
+
+    [[nodiscard]] Impairer& impairer() { return impairer_; }
+
+  private:
+    Fates fates_{};
+    Impairer impairer_;
+    SessionImpairment lines_;
+    Direction direction_;
+    Time start_{1h};
+    std::uint32_t number_ = 0;
+    std::vector<Arrival> arrivals_;
+};
+
+/// Sends `count` datagrams at a constant rate. Returns the arrivals.
+std::vector<Arrival> paced(Script& script, std::uint32_t count, std::chrono::nanoseconds step,
+                           std::size_t size = sizeof(std::uint32_t)) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+        script.send(i * step, size);
+    }
+    return script.finish();
+}
+
+std::set<std::uint32_t> numbers(const std::vector<Arrival>& arrivals) {
+    std::set<std::uint32_t> found;
+    for (const Arrival& arrival : arrivals) {
+        found.insert(arrival.number);
+    }
+    return found;
+}
+
+TEST_CASE("as many are lost and doubled as asked, within half a percent of all") {
+    struct Row {
+        std::string_view text;
+        double loss;
+        double duplicate;
+    };
+
+    const Row rows[] = {
+        {"loss=2%", 0.02, 0},
+        {"loss=2%,burst=4", 0.02, 0},
+        {"loss=20%,burst=1.5", 0.2, 0},
+        {"loss=50%,burst=1", 0.5, 0},
+        {"dup=1%", 0, 0.01},
+        {"loss=30%,dup=25%,reorder=5%", 0.3, 0.25 * 0.7},
+        {"loss=100%", 1, 0},
+        {"dup=100%", 0, 1},
+    };
+    for (const Row& row : rows) {
+        for (const std::uint64_t seed : {1U, 2U, 3U}) {
+            CAPTURE(row.text);
+            CAPTURE(seed);
+            Script script{impairment_of(row.text, seed)};
+            const auto arrivals = paced(script, kDatagrams, 20ms);
+            const auto share = [](std::uint64_t count) {
+                return static_cast<double>(count) / kDatagrams;
+            };
+            const double tolerance = row.loss >= 0.2 ? 0.015 : 0.005;
+            CHECK(std::abs(share(script.fates().lost.value()) - row.loss) < tolerance);
+            CHECK(std::abs(share(script.fates().duplicated.value()) - row.duplicate) < tolerance);
+            CHECK(script.fates().datagrams.value() == kDatagrams);
+            CHECK(arrivals.size() ==
+                  kDatagrams - script.fates().lost.value() + script.fates().duplicated.value());
+            CHECK(numbers(arrivals).size() == kDatagrams - script.fates().lost.value());
+        }
+    }
+}
+
+TEST_CASE("losses come in bursts as long as asked, and alone when not asked") {
+    struct Row {
+        std::string_view text;
+        double mean;
+    };
+
+    const Row rows[] = {{"loss=2%", 1 / 0.98},
+                        {"loss=2%,burst=1", 1},
+                        {"loss=5%,burst=3", 3},
+                        {"loss=10%,burst=8", 8}};
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        Script script{impairment_of(row.text)};
+        const auto passed = numbers(paced(script, 5 * kDatagrams, 20ms));
+        std::uint32_t bursts = 0;
+        for (std::uint32_t i = 1; i < 5 * kDatagrams; ++i) {
+            bursts += !passed.contains(i) && passed.contains(i - 1) ? 1U : 0U;
+        }
+        const double mean = static_cast<double>(script.fates().lost.value()) / bursts;
+        CHECK(std::abs(mean - row.mean) < row.mean * 0.1);
+    }
+}
+
+TEST_CASE("the same seed and traffic have the same fate; another seed, session or direction not") {
+    const std::string_view text = "delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=1%,rate=1mbit";
+    const auto run = [&](std::uint64_t seed, std::uint32_t session, Direction direction) {
+        Script script{impairment_of(text, seed), session, direction};
+        return paced(script, 5000, 7ms, 500);
+    };
+    const auto first = run(1, 1, Direction::s2c);
+    CHECK((run(1, 1, Direction::s2c) == first));
+    CHECK((run(2, 1, Direction::s2c) != first));
+    CHECK((run(1, 2, Direction::s2c) != first));
+    CHECK((run(1, 1, Direction::c2s) != first));
+}
+
+TEST_CASE("what chance decides depends neither on time nor on other settings") {
+    const auto passed = [](std::string_view text, std::chrono::nanoseconds step) {
+        Script script{impairment_of(text)};
+        return numbers(paced(script, 5000, step));
+    };
+    const auto wanted = passed("loss=10%", 20ms);
+    CHECK((passed("loss=10%", 1us) == wanted));
+    CHECK((passed("loss=10%,delay=100ms,jitter=50ms,dup=10%,reorder=10%", 3ms) == wanted));
+    CHECK((passed("loss=11%", 20ms) != wanted));
+}
+
+TEST_CASE(
+    "each datagram takes the delay, evenly spread by the jitter, and none overtakes another") {
+    Script script{impairment_of("delay=40ms,jitter=10ms")};
+    const auto arrivals = paced(script, kDatagrams, 25ms);
+    REQUIRE(arrivals.size() == kDatagrams);
+    std::vector<std::chrono::nanoseconds> delays;
+    for (std::uint32_t i = 0; i < kDatagrams; ++i) {
+        REQUIRE(arrivals[i].number == i);
+        delays.push_back(arrivals[i].time - i * 25ms);
+    }
+    std::ranges::sort(delays);
+    CHECK(delays.front() >= 30ms);
+    CHECK(delays.front() < 31ms);
+    CHECK(delays.back() <= 50ms);
+    CHECK(delays.back() > 49ms);
+    const auto quantile = [&](std::size_t percent) { return delays[kDatagrams * percent / 100]; };
+    CHECK(std::chrono::abs(quantile(25) - 35ms) < 1ms);
+    CHECK(std::chrono::abs(quantile(50) - 40ms) < 1ms);
+    CHECK(std::chrono::abs(quantile(75) - 45ms) < 1ms);
+
+    Script dense{impairment_of("delay=40ms,jitter=40ms")};
+    const auto in_order = paced(dense, 1000, 1ms);
+    CHECK(std::is_sorted(in_order.begin(), in_order.end(), [](const auto& left, const auto& right) {
+        return left.number < right.number;
+    }));
+}
+
+TEST_CASE("a copy comes right behind its original") {
+    Script script{impairment_of("delay=5ms,dup=100%")};
+    const auto arrivals = paced(script, 3, 1ms);
+    const std::vector<Arrival> wanted{{0, 5ms}, {0, 5ms}, {1, 6ms}, {1, 6ms}, {2, 7ms}, {2, 7ms}};
+    CHECK((arrivals == wanted));
+}
+
+TEST_CASE("a reordered datagram comes right behind the next one, or late when nothing follows") {
+    Script swapped{impairment_of("delay=5ms,reorder=100%")};
+    const std::vector<Arrival> pairs{{1, 15ms}, {0, 15ms}, {3, 35ms}, {2, 35ms}};
+    CHECK((paced(swapped, 4, 10ms) == pairs));
+    CHECK(swapped.fates().reordered.value() == 2);
+
+    Script alone{impairment_of("delay=5ms,reorder=100%")};
+    const std::vector<Arrival> late{{0, 5ms + Impairer::kMaxHold}};
+    CHECK((paced(alone, 1, 10ms) == late));
+
+    Script slow{impairment_of("delay=5ms,reorder=100%")};
+    const std::vector<Arrival> apart{{0, 85ms}, {1, 585ms}};
+    CHECK((paced(slow, 2, 500ms) == apart));
+
+    Script some{impairment_of("reorder=1%")};
+    const auto arrivals = paced(some, kDatagrams, 20ms);
+    std::uint32_t behind = 0;
+    for (std::size_t i = 1; i < arrivals.size(); ++i) {
+        behind += arrivals[i].number < arrivals[i - 1].number ? 1U : 0U;
+    }
+    CHECK(behind == some.fates().reordered.value());
+    CHECK(std::abs(static_cast<double>(behind) / kDatagrams - 0.01) < 0.005);
+}
+
+TEST_CASE("a rate lets through what it says, and drops what would wait too long") {
+    // At 1 Mbit/s, 121.6 datagrams of 1000 bytes and headers pass per second.
+    constexpr double kWanted = 1e6 / 8 / 1028;
+    Script script{impairment_of("rate=1mbit")};
+    const auto arrivals = paced(script, 10'000, 1ms, 1000); // 1000 a second for ten seconds
+    std::size_t in_time = 0;
+    std::chrono::nanoseconds longest{};
+    for (const Arrival& arrival : arrivals) {
+        in_time += arrival.time < 10s ? 1U : 0U;
+        longest = std::max(longest, arrival.time - arrival.number * 1ms);
+    }
+    CHECK(std::abs(static_cast<double>(in_time) / 10 - kWanted) < kWanted * 0.02);
+    CHECK(longest <= ImpairedDirection::kMaxRateWait + 10ms);
+    CHECK(longest > ImpairedDirection::kMaxRateWait - 20ms);
+    CHECK(script.fates().rate_dropped.value() == 10'000 - arrivals.size());
+
+    Script idle{impairment_of("rate=1mbit")};
+    for (const Arrival& arrival : paced(idle, 100, 20ms, 1000)) { // 50 a second: nothing waits
+        CHECK(arrival.time == arrival.number * 20ms);
+    }
+    CHECK(idle.fates().rate_dropped.value() == 0);
+}
+
+TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and counted") {
+    struct Row {
+        std::size_t size;
+        std::size_t fits;
+    };
+
+    const Row rows[] = {{4, Impairer::kMaxDatagrams}, {65'507, Impairer::kMaxBytes / 65'507}};
+    for (const Row& row : rows) {
+        CAPTURE(row.size);
+        Script script{impairment_of("delay=10s")};
+        constexpr std::size_t kMore = 100;
+        for (std::size_t i = 0; i < row.fits + kMore; ++i) {
+            script.send(0s, row.size);
+        }
+        CHECK(script.impairer().num_waiting() == row.fits);
+        CHECK(script.fates().queue_full.value() == kMore);
+        CHECK(script.finish().size() == row.fits);
+    }
+}
+
+TEST_CASE("sessions share the queue but not their lines") {
+    Fates fates{};
+    const Impairment impairment = impairment_of("delay=10ms;s2c:reorder=100%");
+    Impairer impairer{impairment, fates};
+    SessionImpairment first{impairment, 1};
+    SessionImpairment second{impairment, 2};
+    const Time start{1h};
+    const std::byte a[] = {std::byte{1}};
+    const std::byte b[] = {std::byte{2}};
+    impairer.enqueue(&first, first, Direction::s2c, a, start);
+    impairer.enqueue(&second, second, Direction::c2s, b,
+                     start); // does not overtake the first session's datagrams
+    CHECK(first.waiting == 1);
+    CHECK(second.waiting == 1);
+    std::vector<void*> owners;
+    const auto note = [&](void* owner, Direction, std::span<const std::byte>) {
+        owners.push_back(owner);
+    };
+    impairer.release_due_datagrams(start + 10ms, note);
+    CHECK((owners == std::vector<void*>{&second}));
+    CHECK(impairer.next_due_time() == start + 10ms + Impairer::kMaxHold);
+    impairer.release_due_datagrams(Time::max(), note);
+    CHECK((owners == std::vector<void*>{&second, &first}));
+    CHECK_FALSE(impairer.next_due_time());
+    CHECK(fates[kS2c].reordered.value() == 1);
 }
 
 } // namespace

@@ -51,22 +51,6 @@ class WorldSum final : public record::RecordSink {
     }
 };
 
-/// Passes each record to two sinks.
-class Both final : public record::RecordSink {
-  public:
-    Both(record::RecordSink& first, record::RecordSink& second)
-        : first_{&first}, second_{&second} {}
-
-    void on_record(const record::Record& record) override {
-        first_->on_record(record);
-        second_->on_record(record);
-    }
-
-  private:
-    record::RecordSink* first_;
-    record::RecordSink* second_;
-};
-
 /// Collects the ticks that any session received.
 class Ticks final : public record::RecordSink {
   public:
@@ -92,12 +76,9 @@ struct Read {
 void read(const std::string& name, Read& into) {
     world::WorldMerger merger{snapshot::ObjectSet::standard(), into.sum};
     world::WorldInputConverter feed{merger};
-    Both both{into.ticks, feed};
+    BothSinks both{into.ticks, feed};
     TrafficInspector inspector{{.messages = false}, both};
-    for (const auto& datagram : read_traffic(name)) {
-        inspector.on_datagram(datagram);
-    }
-    inspector.finish();
+    inspector.play(read_traffic(name));
     merger.finish();
     into.totals = merger.totals();
 }

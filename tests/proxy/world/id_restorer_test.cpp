@@ -30,14 +30,6 @@ Items translated() {
             {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}};
 }
 
-Items items_of(const snapshot::SnapshotView& view) {
-    Items items;
-    for (std::size_t i = 0; i < view.size(); ++i) {
-        items[view[i].key] = {view[i].data.begin(), view[i].data.end()};
-    }
-    return items;
-}
-
 } // namespace
 
 TEST_CASE("translated ids become the server's by the names of a view that knows all") {
@@ -48,7 +40,7 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     auto list = views.list();
     world::IdRestorer restorer;
     restorer.restore_ids(list, record::TypeNames{});
-    const Items items = items_of(list.back().items);
+    const Items items = to_items(list.back().items);
     CHECK(items.contains({kCharacter, 20}));
     CHECK(items.at({kCharacter, 20})[8] == 33);
     CHECK(items.at({kCharacter, 33})[8] == -1);
@@ -90,7 +82,7 @@ TEST_CASE(
         types.learn_types(list.back().items);
         world::IdRestorer restorer;
         restorer.restore_ids(list, types);
-        const Items undone = items_of(list.back().items);
+        const Items undone = to_items(list.back().items);
         CHECK(undone.at({kDescribed, 7})[3] == row.server);
         CHECK(undone.at({snapshot::kProjectileType, 8})[3] == row.server);
         CHECK(undone.at({7, 0}) == std::vector<std::int32_t>{1, 2, 1, -2});
@@ -104,7 +96,7 @@ TEST_CASE("without one, the viewer's own id is told and others get one that no s
     world::IdRestorer restorer;
     restorer.restore_ids(list, record::TypeNames{});
     CHECK(list.front().own == 33);
-    const Items items = items_of(list.front().items);
+    const Items items = to_items(list.front().items);
     CHECK(items.contains({kCharacter, 33}));
     CHECK(items.contains({kCharacter, 128}));
 }
@@ -137,7 +129,7 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
         auto list = views.list();
         world::IdRestorer restorer;
         restorer.restore_ids(list, record::TypeNames{});
-        const Items items = items_of(list.front().items);
+        const Items items = to_items(list.front().items);
         const auto of = [&](std::uint16_t type) {
             return std::ranges::count_if(items,
                                          [&](const auto& item) { return item.first.type == type; });
@@ -169,7 +161,7 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
     views.add(1, 0, seen("rob", "bob")); // no view that knows all players is left
     auto list = views.list();
     restorer.restore_ids(list, record::TypeNames{});
-    const Items items = items_of(list.front().items);
+    const Items items = to_items(list.front().items);
     CHECK(items.at({kCharacter, 20})[1] == 5);
     CHECK(items.at({kCharacter, 128})[1] == 7);
 }
@@ -184,7 +176,7 @@ TEST_CASE("several players of one name are all there") {
     auto list = views.list();
     world::IdRestorer restorer;
     restorer.restore_ids(list, record::TypeNames{});
-    const Items items = items_of(list.front().items);
+    const Items items = to_items(list.front().items);
     CHECK(items.at({kCharacter, 128})[1] == 5);
     CHECK(items.at({kCharacter, 129})[1] == 7);
 }
@@ -236,7 +228,7 @@ std::vector<std::string> tell(world::IdRestorer& restorer, const std::vector<Num
     restorer.restore_ids(list, types);
     std::set<std::string> players;
     for (const world::View& view : list) {
-        for (const auto& [key, data] : items_of(view.items)) {
+        for (const auto& [key, data] : to_items(view.items)) {
             if (key.type == kClientInfo) {
                 std::array<char, 16> text{};
                 const auto size = snapshot::decode_int_string(std::span{data}.first(4), text);
@@ -350,6 +342,182 @@ TEST_CASE("views that know all stay as they are") {
     world::IdRestorer restorer;
     restorer.restore_ids(list, record::TypeNames{});
     CHECK(list.front().items.data().data() == before);
+}
+
+namespace {
+
+using record::IdKind;
+
+std::string name(int number) {
+    return "n" + std::to_string(number);
+}
+
+/// Returns the id of a name; 0 if it has none.
+int id_of(world::NameIds& ids, const std::string& of) {
+    const auto id = ids.assign_id(of);
+    return id ? id->id : 0;
+}
+
+} // namespace
+
+TEST_CASE("an id that a view tells is taken from the name that had it") {
+    world::NameIds ids;
+    ids.begin_tick();
+    ids.learn_id("foo", 0);
+    ids.begin_tick();
+    ids.learn_id("baz", 0); // the player foo was renamed
+    CHECK(ids.has_learned_id("baz"));
+    CHECK(ids.is_learned_id(0));
+    CHECK_FALSE(ids.has_learned_id("foo"));
+    ids.begin_tick();
+    CHECK_FALSE(ids.has_learned_id("baz"));
+    CHECK(id_of(ids, "baz") == 0);
+    CHECK(id_of(ids, "foo") == 128); // another player with this name
+    CHECK(id_of(ids, "foo") == 128);
+    ids.begin_tick();
+    ids.learn_id("foo", 3);
+    CHECK(id_of(ids, "foo") == 3);
+    CHECK(id_of(ids, "bar") == 128);
+}
+
+TEST_CASE("an id of a name that no view tells is taken when a view tells it of another") {
+    world::NameIds ids;
+    ids.begin_tick();
+    CHECK(id_of(ids, "foo") == 128);
+    ids.learn_id("bar", 128); // an id of a server with more players than servers support today
+    CHECK(id_of(ids, "foo") == 129);
+    CHECK(id_of(ids, "bar") == 128);
+}
+
+TEST_CASE("what views offer gives way to what the server says, and to nobody else") {
+    world::NameIds ids;
+    ids.begin_tick();
+    ids.learn_id("foo", 3);
+    ids.offer_id("bar", 3); // the server uses the id for another name
+    ids.offer_id("foo", 5); // the server uses another id for the name
+    ids.offer_id("baz", 4);
+    ids.offer_id("qux", 4); // assigned in this tick already
+    CHECK(id_of(ids, "foo") == 3);
+    CHECK(ids.assign_id("foo")->kind == IdKind::server);
+    CHECK(id_of(ids, "baz") == 4);
+    CHECK(ids.assign_id("baz")->kind == IdKind::views);
+    CHECK(id_of(ids, "bar") == 128);
+    CHECK(ids.assign_id("bar")->kind == IdKind::twscope);
+    CHECK(id_of(ids, "qux") == 129);
+    ids.begin_tick();
+    ids.keep_learned_id("foo");
+    ids.offer_id("qux", 4); // baz left
+    ids.offer_id("bar", 3);
+    CHECK(id_of(ids, "qux") == 4);
+    CHECK(id_of(ids, "foo") == 3);
+    CHECK(id_of(ids, "bar") == 128);
+    CHECK(id_of(ids, "baz") == 129);
+    ids.begin_tick();
+    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned_id()
+    CHECK(id_of(ids, "foo") == 9);
+    CHECK(ids.last_learned_id("foo") == std::nullopt);
+    ids.learn_id("baz", 9);
+    CHECK(ids.last_learned_id("baz") == 9);
+    CHECK(id_of(ids, "foo") == 129);
+}
+
+TEST_CASE("names beyond those that are kept have ids of their own, and who stays keeps them") {
+    world::NameIds ids;
+    for (int tick = 0; tick < 500; ++tick) {
+        ids.begin_tick();
+        CHECK(id_of(ids, "who stays") == 128);
+        std::set<std::uint16_t> given{128};
+        for (int player = 0; player < 15; ++player) {
+            given.insert(static_cast<std::uint16_t>(id_of(ids, name(10 * tick + player))));
+        }
+        CHECK(given.size() == 16);
+        CHECK(*given.begin() == 128);
+        CHECK(*given.rbegin() < record::Roster::kMaxPlayers);
+    }
+}
+
+TEST_CASE("more names in one tick than are kept have none, and no two of the others have one") {
+    world::NameIds ids;
+    ids.begin_tick();
+    std::set<std::uint16_t> given;
+    for (int player = 0; player < static_cast<int>(world::NameIds::kMaxNames); ++player) {
+        given.insert(static_cast<std::uint16_t>(id_of(ids, name(player))));
+    }
+    CHECK(given.size() == world::NameIds::kMaxNames);
+    CHECK(id_of(ids, "one more") == 0);
+    ids.learn_id("another", 5);
+    CHECK(id_of(ids, "another") == 0);
+    ids.begin_tick();
+    CHECK(id_of(ids, "one more") != 0);
+}
+
+namespace {
+
+constexpr std::uint16_t kLaser = snapshot::kLaserType;
+constexpr std::uint16_t kPickup = 4;
+
+/// Returns a view of 16 players, with these other items.
+Items narrow(std::string_view last_but_one, const Items& shown) {
+    Items items{{{kCharacter, 1}, character(500, 600)},
+                {{kClientInfo, 1}, client_info("vera")},
+                {{kClientInfo, 14}, client_info(last_but_one)},
+                {{kClientInfo, 15}, client_info(" ")}};
+    items.insert(shown.begin(), shown.end());
+    return items;
+}
+
+/// Returns the items that remain of the translated view beside a view that knows all players.
+Items left_of(const Items& translated, const Items& knowing) {
+    Views views;
+    views.add(1, 0, translated).add(2, 20011, knowing);
+    auto list = views.list();
+    record::TypeNames types;
+    for (const auto& view : list) {
+        types.learn_types(view.items);
+    }
+    world::IdRestorer restorer;
+    restorer.restore_ids(list, types);
+    return to_items(list.back().items);
+}
+
+} // namespace
+
+TEST_CASE("a weapon and a hook that stand for a player are not in the world") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const Items knowing{{number, uuid},
+                        {{kCharacter, 33}, character(500, 600)},
+                        {{kCharacter, 40}, character(100, 200)},
+                        {{kClientInfo, 33}, client_info("vera")},
+                        {{kClientInfo, 40}, client_info("bob")},
+                        {{kPickup, 71}, {100, 200, 0, 0}},
+                        {{kDescribed, 72}, ints(10, {{0, 9}, {2, 100}, {3, 200}})}};
+    const Items shown{
+        {{kPickup, 70}, {100, 200, 2, 4}},   // at bob's position
+        {{kPickup, 71}, {100, 200, 0, 0}},   // all know it
+        {{kPickup, 73}, {101, 200, 2, 4}},   // at no player's position
+        {{kLaser, 70}, {7, 8, 100, 200, 5}}, // starts at bob's position
+        {{kLaser, 72}, {9, 0, 100, 200, 5}}, // the same laser in the newer form
+        {{kLaser, 74}, {100, 200, 7, 8, 5}}, // to there
+        {{kLaser, 75}, {7, 8, 100}},         // cut short
+        {{kDescribed, 1}, {1, 2, 3}},        // an unknown type
+    };
+    const Items items = left_of(narrow("\u22c5 3 others", shown), knowing);
+    CHECK_FALSE(items.contains({kPickup, 70}));
+    CHECK(items.contains({kPickup, 71}));
+    CHECK(items.contains({kPickup, 73}));
+    CHECK_FALSE(items.contains({kLaser, 70}));
+    CHECK(items.contains({kLaser, 72}));
+    CHECK(items.contains({kLaser, 74}));
+    CHECK(items.contains({kLaser, 75}));
+    CHECK(items.contains({kDescribed, 1}));
+}
+
+TEST_CASE("of a view that has an id for everybody nothing is taken for a player") {
+    const Items knowing{{{kCharacter, 33}, character(500, 600)},
+                        {{kClientInfo, 33}, client_info("vera")}};
+    const Items shot{{{kLaser, 70}, {7, 8, 500, 600, 5}}}; // vera's own
+    CHECK(left_of(narrow("bob", shot), knowing).contains({kLaser, 70}));
+    CHECK_FALSE(left_of(narrow("\u22c5 1 others", shot), knowing).contains({kLaser, 70}));
 }
 
 } // namespace tw::test
