@@ -8,11 +8,17 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace tw::test {
+
+using Lines = std::vector<std::string>;
+
+inline constexpr auto kC2s = wire::Direction::c2s;
+inline constexpr auto kS2c = wire::Direction::s2c;
 
 /// A source of the maps that the test sets.
 class FakeMaps final : public inspect::MapSource {

@@ -119,7 +119,7 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
 }
 
 // All weights here come from measurements of the values in the deltas of real captures. For the
-// results, see tests/proxy/inspect/flipped_bits_test.cpp.
+// results, see tests/proxy/inspect/suspects_test.cpp.
 ValueProbability::ValueProbability(const ValueHistory& history) : history_{history} {
     if (history.before.empty() && history.after.empty()) {
         weigh_isolated();

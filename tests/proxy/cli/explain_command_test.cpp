@@ -15,8 +15,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kS2c = wire::Direction::s2c;
-
 /// A capture of three snapshots, of which the second does not match its checksum.
 void record_damage(const std::string& path) {
     Recording recording;

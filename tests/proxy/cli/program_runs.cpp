@@ -12,8 +12,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kC2s = wire::Direction::c2s;
-constexpr auto kS2c = wire::Direction::s2c;
 constexpr std::uint32_t kServerAddress = 0x0a000001; ///< 10.0.0.1
 constexpr std::uint16_t kServerPort = 8303;
 

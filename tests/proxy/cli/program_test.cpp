@@ -30,8 +30,6 @@ namespace {
 
 using Udp = boost::asio::ip::udp;
 
-constexpr auto kS2c = wire::Direction::s2c;
-
 /// Returns every item of every snapshot in these lines.
 std::vector<boost::json::object> items_of(const std::string& lines) {
     std::vector<boost::json::object> found;

@@ -19,8 +19,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kS2c = wire::Direction::s2c;
-
 /// A capture of a server whose characters have one int more. Each snapshot is full.
 void record_mod(const std::string& path, snapshot::Tick last = 60) {
     Recording recording;

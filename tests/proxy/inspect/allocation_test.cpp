@@ -8,18 +8,9 @@
 
 using namespace tw;
 
-namespace {
-
-class NoSink final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& /*record*/) override {}
-};
-
-} // namespace
-
 TEST_CASE("inspecting allocates nothing once its buffers have grown") {
     const auto traffic = test::read_traffic("bench-4.pcap.gz");
-    NoSink sink;
+    test::NoSink sink;
     test::TrafficInspector run{{.messages = true}, sink};
     const std::size_t warm = traffic.size() / 3;
     for (std::size_t i = 0; i < warm; ++i) {

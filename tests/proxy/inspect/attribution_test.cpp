@@ -1,27 +1,186 @@
-// Captures as they are and changed on the way: the account stays whole.
-// Covers: proxy/inspect/snapshots/attribution.cpp
+// What every byte was spent on: captures as they are and changed on the way, and the lines on which
+// single datagrams are booked.
+// Covers: proxy/inspect/snapshots/attribution.cpp, proxy/record/stats.cpp
+#include "proxy/inspect/snapshots/attribution.h"
+#include "proxy/wire/huffman.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/delta.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/snapshot_messages.h"
 
-#include "tests/proxy/inspect/attribution_run.h"
-
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 using namespace tw;
-using namespace tw::test::attribution;
 using record::ByteGroup;
 using record::BytePart;
+using test::Bytes;
+
+namespace {
+
+/// Adds up the deltas of the snapshots that were verified.
+class VerifiedBytes final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+            total += (*snapshot)->rebuilt ? (*snapshot)->bytes : 0;
+        }
+    }
+
+    std::uint64_t total = 0;
+};
+
+/// Adds up what the parts of accepted deltas cost, datagram by datagram, by other means than the
+/// ledger: what is booked as items has to come to the same.
+class VerifiedBits final : public inspect::Observer {
+  public:
+    void on_delta(const inspect::DeltaSeen& delta) override {
+        if (delta.fate != inspect::DeltaFate::accepted) {
+            return;
+        }
+        for (std::size_t i = 0; i < delta.delta.body.size(); ++i) {
+            const bool compressed = delta.delta.marked[i / snapshot::kMaxPartSize];
+            total += compressed ? wire::huffman_code_lengths()[std::to_integer<std::size_t>(
+                                      delta.delta.body[i])]
+                                : 8U;
+        }
+    }
+
+    std::uint64_t total = 0;
+};
+
+/// Sessions whose bytes are booked.
+class Run {
+  public:
+    Run() {
+        observers_.add(attribution_);
+        observers_.add(verified_bits_);
+    }
+
+    void datagram(std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
+        if (opened_.emplace(session, true).second) {
+            inspector_.on_open(session, time_, "client", "server");
+        }
+        payload_[direction == wire::Direction::s2c ? 1 : 0] += bytes.size();
+        inspector_.on_datagram(session, time_ += 1'000'000, direction, bytes);
+    }
+
+    void finish() { inspector_.finish(time_, "end of test"); }
+
+    [[nodiscard]] std::uint64_t payload(wire::Direction direction) const {
+        return payload_[direction == wire::Direction::s2c ? 1 : 0];
+    }
+
+    [[nodiscard]] const record::ByteLedger& ledger() const { return ledger_; }
+
+    [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
+
+    [[nodiscard]] record::ByteCount find(wire::Direction direction, record::ByteGroup group,
+                                         std::string_view name,
+                                         record::BytePart part = record::BytePart::whole) const {
+        for (const record::LedgerRow& row : ledger_.rows(direction)) {
+            if (row.group == group && row.name == name && row.part == part) {
+                return row.total;
+            }
+        }
+        return {};
+    }
+
+    void check_sums() const {
+        for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
+            CHECK(ledger_.total(direction).bits == 8 * payload(direction));
+        }
+        record::ByteCount items;
+        for (const record::LedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
+            if (row.group == record::ByteGroup::delta || row.group == record::ByteGroup::deletion ||
+                row.group == record::ByteGroup::item) {
+                items.add(row.total);
+            }
+        }
+        CHECK(items.bytes == sink_.total);
+        CHECK(items.bits == verified_bits_.total);
+    }
+
+  private:
+    test::NoMaps maps_;
+    VerifiedBytes sink_;
+    VerifiedBits verified_bits_;
+    record::ByteLedger ledger_;
+    inspect::Attribution attribution_{ledger_};
+    inspect::Observers observers_;
+    std::atomic<std::uint32_t> numbers_{0};
+    inspect::Inspector inspector_{
+        {.messages = false, .observers = &observers_}, maps_, sink_, numbers_};
+    std::map<std::uint64_t, bool> opened_;
+    std::int64_t time_ = 0;
+    std::uint64_t payload_[2] = {};
+};
+
+/// More of a capture than this shows nothing new, and takes long without optimisation.
+constexpr std::size_t kMaxDatagrams = 6'000;
+
+/// Feeds a capture; `change` may alter, drop or double what passes.
+template <typename F>
+void feed_capture(Run& run, const std::string& name, F&& change) {
+    auto traffic = test::read_traffic(name);
+    traffic.resize(std::min(traffic.size(), kMaxDatagrams));
+    for (const test::TrafficDatagram& datagram : traffic) {
+        change(datagram.session, datagram.direction, datagram.bytes);
+    }
+    run.finish();
+}
+
+/// Feeds a capture as it is.
+void feed_capture(Run& run, const std::string& name) {
+    feed_capture(run, name,
+                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
+                     run.datagram(session, direction, bytes);
+                 });
+}
+
+Bytes packet_of(const Bytes& message, wire::PacketSpec spec = {}, bool vital = false,
+                std::uint16_t sequence = 0, bool resend = false) {
+    Bytes chunks;
+    wire::append_chunk(chunks, vital, sequence, resend, message, spec.dialect);
+    spec.num_chunks = 1;
+    spec.chunks = chunks;
+    return wire::encode_packet(spec);
+}
+
+/// Checksum of what small_delta makes of nothing: the sum of its ints.
+constexpr std::int32_t kSmallCrc = 100 - 200 + 300 + 5 + 6000;
+
+/// A deletion of type 3, an update of type 5 (three ints, agreed), one of an unknown type.
+Bytes small_delta() {
+    return test::body_of({1, 2, 0, 0x30005, 5, 7, 100, -200, 300, 0x4001, 9, 2, 5, 6000});
+}
+
+Bytes snap_single(std::int32_t tick, const Bytes& body, std::int32_t crc = 0) {
+    return test::snap_single(tick, snapshot::kNoBase, crc, body);
+}
+
+Bytes snap_part(std::int32_t tick, std::int32_t num_parts, std::int32_t part, const Bytes& data) {
+    return test::snap_part(tick, snapshot::kNoBase, num_parts, part, kSmallCrc, data);
+}
+
+const char* const kGolden[] = {
+    "../golden/token-ddnet-layers-rejoin.pcap", "../golden/token-high-bandwidth.pcap",
+    "../golden/token-map-change.pcap", "../golden/token-map-download.pcap",
+    "../golden/tokenless-map-change.pcap"};
+
+} // namespace
 
 TEST_CASE("every bit of a capture is booked, and nothing twice") {
     for (const char* name : {"bench-4.pcap.gz", "bench-64.pcap.gz"}) {
         CAPTURE(name);
         Run run;
-        feed_capture(run, name,
-                     [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
-                         run.datagram(session, direction, bytes);
-                     });
+        feed_capture(run, name);
         run.check_sums();
         const auto totals = run.totals();
         CHECK(totals.verified > 0);
@@ -73,10 +232,6 @@ TEST_CASE("every bit is booked when datagrams are lost, doubled, swapped, cut an
     CHECK(run.totals().missed > 0);
 }
 
-const char* const kGolden[] = {"token-ddnet-layers-rejoin.pcap", "token-high-bandwidth.pcap",
-                               "token-map-change.pcap", "token-map-download.pcap",
-                               "tokenless-map-change.pcap"};
-
 TEST_CASE("what is booked as items is what verified snapshots took, whatever is forged between") {
     std::mt19937 random{11}; // NOLINT(bugprone-random-generator-seed): repeatable
     for (const char* name : kGolden) {
@@ -112,12 +267,9 @@ TEST_CASE("what is booked as items is what verified snapshots took, whatever is 
 
 TEST_CASE("a forged tick far ahead changes nothing but the account of its own datagram") {
     // Without tokens anyone who guesses the addresses can send it.
-    const char* const capture = "tokenless-map-change.pcap";
+    const char* const capture = "../golden/tokenless-map-change.pcap";
     Run honest;
-    feed_capture(honest, capture,
-                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
-                     honest.datagram(session, direction, bytes);
-                 });
+    feed_capture(honest, capture);
     Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
     Run run;
     int passed = 0;
@@ -158,4 +310,159 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
         return rows;
     };
     CHECK(count_other_rows(run) == count_other_rows(honest));
+}
+
+TEST_CASE("a rejected delta is booked by why it was rejected") {
+    struct Row {
+        const char* name;
+        Bytes message;
+        const char* line;
+    };
+
+    const Row rows[] = {
+        {"checksum", snap_single(100, small_delta(), kSmallCrc + 1),
+         "snapshot with another checksum"},
+        {"cut int", snap_single(100, Bytes(20, std::byte{0xff})), "undecodable snapshot"},
+        {"base", test::snap_single(100, 50, kSmallCrc, small_delta()),
+         "snapshot on an unknown base"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Run run;
+        run.datagram(1, wire::Direction::s2c, packet_of(row.message));
+        run.finish();
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, row.line).bytes > 0);
+        run.check_sums();
+    }
+}
+
+TEST_CASE("every bit of noise is booked") {
+    std::mt19937 random{7}; // NOLINT(bugprone-random-generator-seed): repeatable
+    Run run;
+    for (int i = 0; i < 20'000; ++i) {
+        Bytes bytes(random() % (i % 50 == 0 ? 1600 : 60));
+        std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
+        if (bytes.size() > 2 && i % 2 == 0) {
+            bytes[0] &= std::byte{0x83}; // packets of chunks
+            bytes[2] &= std::byte{0x07};
+        }
+        run.datagram(1 + random() % 3,
+                     random() % 2 == 0 ? wire::Direction::c2s : wire::Direction::s2c, bytes);
+    }
+    run.finish();
+    run.check_sums();
+}
+
+TEST_CASE("a delta's bytes are booked on its items") {
+    Run run;
+    run.datagram(1, wire::Direction::s2c, packet_of(snap_single(100, small_delta(), kSmallCrc)));
+    run.finish();
+    run.check_sums();
+    const auto bytes = [&](ByteGroup group, std::string_view name,
+                           BytePart part = BytePart::whole) {
+        return run.find(wire::Direction::s2c, group, name, part).bytes;
+    };
+    CHECK(bytes(ByteGroup::packet, "header") == 3);
+    CHECK(bytes(ByteGroup::chunk, "header") == 2);
+    CHECK(bytes(ByteGroup::message, "snap_single", BytePart::head) == 1);
+    CHECK(bytes(ByteGroup::message, "snap_single", BytePart::fields) == 2 + 2 + 2 + 1);
+    CHECK(bytes(ByteGroup::delta, "counts") == 3);
+    CHECK(bytes(ByteGroup::deletion, "laser") == 3);
+    CHECK(bytes(ByteGroup::item, "flag", BytePart::head) == 2);
+    CHECK(bytes(ByteGroup::item, "flag", BytePart::fields) == 6);
+    CHECK(bytes(ByteGroup::item, "type 16385", BytePart::head) == 5);
+    CHECK(bytes(ByteGroup::item, "type 16385", BytePart::fields) == 3);
+    CHECK(bytes(ByteGroup::delta, "surplus") == 0);
+}
+
+TEST_CASE("a delta in parts is booked when it is complete, in any order") {
+    Bytes body = small_delta();
+    body.resize(snapshot::kMaxPartSize + 10); // surplus zeros
+    const Bytes first{body.begin(), body.begin() + snapshot::kMaxPartSize};
+    const Bytes last{body.begin() + snapshot::kMaxPartSize, body.end()};
+    for (const bool swapped : {false, true}) {
+        CAPTURE(swapped);
+        Run run;
+        run.datagram(1, wire::Direction::s2c,
+                     packet_of(snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "counts").bytes == 0);
+        // The second one is compressed: its bytes keep their own prices.
+        run.datagram(1, wire::Direction::s2c,
+                     packet_of(snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
+                               {.compression = wire::Compression::always}));
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "counts").bytes == 3);
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "surplus").bytes ==
+              body.size() - small_delta().size());
+        run.check_sums();
+        run.datagram(1, wire::Direction::s2c, packet_of(snap_part(100, 2, 0, first)));
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "repeated snapshot").bytes ==
+              first.size());
+        run.finish();
+        run.check_sums();
+    }
+}
+
+TEST_CASE("a delta whose parts never come is booked as incomplete") {
+    struct Row {
+        const char* name;
+        std::vector<Bytes> behind; ///< packets behind the one part
+    };
+
+    const Bytes part(snapshot::kMaxPartSize);
+    const Row rows[] = {
+        {"the session ends", {}},
+        {"a much younger one comes", {packet_of(snap_single(200, small_delta()))}},
+        {"a single one of the same tick comes", {packet_of(snap_single(100, small_delta()))}},
+        {"a contradicting part comes, and nothing more", {packet_of(snap_part(100, 3, 1, {}))}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Run run;
+        run.datagram(1, wire::Direction::s2c, packet_of(snap_part(100, 2, 0, part)));
+        for (const Bytes& bytes : row.behind) {
+            run.datagram(1, wire::Direction::s2c, bytes);
+        }
+        run.finish();
+        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "incomplete snapshot").bytes ==
+              part.size());
+        run.check_sums();
+    }
+}
+
+TEST_CASE("resends and what stands behind a gap have lines of their own") {
+    const Bytes ready = test::message("con_ready").bytes();
+    Run run;
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 5));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 5, true)); // had it
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 7));       // 6 is missing
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 6, true));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 7, true));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 9));
+    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 8)); // late, not sent again
+    run.finish();
+    run.check_sums();
+    CHECK(run.find(wire::Direction::s2c, ByteGroup::message, "con_ready", BytePart::head).count ==
+          4);
+    CHECK(run.find(wire::Direction::s2c, ByteGroup::duplicate, "con_ready") ==
+          record::ByteCount{.count = 1, .bytes = 4, .bits = 32});
+    CHECK(run.find(wire::Direction::s2c, ByteGroup::behind_gap, "con_ready").count == 2);
+    CHECK(run.totals().directions[1].recovered == 2);
+    CHECK(run.totals().directions[1].reordered == 1);
+    CHECK(run.totals().directions[1].duplicates == 1);
+    CHECK(run.totals().directions[1].gaps == 2);
+}
+
+TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
+    record::ByteLedger ledger;
+    constexpr std::size_t kMany = 2 * record::ByteLedger::kMaxRows;
+    for (std::size_t i = 0; i < kMany; ++i) {
+        ledger.charge(wire::Direction::c2s, ByteGroup::message, BytePart::fields,
+                      "game " + std::to_string(i), {1, 2, 16});
+    }
+    CHECK(ledger.rows(wire::Direction::c2s).size() == record::ByteLedger::kMaxRows + 1);
+    CHECK(ledger.total(wire::Direction::c2s) == record::ByteCount{kMany, 2 * kMany, 16 * kMany});
+    record::ByteLedger sum;
+    sum.merge(ledger);
+    sum.merge(ledger);
+    CHECK(sum.total(wire::Direction::c2s).bits == 2 * 16 * kMany);
 }

@@ -1,6 +1,5 @@
 // What the player saw, beside what the client itself acknowledged.
 // Covers: proxy/inspect/snapshots/client_view.cpp
-
 #include "proxy/inspect/snapshots/client_view.h"
 #include "tests/support/session_script.h"
 
@@ -18,8 +17,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kC2s = wire::Direction::c2s;
-constexpr auto kS2c = wire::Direction::s2c;
 constexpr record::Timestamp kMillisecond = 1'000'000;
 
 Items world(std::int32_t step) {
@@ -55,6 +52,12 @@ class Play {
     void usable(bool full = false) {
         send(full);
         ack(tick_);
+    }
+
+    void settle() {
+        for (int i = 0; i < 20; ++i) {
+            usable();
+        }
     }
 
     /// As long as evidence of a stall's cause may take.
@@ -142,9 +145,7 @@ TEST_CASE("a client that has all it needs is never frozen") {
 
 TEST_CASE("lost snapshots freeze a client for as long as they are overdue") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     play.lose(1);
     play.usable();
     CHECK(play.script.stats().frozen_ms == 40);
@@ -161,9 +162,7 @@ TEST_CASE("lost snapshots freeze a client for as long as they are overdue") {
 
 TEST_CASE("refused snapshots freeze a client until one is right, and its giving up is reported") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     for (int i = 0; i < 11; ++i) {
         play.refused();
     }
@@ -178,9 +177,7 @@ TEST_CASE("refused snapshots freeze a client until one is right, and its giving 
 
 TEST_CASE("a client that goes on although we cannot is not frozen") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     for (int i = 0; i < 20; ++i) {
         play.refused();
         play.ack(144 + 2 * i);
@@ -190,9 +187,7 @@ TEST_CASE("a client that goes on although we cannot is not frozen") {
 
 TEST_CASE("what a client makes of refused snapshots counts from when they came") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     // Its acknowledgements take 200 ms.
     for (int i = 0; i < 30; ++i) {
         play.refused();
@@ -216,9 +211,7 @@ TEST_CASE("a client that acknowledges nothing new stood still, whatever passed h
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Play play;
-        for (int i = 0; i < 20; ++i) {
-            play.usable();
-        }
+        play.settle();
         const snapshot::Tick stuck = play.tick();
         for (int i = 0; i < row.stuck; ++i) {
             play.send();
@@ -236,9 +229,7 @@ TEST_CASE("a client that acknowledges nothing new stood still, whatever passed h
 
 TEST_CASE("inputs that were held up, or are rare, are no client that stands still") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     // One input is late by half a second, the others with it.
     const snapshot::Tick before = play.tick();
     for (int i = 0; i < 12; ++i) {
@@ -258,9 +249,7 @@ TEST_CASE("inputs that were held up, or are rare, are no client that stands stil
 
 TEST_CASE("what both ways tell of one freeze is counted once") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     const snapshot::Tick shown = play.tick();
     play.ack(shown);
     play.lose(10);
@@ -274,9 +263,7 @@ TEST_CASE("what both ways tell of one freeze is counted once") {
 
 TEST_CASE("a snapshot behind a part of a newer one is of no use to clients") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     const snapshot::Tick shown = play.tick();
     play.part_of_next_but_one();
     play.send();
@@ -304,9 +291,7 @@ TEST_CASE("the version that a client told stands with its stall") {
         Details sink;
         Play play{sink};
         play.version(row.version);
-        for (int i = 0; i < 20; ++i) {
-            play.usable();
-        }
+        play.settle();
         play.lose(10);
         play.go_on();
         CHECK(sink.all ==
@@ -318,9 +303,7 @@ TEST_CASE("the version that a client told stands with its stall") {
 
 TEST_CASE("an acknowledgement of what never came changes nothing") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     play.refused();
     play.ack(2'000'000'000);
     play.lose(10);
@@ -330,9 +313,7 @@ TEST_CASE("an acknowledgement of what never came changes nothing") {
 
 TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     play.script.lose_copies(5);
     play.lose(50);
     play.usable();
@@ -344,9 +325,7 @@ TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
 
 TEST_CASE("a hole in a capture counts nothing") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     play.lose(50);
     play.pass_unseen();
     play.usable();
@@ -361,9 +340,7 @@ TEST_CASE("a hole in a capture counts nothing") {
 
 TEST_CASE("reliable messages in a hole make what was shown unknown") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     play.script.send_unseen(kS2c, message("rcon_line").string("in the hole"));
     play.lose(50);
     play.script.send(kS2c, message("rcon_line").string("behind the hole"));
@@ -375,9 +352,7 @@ TEST_CASE("reliable messages in a hole make what was shown unknown") {
 
 TEST_CASE("a client that waits to the end has been frozen until its last input") {
     Play play;
-    for (int i = 0; i < 20; ++i) {
-        play.usable();
-    }
+    play.settle();
     for (int i = 0; i < 25; ++i) {
         play.refused();
         play.ack(140);
@@ -386,4 +361,114 @@ TEST_CASE("a client that waits to the end has been frozen until its last input")
     CHECK(play.script.log().count_of("snapshot.client_stalled") == 1);
     REQUIRE(play.script.log().summaries().size() == 1);
     CHECK(play.script.log().summaries().front().frozen_ms >= 900);
+}
+
+using namespace tw::inspect;
+
+namespace {
+
+struct Sent {
+    int tick;
+    bool full = false;
+};
+
+struct Totals {
+    std::uint64_t skipped = 0;
+    std::uint64_t missed = 0;
+    int reordered = 0;
+};
+
+Totals feed(const std::vector<Sent>& snapshots) {
+    SnapshotCadence cadence;
+    Totals totals;
+    for (const Sent& sent : snapshots) {
+        const Arrival arrival =
+            cadence.on_arrival(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
+        totals.skipped += arrival.skipped;
+        totals.missed += arrival.missed;
+        totals.reordered += arrival.reordered ? 1 : 0;
+    }
+    return totals;
+}
+
+} // namespace
+
+TEST_CASE("ticks beyond the usual step are missed snapshots") {
+    struct Row {
+        const char* name;
+        std::vector<Sent> snapshots;
+        std::uint64_t skipped;
+        std::uint64_t missed;
+        int reordered;
+    };
+
+    const Row rows[] = {
+        {"every second tick", {{10, true}, {12}, {14}, {16}}, 0, 0, 0},
+        {"every tick", {{10, true}, {11}, {12}, {13}}, 0, 0, 0},
+        {"one missing", {{10, true}, {12}, {14}, {18}, {20}}, 2, 1, 0},
+        {"three missing", {{10, true}, {12}, {14}, {22}, {24}}, 6, 3, 0},
+        {"one missing of every tick", {{1, true}, {2}, {3}, {5}}, 1, 1, 0},
+        {"a full one after a pause is no loss",
+         {{10, true}, {12}, {14}, {50, true}, {52}},
+         0,
+         0,
+         0},
+        {"until one is acknowledged, servers send every 50th tick",
+         {{10, true}, {12}, {14}, {50, true}, {100, true}, {124}, {126}},
+         0,
+         0,
+         0},
+        {"right after a join, every 10th",
+         {{10, true}, {12}, {14}, {20}, {30}, {32}, {34}},
+         0,
+         0,
+         0},
+        {"a second after it, a 10th tick is like any other",
+         {{10, true}, {12}, {14}, {60}, {62}, {64}, {70}, {72}},
+         48,
+         24,
+         0},
+        {"the first step has nothing to be held against", {{10, true}, {20}}, 0, 0, 0},
+        {"a late one is reported", {{10, true}, {12}, {14}, {18}, {16}, {20}}, 2, 1, 1},
+        {"ticks as far apart as they can be",
+         {{0, true}, {1}, {2}, {2147483647}},
+         2147483644,
+         2147483644,
+         0},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Totals totals = feed(row.snapshots);
+        CHECK(totals.skipped == row.skipped);
+        CHECK(totals.missed == row.missed);
+        CHECK(totals.reordered == row.reordered);
+    }
+}
+
+TEST_CASE("jitter is what arrival and game time differ by") {
+    struct Row {
+        const char* name;
+        int tick;
+        std::int64_t time_ms;
+        std::optional<std::int64_t> deviation_us;
+    };
+
+    const Row rows[] = {
+        {"the first", 100, 1000, std::nullopt},
+        {"on time", 102, 1040, 0},
+        {"5 ms late", 104, 1085, 5000},
+        {"and the next is early by as much", 106, 1120, 5000},
+        {"out of order", 105, 1121, std::nullopt},
+        {"the same again", 106, 1122, std::nullopt},
+        {"counted from the newest", 108, 1160, 0},
+        {"behind a pause", 1000, 60000, std::nullopt},
+        {"on time after the pause", 1001, 60020, 0},
+        {"a map change: ticks start again", 1, 60040, std::nullopt},
+        {"on time after it", 3, 60080, 0},
+    };
+    ArrivalJitter jitter;
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(jitter.on_arrival(row.tick, row.time_ms * kMillisecond) == row.deviation_us);
+    }
 }

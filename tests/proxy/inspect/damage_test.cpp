@@ -13,9 +13,6 @@ using tw::snapshot::kNoBase;
 
 namespace {
 
-using Lines = std::vector<std::string>;
-constexpr auto kS2c = tw::wire::Direction::s2c;
-
 /// Four tees, a projectile and a pickup.
 Items world(std::int32_t step) {
     Items items;

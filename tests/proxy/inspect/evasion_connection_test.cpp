@@ -1,6 +1,7 @@
 // Tricks about which connection a datagram belongs to: what begins one, what ends it, and what is
 // left of the one before. See evasion_test.cpp.
-
+// Tricks that servers take or refuse by their version, what a client alone makes believe, and the
+// honest traffic that looks like either. See evasion_test.cpp.
 #include "tests/proxy/inspect/evasion_script.h"
 
 #include <algorithm>
@@ -53,87 +54,6 @@ TEST_CASE("after joining midway the resend bit on every chunk hides none") {
     }
 }
 
-TEST_CASE("ACCEPT with the right token is a new connection, with or without a CONNECT before it") {
-    auto script = playing();
-    script.control(kC2s, {.kind = ControlKind::accept, .token = SessionScript::kToken});
-    // DDNet's server starts its sequences anew and sends the map again.
-    Bytes chunks;
-    tw::wire::append_chunk(chunks, true, 1, false,
-                           message("map_change").string("dm1").number(1).number(100).bytes(),
-                           tw::wire::Dialect::six);
-    script.send_datagram(kS2c,
-                         tw::wire::encode_packet(
-                             {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
-    CHECK(text_of(script.log().lines({"session", "map"})) ==
-          text_of(
-              Lines{"session close reconnected", "session established 0.6+ddnet", "map dm1 none"}));
-}
-
-TEST_CASE("what is in flight behind a CLOSE belongs to the connection that it closes") {
-    struct Close {
-        std::string_view name;
-        tw::wire::Direction direction;
-        int times;
-    };
-
-    const Close rows[] = {
-        {"of the client", kC2s, 1}, {"thrice", kC2s, 3}, {"of the server", kS2c, 2}};
-    for (const Close& row : rows) {
-        CAPTURE(row.name);
-        auto script = playing();
-        for (int i = 0; i < row.times; ++i) {
-            script.control(row.direction,
-                           {.kind = ControlKind::close, .token = SessionScript::kToken});
-        }
-        script.snap(12, 10, kItems);
-        script.send(kS2c, line());
-        script.snap(14, 12, kItems);
-        script.send(kC2s, {non_vital(message("input").number(12).number(16).number(0))});
-        script.send(kS2c, {non_vital(snap_between(16, 14, kItems, kItems))});
-        CHECK(script.log().lines({"session"}).size() == 1);
-        for (const std::string_view name : {"snapshot.unknown_base", "session.joined_midway",
-                                            "session.reconnected", "session.closed_silently"}) {
-            CAPTURE(name);
-            CHECK(script.log().count_of(name) == 0);
-        }
-        script.log().clear();
-        script.close("end of capture");
-        CHECK(text_of(script.log().lines({"session"})) == "");
-    }
-}
-
-TEST_CASE("after a CLOSE the next handshake is a connection like any other") {
-    auto script = playing();
-    script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
-    script.snap(12, 10, kItems);
-    script.log().clear();
-    script.join_ddnet();
-    script.enter_game();
-    script.snap(2, kNoBase, kItems);
-    script.snap(4, 2, kItems);
-    CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
-          text_of(
-              Lines{"session established 0.6+ddnet", "snapshot 2<--1 ok 2", "snapshot 4<-2 ok 2"}));
-    CHECK(script.log().count_of("snapshot.unknown_base") == 0);
-}
-
-TEST_CASE("a snapshot of the old map that comes behind the map change is no finding of the new") {
-    auto script = playing();
-    const Bytes late = script.snap_datagram(12, 10, kItems);
-    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
-    script.send_datagram(kS2c, late);
-    script.send(kC2s, message("ready"));
-    script.send(kS2c, message("con_ready"));
-    script.send(kC2s, message("enter_game"));
-    script.snap(2, kNoBase, kItems);
-    script.snap(4, 2, kItems);
-    CHECK(script.log().count_of("snapshot.unknown_base") == 0);
-    const auto snapshots = script.log().lines({"snapshot"});
-    REQUIRE(snapshots.size() >= 2);
-    CHECK(snapshots[snapshots.size() - 2] == "snapshot 2<--1 ok 2");
-    CHECK(snapshots.back() == "snapshot 4<-2 ok 2");
-}
-
 TEST_CASE("a session that begins with 0.7's words is what its handshake makes it") {
     struct Start {
         std::string_view name;
@@ -159,29 +79,6 @@ TEST_CASE("a session that begins with 0.7's words is what its handshake makes it
         CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
               text_of(Lines{"session open", "session established 0.6+ddnet", "snapshot 10<--1 ok 2",
                             "snapshot 12<-10 ok 2"}));
-    }
-}
-
-TEST_CASE("0.6 and 0.7 by turns on one pair of addresses") {
-    SessionScript script;
-    for (int turn = 0; turn < 2; ++turn) {
-        CAPTURE(turn);
-        script.log().clear();
-        script.join_ddnet();
-        script.enter_game();
-        script.snap(10, kNoBase, kItems);
-        script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
-        join_seven(script);
-        Bytes compressed_chunks{std::byte{0x10}, std::byte{1}, std::byte{1}};
-        compressed_chunks.resize(64, std::byte{7}); // of 0.7; a control packet were it 0.6
-        script.send_datagram(kC2s, compressed_chunks);
-        script.send_datagram(kC2s, seven_control(kSevenClose, kSevenServer, 0));
-        CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
-              text_of(Lines{"session established 0.6+ddnet", "snapshot 10<--1 ok 2",
-                            "session close closed by the client", "session established 0.7",
-                            "session close closed by the client"}));
-        CHECK(script.log().count_of("packet.control_unknown") == 0);
-        CHECK(script.log().count_of("chunk.truncated") == 0);
     }
 }
 
@@ -211,4 +108,142 @@ TEST_CASE("a message of the other side, or with the other system bit, is unexpec
         script.send(row.direction, {vital(row.bytes)});
         CHECK(script.log().count_of("message.unexpected") == 1);
     }
+}
+
+TEST_CASE("what older servers take is read as they read it, what today's refuse is not") {
+    struct Trick {
+        std::string_view name;
+        Bytes (*build)(SessionScript& script);
+        bool taken_before_194;
+    };
+
+    const Trick tricks[] = {
+        {"a control packet with chunks",
+         [](auto& s) { return s.pack_deviating(kC2s, {vital(forged())}, {.flags = kControl}); },
+         true},
+        {"one with a wrong token",
+         [](auto& s) {
+             return s.pack_deviating(kC2s, {vital(forged())},
+                                     {.behind = bytes_of(kOtherToken), .flags = kControl});
+         },
+         false},
+        {"one with an ack ahead",
+         [](auto& s) {
+             return s.pack_deviating(kC2s, {vital(forged())}, {.ack = 300, .flags = kControl});
+         },
+         false},
+        {"one under 0.7's header",
+         [](auto& s) { return under_seven(s.pack_deviating(kC2s, {vital(forged())}, {})); }, true},
+        {"one under 0.7's header with a wrong token",
+         [](auto& s) {
+             return under_seven(
+                 s.pack_deviating(kC2s, {vital(forged())}, {.behind = bytes_of(kOtherToken)}));
+         },
+         false},
+        {"the bit of a header token",
+         [](auto& s) { return s.pack_deviating(kC2s, {vital(forged())}, {.flags = kHeaderToken}); },
+         true},
+    };
+
+    struct Server {
+        std::string_view greeting; ///< empty: says nothing
+        bool before_194;
+    };
+
+    const Server servers[] = {{"0.6.4, 16.4", true},
+                              {"0.6.4, 19.3", true},
+                              {"0.6.4, 19.4", false},
+                              {"0.6, 20.1.1", false},
+                              {"", false}};
+    for (const Trick& trick : tricks) {
+        for (const Server& server : servers) {
+            CAPTURE(trick.name);
+            CAPTURE(server.greeting);
+            auto script = playing();
+            if (!server.greeting.empty()) {
+                script.send(kS2c,
+                            message("sv_chat").number(0).number(-1).string(
+                                "DDraceNetwork Mod. Version: " + std::string{server.greeting}));
+            }
+            script.log().clear();
+            script.send_datagram(kC2s, trick.build(script));
+            script.send(kC2s, real());
+            const bool is_taken = trick.taken_before_194 && server.before_194;
+            CHECK(text_of(taken(script)) == (is_taken ? "cl_kill; " : "cl_say; "));
+            CHECK(text_of(script.log().lines({"session"})) == "");
+        }
+    }
+}
+
+TEST_CASE("a CLOSE under 0.7's header closes the 0.6 connection of which it has the token") {
+    for (const bool right : {true, false}) {
+        CAPTURE(right);
+        auto script = playing();
+        Bytes close =
+            tw::wire::encode_control({.kind = ControlKind::close,
+                                      .ack = 2, // the server's map change and CON_READY
+                                      .token = right ? SessionScript::kToken : kOtherToken});
+        script.send_datagram(kC2s, under_seven(close));
+        CHECK(script.log().lines({"session"}).size() == (right ? 1 : 0));
+    }
+}
+
+TEST_CASE("what a client alone says makes no connection") {
+    SessionScript script;
+    script.assume_ddnet();
+    for (int i = 0; i < 20; ++i) {
+        script.send_datagram(kC2s, script.pack_deviating(kC2s, {vital(forged())},
+                                                         {.behind = bytes_of(Token{1, 2, 3, 4})}));
+    }
+    CHECK(text_of(taken(script)) == "");
+    CHECK(text_of(script.log().lines({"session"})) == "session open; ");
+    // The honest connection has another token, and its server speaks.
+    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kItems))});
+    script.send(kC2s, real());
+    CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
+          text_of(Lines{"session open", "session established 0.6+ddnet", "snapshot 104<--1 ok 2"}));
+    CHECK(text_of(taken(script)) == "cl_say; ");
+}
+
+TEST_CASE("what may be the remote console's is shown under no other name") {
+    constexpr std::string_view kSecret = "hunter2";
+
+    struct Login {
+        std::string_view name;
+        tw::wire::Direction direction;
+        Bytes bytes;
+        bool vital = true;
+    };
+
+    const auto raw = [&](std::int32_t head) {
+        return MessageBuilder{}.number(head).string("admin").string("hunter2").bytes();
+    };
+    constexpr std::int32_t kAuth = 18;
+    constexpr std::int32_t kCommand = 17;
+    const tw::snapshot::Uuid nobody{1, 2, 3};
+    const Login rows[] = {
+        {"a login", kC2s, raw(kAuth * 2 + 1)},
+        {"a login that is not vital", kC2s, raw(kAuth * 2 + 1), false},
+        {"a login from the server", kS2c, raw(kAuth * 2 + 1)},
+        {"a login without the system bit", kC2s, raw(kAuth * 2)},
+        {"a command without the system bit", kC2s, raw(kCommand * 2)},
+        {"a login without the system bit from the server", kS2c, raw(kAuth * 2)},
+        {"a console's line without the system bit", kS2c, raw(11 * 2)},
+        {"an unknown system message", kC2s, raw(30 * 2 + 1)},
+        {"an unknown system message of the server", kS2c, raw(31 * 2 + 1)},
+        {"an unknown system message with a UUID", kC2s,
+         MessageBuilder{}.number(1).uuid(nobody).string("hunter2").bytes()},
+        {"an id that is none", kC2s, raw(-5)},
+    };
+    for (const Login& row : rows) {
+        CAPTURE(row.name);
+        auto script = playing();
+        script.send(row.direction, {row.vital ? vital(row.bytes) : non_vital(row.bytes)});
+        CHECK(script.log().shown().find(kSecret) == std::string::npos);
+        CHECK_FALSE(script.log().lines({"message", "finding"}).empty());
+    }
+    // A mod's own game message is none of the console's.
+    auto script = playing();
+    script.send(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
+    CHECK(script.log().shown().find("of a mod") != std::string::npos);
 }

@@ -10,10 +10,6 @@
 /// What the tests of tricks on the wire say, and how they look at what came of it.
 namespace tw::test::evasion {
 
-using Lines = std::vector<std::string>;
-
-inline constexpr auto kC2s = wire::Direction::c2s;
-inline constexpr auto kS2c = wire::Direction::s2c;
 inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 inline constexpr wire::Token kNoToken{};
 inline constexpr std::uint8_t kControl = 0x10;

@@ -21,9 +21,6 @@ using tw::snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kC2s = tw::wire::Direction::c2s;
-constexpr auto kS2c = tw::wire::Direction::s2c;
-
 const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
 
 Bytes raw(std::initializer_list<int> values) {
@@ -452,7 +449,7 @@ TEST_CASE("every finding is found by what it describes") {
         // Those of demos are found in tests/proxy/capture/play_demo_test.cpp, those between the views
         // of several sessions in tests/proxy/world, those of captures in partial_view_test.cpp, that of
         // a session among others in server_silence_test.cpp, and that of what is not written in
-        // tests/proxy/sink/message_limit_test.cpp.
+        // tests/proxy/sink/record_limits_test.cpp.
         const bool elsewhere =
             info.name.starts_with("demo.") || info.name == "packet.undecided" ||
             info.name == "session.one_direction" || info.name == "session.unanswered" ||

@@ -88,10 +88,7 @@ const std::vector<std::string> kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.p
 
 void learn(const std::string& capture, ModClients clients, Learned& learned) {
     TrafficInspector run{{.messages = false, .learn_sizes = true}, learned};
-    for (const TrafficDatagram& datagram : play(capture).traffic_of(learned.mod, clients)) {
-        run.on_datagram(datagram);
-    }
-    run.finish();
+    run.play(play(capture).traffic_of(learned.mod, clients));
 }
 
 /// Types with an agreed size that some session of a capture is shown.

@@ -299,18 +299,10 @@ TEST_CASE("with loss alone, a snapshot is missing if it or what it builds on was
 TEST_CASE("resends and duplicates of vital chunks are counted, and each chunk once") {
     const auto whole = test::read_traffic("bench-4.pcap.gz");
 
-    class NoSink final : public record::RecordSink {
-      public:
-        void on_record(const record::Record& /*record*/) override {}
-    };
-
     const auto play = [](const std::vector<TrafficDatagram>& traffic) {
-        NoSink sink;
+        test::NoSink sink;
         test::TrafficInspector run{{.messages = false}, sink};
-        for (const TrafficDatagram& datagram : traffic) {
-            run.on_datagram(datagram);
-        }
-        run.finish();
+        run.play(traffic);
         return run.inspector().totals();
     };
     const auto clean = play(whole);

@@ -1,11 +1,14 @@
 // Quirks of the protocol that a passive observer must survive. Those of one layer alone are tested
-// with that layer; some more in session_test.cpp and prelude_test.cpp.
-
+// with that layer; some more in session_test.cpp.
+// Covers: proxy/inspect/connection/connection.cpp
+// Covers: proxy/inspect/connection/packet_acceptance.cpp
 #include "snapshot/objects.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -17,10 +20,6 @@ using tw::wire::ControlKind;
 
 namespace {
 
-using Lines = std::vector<std::string>;
-
-constexpr auto kC2s = tw::wire::Direction::c2s;
-constexpr auto kS2c = tw::wire::Direction::s2c;
 constexpr std::uint16_t kFirstUuidNumber = 0x7fff;
 
 const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
@@ -135,54 +134,11 @@ TEST_CASE("after a restart of the server type numbers may mean something else") 
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
     // The new process knows nobody: the client talks to itself until it connects again.
     script.send(kC2s, {non_vital(message("input").number(10).number(14).number(0))});
-    script.join_ddnet();
+    script.join_ddnet_with({5, 6, 7, 8});
     script.enter_game();
     script.snap(10, kNoBase, with_type("ddnet_player"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_player");
     CHECK(script.log().count_of("session.reconnected") == 1);
-}
-
-TEST_CASE("after a checksum mismatch the server goes on from an older base") {
-    auto script = playing();
-    script.snap(10, kNoBase, kItems);
-    script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(kItems) + 1,
-                                             delta_body(kItems, kItems)))});
-    script.snap(14, 10, kItems);
-    script.snap(16, 14, kItems);
-    CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 bad",
-                                                    "snapshot 14<-10 ok 2",
-                                                    "snapshot 16<-14 ok 2"});
-}
-
-TEST_CASE("a packet whose acknowledgement is out of the window has no effect") {
-    auto script = playing();
-    script.log().clear();
-    for (const std::uint16_t ack : {std::uint16_t{900}, std::uint16_t{200}}) {
-        Bytes chunks;
-        tw::wire::append_chunk(chunks, true, 900, false,
-                               message("cl_say").number(0).string("x").bytes(),
-                               tw::wire::Dialect::six);
-        script.send_datagram(
-            kC2s,
-            tw::wire::encode_packet(
-                {.ack = ack, .num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
-    }
-    CHECK(script.log().lines({"message", "finding"}) ==
-          Lines{"finding packet.not_accepted ack_window"});
-    CHECK(script.stats(kC2s).not_accepted == 2);
-    goes_on(script);
-}
-
-TEST_CASE("unrequested server info inside a session changes nothing") {
-    auto script = playing();
-    const auto info = MessageBuilder{}
-                          .text("\xff\xff\xff\xff"
-                                "inf3")
-                          .decimal(-1)
-                          .string("0.6.4");
-    script.send_datagram(kS2c, tw::wire::encode_connless(info.bytes()));
-    CHECK(script.stats(kS2c).connless == 1);
-    goes_on(script);
 }
 
 TEST_CASE("what nobody knows or needs is ignored") {
@@ -233,17 +189,6 @@ TEST_CASE("DDNet's old sign of being DDNet is no attack") {
     goes_on(script);
 }
 
-TEST_CASE("a game message's UUID with the system bit is not that message") {
-    auto script = playing();
-    const auto table = tw::wire::message_table();
-    const auto spec =
-        std::ranges::find_if(table, [](const auto& each) { return each.name == "sv_teams_state"; });
-    REQUIRE(spec != table.end());
-    script.send(kC2s, {non_vital(MessageBuilder{}.number(1).uuid(spec->uuid))});
-    CHECK(script.log().lines({"message", "finding"}) ==
-          Lines{"message c2s ?", "finding message.unexpected sv_teams_state"});
-}
-
 TEST_CASE("a PING may be vital or not, and so may its answer") {
     auto script = playing();
     script.send(kC2s, {vital(message("ping")), non_vital(message("ping"))});
@@ -277,10 +222,11 @@ TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
     Items without = with_type("ddnet_character");
     without.erase({0, kFirstUuidNumber});
     script.snap(10, kNoBase, without);
-    script.snap(12, 10, with_type("ddnet_character"));
+    script.snap(12, 10, without);
+    script.snap(14, 12, with_type("ddnet_character"));
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding snapshot.missing_descriptor tick 10 32767/3", "snapshot 10<--1 ok 3",
-                "snapshot 12<-10 ok 4"});
+                "snapshot 12<-10 ok 3", "snapshot 14<-12 ok 4"});
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
 }
 
@@ -296,4 +242,224 @@ TEST_CASE("a dummy sends all of its join without waiting") {
     script.snap(4, 2, kItems);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 2<--1 ok 2", "snapshot 4<-2 ok 2"});
+}
+
+namespace {
+
+constexpr tw::wire::Token kOtherToken{9, 9, 9, 9};
+
+MessageBuilder line(std::string_view text) {
+    return message("rcon_line").string(text);
+}
+
+} // namespace
+
+// What passed unseen: copies that a recorder or an observer lacks, while the peers have them.
+
+TEST_CASE("a gap that only the observer has ends when the receiver acknowledges beyond it") {
+    SessionScript script;
+    script.join_ddnet();
+    static_cast<void>(script.pack(kS2c, {vital(line("seen by the client only"))}));
+    script.send(kS2c, line("behind the gap"));
+    CHECK(script.stats(kS2c).gaps == 1);
+    script.send_datagram(
+        kC2s, tw::wire::encode_packet({.ack = 2, .resend = true, .token = SessionScript::kToken}));
+    CHECK(script.log().findings() ==
+          Lines{"finding chunk.vital_gap", "finding inspect.gap missed_chunks"});
+    script.send(kS2c, line("goes on"));
+    CHECK(script.stats(kS2c).vital == 1);
+}
+
+TEST_CASE("a chunk that only the observer lacks costs what was under way, and no more") {
+    SessionScript script;
+    script.join_ddnet();
+    static_cast<void>(script.pack(kS2c, {vital(line("seen by the client only"))}));
+    // Each acknowledgement is one behind, as where chunks follow each other faster than it comes.
+    for (std::uint16_t sequence = 2; sequence < 20; ++sequence) {
+        script.send(kS2c, line("goes on"));
+        script.send_datagram(
+            kC2s, tw::wire::encode_packet({.ack = static_cast<std::uint16_t>(sequence - 1),
+                                           .token = SessionScript::kToken}));
+    }
+    CHECK(script.stats(kS2c).gaps == 1);
+    CHECK(script.stats(kS2c).vital == 17);
+}
+
+TEST_CASE("ticks that begin anew behind a map change that passed unseen are verified at once") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter_game();
+    script.snap(100'000, kNoBase, kItems);
+    static_cast<void>(script.pack(kS2c, {vital(line("passes unseen"))}));
+    script.send(kS2c, line("behind the gap"));
+    const auto behind = static_cast<std::uint16_t>(script.next_sequence(kS2c) - 1);
+    script.send_datagram(kC2s,
+                         tw::wire::encode_packet({.ack = behind, .token = SessionScript::kToken}));
+    script.snap(10, kNoBase, kItems);
+    script.snap(12, 10, kItems);
+    CHECK(script.log().lines({"snapshot"}) ==
+          Lines{"snapshot 100000<--1 ok 2", "snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"});
+}
+
+TEST_CASE("a reconnect whose ACCEPT passed unseen begins with the first vital chunk") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter_game();
+    SessionScript other;
+    other.join_ddnet();
+    const Bytes begins = other.pack(kC2s, {vital(message("ready"))});
+    script.log().clear();
+    script.send_datagram(kC2s,
+                         begins); // a copy of the old connection's first packet begins nothing
+    CHECK(script.log().lines({"session"}).empty());
+    script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
+    script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
+    script.send_datagram(kC2s, begins);
+    CHECK(script.log().lines({"session"}) ==
+          Lines{"session close reconnected", "session established 0.6+ddnet"});
+}
+
+TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter_game();
+    script.log().clear();
+    const auto stranger = [](const MessageBuilder& what) {
+        Bytes chunks;
+        tw::wire::append_chunk(chunks, true, 1, false, what.bytes(), tw::wire::Dialect::six);
+        return tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks, .token = kOtherToken});
+    };
+    script.send_datagram(kC2s, stranger(message("ready")));
+    script.send_datagram(kC2s, stranger(message("ready")));
+    CHECK(script.log().lines({"session"}).empty());
+    script.send_datagram(kS2c, stranger(line("hello")));
+    CHECK(script.log().lines({"session"}) ==
+          Lines{"session close reconnected", "session established 0.6+ddnet"});
+}
+
+TEST_CASE("after lost copies the session plays on") {
+    SessionScript script;
+    script.join_ddnet();
+    script.send(kS2c, line("first"));
+    static_cast<void>(script.pack(kS2c, {vital(line("not seen"))}));
+    script.lose_copies(17);
+    script.send(kS2c, line("third"));
+    CHECK(script.log().findings() == Lines{"finding inspect.gap ring_full"});
+    CHECK(script.stats(kS2c).vital == 2);
+    CHECK(script.stats().gap_lost == 17);
+}
+
+namespace {
+
+constexpr tw::snapshot::Tick kSecretTick = 0x6b8b4567;
+const Items kPickup{{{4, 1}, {10, 20, 0, 0}}};
+
+MessageBuilder map_change(std::string_view name) {
+    return message("map_change").string(name).number(1).number(100);
+}
+
+/// What DDNet sends a tokenless client before the real map.
+std::vector<Piece> ddnet_prelude() {
+    return {vital(map_change("dummy")),
+            vital(message("map_data").number(1).number(1).number(0).number(0)),
+            vital(message("con_ready")),
+            vital(snap_empty(kSecretTick, kNoBase)),
+            vital(snap_empty(kSecretTick, kNoBase)),
+            vital(snap_empty(kSecretTick, kNoBase))};
+}
+
+/// The same from DDNet 14.0 to 16.7: message ids are missing, the third chunk is empty.
+std::vector<Piece> damaged_prelude() {
+    const auto without_id = [](const Bytes& bytes) {
+        return Bytes{bytes.begin() + 1, bytes.end()};
+    };
+    std::vector<Piece> pieces = ddnet_prelude();
+    for (Piece& piece : pieces) {
+        piece.message = without_id(piece.message);
+    }
+    return pieces;
+}
+
+/// Vanilla 0.6.5 facing an older client.
+std::vector<Piece> vanilla_prelude() {
+    return {vital(map_change("dm1")), vital(message("con_ready")),
+            non_vital(snap_empty(kSecretTick - 2, kNoBase)),
+            non_vital(snap_empty(kSecretTick - 1, kNoBase)),
+            non_vital(snap_empty(kSecretTick, kNoBase))};
+}
+
+} // namespace
+
+TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
+    struct Row {
+        std::string_view name;
+        std::vector<Piece> prelude;
+    };
+
+    const Row rows[] = {{"DDNet since 16.8", ddnet_prelude()},
+                        {"DDNet 14.0 to 16.7, damaged", damaged_prelude()},
+                        {"vanilla 0.6.5", vanilla_prelude()}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SessionScript script;
+        script.join_vanilla();
+        script.send(kS2c, row.prelude);
+        script.send(kC2s, message("ready"));
+        script.send(kC2s, message("enter_game"));
+        script.send(
+            kC2s, {non_vital(message("input").number(kSecretTick).number(kSecretTick).number(0))});
+        script.enter_game("real");
+        script.snap(2, kNoBase, kPickup);
+        script.snap(4, 2, kPickup);
+        CHECK(script.log().lines({"map", "snapshot"}) ==
+              Lines{"map real none", "snapshot 2<--1 ok 1", "snapshot 4<-2 ok 1"});
+        CHECK(script.log().count_of("session.antispoof") == 1);
+        for (const auto& info : tw::record::finding_table()) {
+            if (info.severity != tw::record::Severity::info) {
+                CAPTURE(info.name);
+                CHECK(script.log().count_of(info.name) == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 later on is none") {
+    SessionScript script;
+    script.join_vanilla();
+    const Bytes prelude = script.pack(kS2c, vanilla_prelude());
+    script.send_datagram(kS2c, prelude);
+    script.send_datagram(kS2c, prelude);
+    script.enter_game("real");
+    script.snap(2, kNoBase, kPickup);
+    while (script.next_sequence(kS2c) != 1) {
+        script.send(kS2c, message("rcon_line").string("x"));
+    }
+    script.send(kS2c, {vital(message("rcon_line").string("x")), non_vital(snap_empty(4, 2))});
+    script.send(kS2c, {non_vital(snap_empty(6, 4))});
+    CHECK(script.log().lines({"map", "snapshot"}) == Lines{"map real none", "snapshot 2<--1 ok 1",
+                                                           "snapshot 4<-2 ok 1",
+                                                           "snapshot 6<-4 ok 1"});
+    CHECK(script.log().count_of("session.antispoof") == 1);
+
+    // The next time round a packet has six vital chunks, as DDNet's prelude has.
+    while (script.next_sequence(kS2c) != 1) {
+        script.send(kS2c, message("rcon_line").string("x"));
+    }
+    std::vector<Piece> six(5, vital(message("rcon_line").string("x")));
+    six.push_back(vital(map_change("next")));
+    script.send(kS2c, six);
+    CHECK(script.log().lines({"map"}) == Lines{"map real none", "map next none"});
+}
+
+TEST_CASE("a prelude is none with DDNet's token or in the middle of a session") {
+    SessionScript token;
+    token.join_ddnet();
+    token.send(kS2c, ddnet_prelude());
+    CHECK(token.log().count_of("session.antispoof") == 0);
+
+    SessionScript later;
+    later.join_vanilla();
+    later.enter_game();
+    later.send(kS2c, ddnet_prelude());
+    CHECK(later.log().count_of("session.antispoof") == 0);
 }

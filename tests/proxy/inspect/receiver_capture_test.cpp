@@ -1,10 +1,14 @@
 // Captures of today's peers (tests/data/captures/README.md): what the peers accepted is what the
 // records hold, one connection after the other on the same pair of addresses included.
-
+// Covers: proxy/inspect/inspector.cpp, proxy/inspect/snapshots/client_view.cpp
 #include "tests/support/captured_traffic.h"
+#include "tests/support/damage.h"
+#include "tests/support/record_log.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -120,10 +124,7 @@ TEST_CASE("today's peers: every snapshot is verified, every connection is what i
         CAPTURE(row.capture);
         Connections sink;
         test::TrafficInspector run{{.messages = false}, sink};
-        for (const test::TrafficDatagram& datagram : test::read_traffic(row.capture)) {
-            run.on_datagram(datagram);
-        }
-        run.finish();
+        run.play(test::read_traffic(row.capture));
         const record::SessionStats totals = run.inspector().totals();
         CHECK(totals.snapshots == row.snapshots);
         CHECK(totals.verified == row.snapshots);
@@ -135,20 +136,50 @@ TEST_CASE("today's peers: every snapshot is verified, every connection is what i
     }
 }
 
-TEST_CASE("today's peers: what is in flight behind a CLOSE belongs to the connection it closes") {
-    // Two npm clients leave while a snapshot is on its way to each of them.
-    Connections sink;
-    test::TrafficInspector run{{.messages = false}, sink};
-    for (const test::TrafficDatagram& datagram : test::read_traffic("vanilla-0.6.5-ctf.pcap.gz")) {
-        run.on_datagram(datagram);
+TEST_CASE("every snapshot of the captures has the server's own checksum") {
+    struct Row {
+        std::string name;
+        std::uint64_t snapshots;
+    };
+
+    const Row rows[] = {{"bench-4.pcap.gz", 5955}, {"bench-64.pcap.gz", 11576}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        test::NoSink sink;
+        test::TrafficInspector run{{.messages = false}, sink};
+        run.play(test::read_traffic(row.name));
+        const record::SessionStats totals = run.inspector().totals();
+        CHECK(totals.snapshots == row.snapshots);
+        CHECK(totals.verified == row.snapshots);
+        for (const record::FindingInfo& info : record::finding_table()) {
+            if (info.severity != record::Severity::info) {
+                CAPTURE(info.name);
+                CHECK(totals.findings[static_cast<std::size_t>(info.id)] == 0);
+            }
+        }
     }
-    run.finish();
-    const record::SessionStats totals = run.inspector().totals();
-    CHECK(totals.unknown_base == 0);
-    for (const record::FindingId id :
-         {record::FindingId::session_reconnected, record::FindingId::session_joined_midway,
-          record::FindingId::snapshot_unknown_base}) {
-        CAPTURE(record::finding_info(id).name);
-        CHECK(totals.findings[static_cast<std::size_t>(id)] == 0);
+}
+
+TEST_CASE("findings do not depend on who asks for messages") {
+    auto traffic = test::read_traffic("bench-4.pcap.gz");
+    std::mt19937 random{16};
+    for (test::TrafficDatagram& datagram : traffic) {
+        if (test::random_below(random, 20) == 0) {
+            test::damage(datagram.bytes, random);
+        }
     }
+    const auto findings = [&traffic](const inspect::Options& options) {
+        test::RecordLog log;
+        test::TrafficInspector run{options, log};
+        run.play(traffic);
+        return log.lines({"finding", "snapshot"});
+    };
+    const auto asked = findings({.messages = true});
+    const auto unasked = findings({.messages = false});
+    const auto [one, other] =
+        std::mismatch(asked.begin(), asked.end(), unasked.begin(), unasked.end());
+    CHECK((one == asked.end() ? "" : *one) == (other == unasked.end() ? "" : *other));
+    CHECK(std::ranges::count_if(asked, [](const std::string& line) {
+              return line.starts_with("finding message.");
+          }) > 10);
 }

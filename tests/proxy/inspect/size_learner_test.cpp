@@ -25,7 +25,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kS2c = wire::Direction::s2c;
 constexpr std::uint16_t kLastAgreed = 20;
 
 /// Every so many of a capture's snapshots, and how many findings of one kind there were.
@@ -35,12 +34,7 @@ class SomeSnapshots final : public record::RecordSink {
         constexpr std::uint64_t kEvery = 97;
         if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
             if ((*each)->rebuilt && seen_++ % kEvery == 0) {
-                Items items;
-                for (std::size_t i = 0; i < (*each)->items.size(); ++i) {
-                    const snapshot::ItemView item = (*each)->items[i];
-                    items[item.key] = {item.data.begin(), item.data.end()};
-                }
-                snapshots.push_back(std::move(items));
+                snapshots.push_back(to_items((*each)->items));
             }
         } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
             named += (*found)->id == record::FindingId::snapshot_size_differs ? 1U : 0U;
@@ -62,10 +56,7 @@ const std::vector<Items>& real_snapshots() {
         SomeSnapshots sink;
         for (const std::string& name : kCaptures) {
             TrafficInspector run{{.messages = false}, sink};
-            for (const TrafficDatagram& datagram : read_traffic(name)) {
-                run.on_datagram(datagram);
-            }
-            run.finish();
+            run.play(read_traffic(name));
         }
         return std::move(sink.snapshots);
     }();
@@ -256,41 +247,6 @@ TEST_CASE("several types at once are named within three full snapshots") {
     }
     MESSAGE(named, " of ", runs, " servers with several types changed were named");
     CHECK(100 * named >= 99 * runs);
-}
-
-TEST_CASE("what was learned reads every snapshot that follows") {
-    std::mt19937 random{22};
-    for (std::size_t round = 0; round < 10 * rounds(); ++round) {
-        ModServer server{random,
-                         {9, static_cast<std::uint16_t>(1 + random_below(random, kLastAgreed))}};
-        SessionScript script{{.learn_sizes = true}};
-        script.join_ddnet();
-        script.enter_game();
-        Items base;
-        snapshot::Tick base_tick = kNoBase;
-        constexpr snapshot::Tick kTicks = 60;
-        for (snapshot::Tick tick = 2; tick <= kTicks; tick += 2) {
-            Items items = tick <= 6 ? server.next() : base;
-            for (auto& [key, data] : items) {
-                data[random_below(random, data.size())] = any_value(random);
-            }
-            if (tick == 30) {
-                items = server.next();
-            }
-            const bool full = tick <= 6 || tick == 30;
-            server.send(script, tick, full ? kNoBase : base_tick, full ? Items{} : base, items);
-            base = items;
-            base_tick = tick;
-            if (tick == 6) {
-                script.log().clear(); // until here two sizes may explain what came
-            }
-        }
-        CAPTURE(round);
-        const auto lines = script.log().lines({"snapshot"});
-        CHECK(lines.size() == (kTicks - 6) / 2);
-        CHECK(std::ranges::all_of(
-            lines, [](const std::string& line) { return line.find(" ok ") != std::string::npos; }));
-    }
 }
 
 TEST_CASE(

@@ -1,4 +1,5 @@
 // Covers: proxy/inspect/snapshots/snapshot_tracker.cpp
+#include "proxy/inspect/snapshots/snapshot_tracker.h"
 #include "tests/support/session_script.h"
 
 #include <limits>
@@ -13,11 +14,10 @@ using tw::snapshot::Tick;
 
 namespace {
 
-using Lines = std::vector<std::string>;
-
-constexpr auto kS2c = tw::wire::Direction::s2c;
+constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr Tick kLastTick = std::numeric_limits<Tick>::max();
 
+const Items kItems{{{4, 1}, {10, 20, 0, 0}}};
 const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
 
 /// Many projectiles, so that the delta takes several parts.
@@ -83,15 +83,6 @@ TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
     }
 }
 
-TEST_CASE("a snapshot that comes twice counts once") {
-    auto script = playing();
-    const Bytes datagram = script.snap_datagram(10, kNoBase, kBase);
-    script.send_datagram(kS2c, datagram);
-    script.send_datagram(kS2c, datagram);
-    CHECK(script.stats().verified == 1);
-    CHECK(script.stats().repeated == 1);
-}
-
 TEST_CASE("an empty snapshot is a copy of its base") {
     auto script = playing();
     script.snap(10, kNoBase, kBase);
@@ -126,46 +117,6 @@ TEST_CASE("a server that puts two items of one key into a snapshot is reported w
                 "finding snapshot.crc_mismatch tick 12 player_info 2 duplicate_update",
                 "snapshot 12<-10 bad", "snapshot 14<-10 ok 2"});
     CHECK(script.stats().mismatched == 1);
-}
-
-TEST_CASE("a flipped bit is traced to the value that has it") {
-    Items base;
-    for (std::uint16_t id = 0; id < 4; ++id) {
-        std::vector<std::int32_t> character(22, 0);
-        character[1] = 1000 + id;
-        character[2] = 500;
-        base[{9, id}] = character;
-    }
-    Items next = base;
-    for (auto& [key, data] : next) {
-        data[1] += 3 + key.id;
-    }
-    Items damaged = next;
-    damaged[{9, 2}][1] ^= 1024; // 5 becomes 1029 in the delta: one bit
-    auto script = playing();
-    script.snap(10, kNoBase, base);
-    script.send(kS2c,
-                {non_vital(snap_single(12, 10, checksum_of(next), delta_body(base, damaged)))});
-    CHECK(script.log().findings() ==
-          Lines{"finding snapshot.crc_mismatch tick 12 character 2 damaged_value"});
-}
-
-TEST_CASE("a checksum that nothing explains says so") {
-    auto script = playing();
-    script.send(kS2c, {non_vital(snap_single(12, kNoBase, checksum_of(kBase) + 12345,
-                                             delta_body({}, kBase)))});
-    CHECK(script.log().findings() == Lines{"finding snapshot.crc_mismatch tick 12 unknown"});
-}
-
-TEST_CASE("an update of another size names its item") {
-    const Items base{{{40, 7}, {1, 2, 3}}};
-    auto script = playing();
-    script.snap(10, kNoBase, base);
-    script.send(kS2c, {non_vital(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 2, 5, 5})))});
-    CHECK(script.log().findings() ==
-          Lines{"finding snapshot.unknown_type tick 10 40/7",
-                "finding snapshot.size_change tick 12 40/7 size_change"});
-    CHECK(script.stats().undecodable == 1);
 }
 
 TEST_CASE("oddities of a delta are applied as clients do, and reported") {
@@ -220,37 +171,6 @@ TEST_CASE("a full snapshot is announced once until there is room again") {
     send(16, 100);
     send(18, 950);
     CHECK(script.log().count_of("snapshot.item_cap") == 2);
-}
-
-TEST_CASE("an item whose type is not described is reported once; later descriptors name it") {
-    constexpr std::uint16_t kType = 0x7fff;
-    const auto* object = [] {
-        const auto table = tw::snapshot::object_table();
-        for (const auto& spec : table) {
-            if (spec.name == "ddnet_character") {
-                return &spec;
-            }
-        }
-        return static_cast<const tw::snapshot::ObjectSpec*>(nullptr);
-    }();
-    REQUIRE(object != nullptr);
-    std::vector<std::int32_t> descriptor;
-    for (std::size_t i = 0; i < object->uuid.size(); i += 4) {
-        descriptor.push_back(static_cast<std::int32_t>(
-            std::uint32_t{object->uuid[i]} << 24U | std::uint32_t{object->uuid[i + 1]} << 16U |
-            std::uint32_t{object->uuid[i + 2]} << 8U | object->uuid[i + 3]));
-    }
-    const Items without{{{kType, 2}, std::vector<std::int32_t>(object->size, 0)}};
-    Items with = without;
-    with[{0, kType}] = descriptor;
-    auto script = playing();
-    script.snap(10, kNoBase, without);
-    script.snap(12, kNoBase, without);
-    script.snap(14, kNoBase, with);
-    CHECK(script.log().findings() == Lines{"finding snapshot.missing_descriptor tick 10 32767/2"});
-    CHECK(script.stats().verified == 3);
-    REQUIRE(script.session().snapshots().types().object(kType) != nullptr);
-    CHECK(script.session().snapshots().types().object(kType)->name == "ddnet_character");
 }
 
 TEST_CASE("impossible ticks and bases are reported and do no harm") {
@@ -311,4 +231,97 @@ TEST_CASE("snapshot messages cut at every byte are reported and rebuild nothing"
         CHECK(script.log().findings() == Lines{"finding message.truncated snap_single"});
         CHECK(script.stats().snapshots == 0);
     }
+}
+
+using tw::inspect::TickClass;
+using tw::inspect::TickPlausibility;
+
+TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere is believed") {
+    using enum TickClass;
+    TickPlausibility gate;
+    REQUIRE(gate.classify(100'000, 0) == follows);
+    gate.expect_restart(kSecond);
+    CHECK(gate.classify(100'050, kSecond) == follows);  // under way
+    CHECK(gate.classify(2, 60 * kSecond) == restarted); // a map takes its time
+    CHECK(gate.classify(90'000, 60 * kSecond) == stray);
+    gate.expect_restart(60 * kSecond);
+    CHECK(gate.classify(500, 70 * kSecond) == follows); // the server goes on as before
+    CHECK(gate.classify(90'000, 70 * kSecond) == stray);
+}
+
+TEST_CASE("a tick is believed when the clock allows it, or when the last three agree") {
+    struct Step {
+        Tick tick;
+        std::int64_t time; ///< seconds
+        TickClass verdict;
+    };
+
+    struct Row {
+        std::string name;
+        std::vector<Step> steps;
+    };
+
+    using enum TickClass;
+    const Row rows[] = {
+        {"the first, whatever it is", {{kLastTick, 0, follows}}},
+        {"up to the slack at once", {{100, 0, follows}, {350, 0, follows}, {601, 0, stray}}},
+        {"more after a pause",
+         {{100, 0, follows}, {850, 10, follows}, {1600, 20, follows}, {2351, 30, stray}}},
+        {"late ones", {{1000, 0, follows}, {750, 0, follows}, {749, 0, stray}, {1002, 0, follows}}},
+        {"a clock that goes back", {{100, 50, follows}, {102, 0, follows}, {104, 0, follows}}},
+        {"one of the far future",
+         {{100, 0, follows}, {kLastTick, 0, stray}, {102, 0, follows}, {104, 0, follows}}},
+        {"now and then one of the far future",
+         {{100, 0, follows},
+          {kLastTick, 0, stray},
+          {102, 0, follows},
+          {kLastTick - 1, 0, stray},
+          {104, 0, follows},
+          {kLastTick - 2, 0, stray},
+          {106, 0, follows}}},
+        {"parts of one tick count once",
+         {{100, 0, follows}, {9000, 0, stray}, {9000, 0, stray}, {9000, 0, stray}}},
+        {"a restart that nobody told",
+         {{100'000, 0, follows}, {2, 1, stray}, {4, 1, stray}, {6, 1, restarted}, {8, 1, follows}}},
+        {"strays that do not agree",
+         {{100, 0, follows}, {9000, 0, stray}, {50'000, 0, stray}, {90'000, 0, stray}}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        TickPlausibility gate;
+        for (const Step& step : row.steps) {
+            CAPTURE(step.tick);
+            CHECK(gate.classify(step.tick, step.time * kSecond) == step.verdict);
+        }
+    }
+}
+
+TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter_game();
+    script.snap(10, kNoBase, kItems);
+    script.log().clear();
+    script.snap(kLastTick - 1, kNoBase, kItems);
+    script.send(tw::wire::Direction::s2c, {non_vital(snap_empty(kLastTick, kNoBase))});
+    script.snap(12, 10, kItems);
+    script.snap(14, 12, kItems);
+    CHECK(script.log().lines({"snapshot", "finding"}) ==
+          Lines{"finding snapshot.tick_jump tick 2147483646",
+                "finding snapshot.tick_jump tick 2147483647", "snapshot 12<-10 ok 1",
+                "snapshot 14<-12 ok 1"});
+}
+
+TEST_CASE("a forged snapshot that comes first is given up when the server goes on") {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter_game();
+    script.snap(kLastTick - 1, kNoBase, kItems);
+    script.log().clear();
+    for (Tick tick = 10; tick <= 18; tick += 2) {
+        script.snap(tick, kNoBase, kItems);
+    }
+    CHECK(script.log().lines({"snapshot"}) ==
+          Lines{"snapshot 14<--1 ok 1", "snapshot 16<--1 ok 1", "snapshot 18<--1 ok 1"});
+    CHECK(script.log().count_of("snapshot.tick_jump") == 3);
 }

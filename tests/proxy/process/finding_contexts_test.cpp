@@ -15,8 +15,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kS2c = wire::Direction::s2c;
-
 Items world(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }

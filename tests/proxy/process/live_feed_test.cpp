@@ -19,7 +19,6 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr auto kS2c = wire::Direction::s2c;
 constexpr std::array<std::uint32_t, 1> kFirst{1};
 
 Items world_at(std::int32_t x) {

@@ -1,4 +1,8 @@
+#include "proxy/sink/capture_sink.h"
 #include "proxy/sink/file_output.h"
+#include "proxy/sink/recording.h"
+#include "tests/proxy/sink/faulty_disk.h"
+#include "tests/proxy/sink/kept_target.h"
 #include "tests/support/full_disk.h"
 #include "tests/support/program.h"
 
@@ -6,14 +10,19 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -278,4 +287,323 @@ TEST_CASE("a capture that goes on in another pipe has its head there, and whole 
     const std::string second = read_all(readers[1]);
     CHECK((first == head + block));
     CHECK((second == head + block + block));
+}
+
+using tw::sink::QueuedOutput;
+
+namespace {
+
+/// Keeps what it gets, and holds up whoever writes while it is shut.
+class Gate final : public KeptTarget {
+  public:
+    explicit Gate(bool open) : open_{open} {}
+
+    void write(std::string_view block) override {
+        std::unique_lock lock{mutex_};
+        ++entered_;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return open_; });
+        KeptTarget::write(block);
+    }
+
+    void open() {
+        const std::scoped_lock lock{mutex_};
+        open_ = true;
+        changed_.notify_all();
+    }
+
+    /// Until somebody stands before the gate.
+    void await_writer() {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [this] { return entered_ != 0; });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool open_;
+    int entered_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("what is queued is written in order, all of it, before the end") {
+    Gate gate{true};
+    std::string expected;
+    {
+        QueuedOutput queue{gate};
+        for (int i = 0; i < 1000; ++i) {
+            const std::string line = std::to_string(i) + '\n';
+            expected += line;
+            queue.write(line);
+        }
+    }
+    CHECK(gate.text() == expected);
+}
+
+TEST_CASE("a queue that nothing is written to ends") {
+    Gate gate{false};
+    const QueuedOutput queue{gate};
+    CHECK(queue.dropped() == 0);
+}
+
+TEST_CASE(
+    "while the target is stuck, nobody waits: blocks that do not fit are dropped and counted") {
+    constexpr std::size_t kBlocks = 8;
+    Gate gate{false};
+    std::size_t queued = 0;
+    {
+        QueuedOutput queue{gate};
+        queue.write("first\n");
+        gate.await_writer(); // from here on all stays in the queue
+        std::string block(QueuedOutput::kMaxQueueBytes / kBlocks, 'x');
+        block.back() = '\n';
+        for (std::size_t i = 0; i < kBlocks; ++i) {
+            queue.write(block);
+            queued += block.size();
+        }
+        CHECK(queue.dropped() == 0);
+        queue.write("a\nb\n");
+        CHECK(queue.dropped() == 2);
+        queue.write("");
+        CHECK(queue.dropped() == 2);
+        queue.write(block);
+        CHECK(queue.dropped() == 3);
+        gate.open();
+    }
+    // Behind all that was queued stands what is missing.
+    const std::string& text = gate.text();
+    const std::size_t end = std::string_view{"first\n"}.size() + queued;
+    REQUIRE(text.size() > end);
+    CHECK(text.find("a\n") == std::string::npos);
+    CHECK(text.find(R"("type":"records_lost","session":0,"lost":3,"since":")", end) !=
+          std::string::npos);
+    CHECK(text.ends_with("\"cause\":\"too_slow\"}\n"));
+}
+
+TEST_CASE("a block longer than the queue is dropped, and what follows is written") {
+    Gate gate{true};
+    {
+        QueuedOutput queue{gate};
+        queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
+        CHECK(queue.dropped() == 1);
+        queue.write("small\n");
+    }
+    CHECK(gate.text().find(R"("lost":1,)") < gate.text().find("small\n"));
+    CHECK(gate.text().ends_with("\nsmall\n"));
+}
+
+TEST_CASE("blocks of several threads stay whole") {
+    constexpr std::size_t kThreads = 4;
+    constexpr std::size_t kBlocks = 500;
+    constexpr std::size_t kLength = 60;
+    Gate gate{true};
+    {
+        QueuedOutput queue{gate};
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < kThreads; ++i) {
+            threads.emplace_back([&queue, i] {
+                const std::string line = std::string(kLength, static_cast<char>('a' + i)) + '\n';
+                for (std::size_t k = 0; k < kBlocks; ++k) {
+                    queue.write(line);
+                }
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+        CHECK(queue.dropped() == 0);
+    }
+    const std::string& text = gate.text();
+    REQUIRE(text.size() == kThreads * kBlocks * (kLength + 1));
+    bool whole = true;
+    for (std::size_t at = 0; at < text.size(); at += kLength + 1) {
+        whole = whole && text.find_first_not_of(text[at], at) == at + kLength;
+    }
+    CHECK(whole);
+}
+
+TEST_CASE("a target that is busy is handed nothing, loses nothing, and is asked again") {
+    KeptTarget target;
+    target.set_ready(false);
+    {
+        QueuedOutput queue{target};
+        queue.write("one\n");
+        target.await_turns(2);
+        CHECK(target.text().empty());
+        target.set_ready(true);
+        target.await_text("one\n");
+        queue.write("two\n");
+    }
+    CHECK(target.text() == "one\ntwo\n");
+}
+
+TEST_CASE("what a target does not take at the end is lost, and counted") {
+    KeptTarget target;
+    std::atomic<std::uint64_t> progress{0};
+    QueuedOutput queue{target, 0, &progress};
+    queue.write("one\n");
+    target.await_text("one\n");
+    target.set_ready(false);
+    queue.write("two\nthree\n");
+    queue.finish();
+    CHECK(queue.dropped() == 2);
+    CHECK(target.text() == "one\n");
+    CHECK(target.finished());
+    CHECK(progress == 4);
+}
+
+TEST_CASE("the next segment begins when all who make records have arrived there") {
+    KeptTarget target{true};
+    {
+        QueuedOutput queue{target, 2};
+        CHECK(queue.segment() == 1);
+        queue.write_in(1, "1\n");
+        target.await_text("1\n");
+        target.want_cut();
+        target.await_turns(3);
+        CHECK(queue.segment() == 2);
+        queue.reach_segment(2);
+        queue.write_in(2, "4\n");
+        queue.write_in(1, "2\n"); // of one that has not arrived yet
+        target.await_text("1\n2\n");
+        target.await_turns(3);
+        CHECK(target.text() == "1\n2\n");
+        queue.reach_segment(2);
+        target.await_text("1\n2\n---\n4\n");
+        queue.write("5\n");
+    }
+    CHECK(target.text() == "1\n2\n---\n4\n5\n");
+}
+
+TEST_CASE("at the end a segment that was announced is begun all the same") {
+    KeptTarget target{true};
+    {
+        QueuedOutput queue{target, 2};
+        target.want_cut();
+        target.await_turns(3);
+        queue.reach_segment(2);
+        queue.write_in(2, "2\n");
+        queue.write_in(1, "1\n");
+    }
+    CHECK(target.text() == "1\n---\n2\n");
+}
+
+using namespace tw;
+
+namespace {
+
+/// Packets as blocks, each with so many bytes in it.
+std::string packets(const std::vector<std::size_t>& sizes) {
+    std::string text;
+    CaptureBlockBuffer block_buffer{[&text](std::span<const std::byte> blocks) {
+        text.append(reinterpret_cast<const char*>(blocks.data()), blocks.size());
+        return true;
+    }};
+    for (const std::size_t size : sizes) {
+        const std::vector<std::byte> datagram(size, std::byte{'\n'});
+        block_buffer.blocks().on_datagram({.session = 1}, datagram);
+        block_buffer.end_datagram();
+    }
+    block_buffer.flush();
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("a text is cut between its units only") {
+    const std::string one = packets({10});
+    const std::string two = packets({10, 500});
+
+    struct Row {
+        const char* name;
+        const Framing* units;
+        std::string text;
+        std::size_t first; ///< bytes of its first unit
+        std::uint64_t count;
+    };
+
+    const Row rows[] = {
+        {"lines", &record_lines(), "one\ntwo\n", 4, 2},
+        {"one line", &record_lines(), "one\n", 4, 1},
+        {"packets", &capture_units(), two, one.size(), 2},
+        {"a head, then packets", &capture_units(), capture_units().file_header() + two, 0, 2},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(row.units->count_units(row.text) == row.count);
+        CHECK(row.units->size_of_whole_units(row.text) == row.text.size());
+        CHECK(row.units->size_of_first_units(row.text, row.text.size()) == row.text.size());
+        if (row.first != 0) {
+            CHECK(row.units->size_of_first_units(row.text, 1) == row.first);
+            CHECK(row.units->size_of_first_units(row.text, row.first) == row.first);
+        }
+        for (std::size_t cut = 0; cut < row.text.size(); ++cut) {
+            const std::string_view torn = std::string_view{row.text}.substr(0, cut);
+            const std::size_t whole = row.units->size_of_whole_units(torn);
+            REQUIRE(whole <= cut);
+            REQUIRE(row.units->size_of_whole_units(torn.substr(0, whole)) == whole);
+            REQUIRE(
+                (whole == 0 || row.units->size_of_whole_units(torn.substr(0, whole - 1)) < whole));
+        }
+    }
+}
+
+TEST_CASE("what are no blocks are counted as none, whatever lengths they claim") {
+    for (const std::string& text :
+         {std::string(100, '\0'), std::string(100, '\xff'), std::string{"\n\r\r\n"},
+          std::string{"\x06\0\0\0\x0b\0\0\0aaa", 11},
+          std::string{"\x06\0\0\0\xfc\xff\xff\xff", 8}}) {
+        CAPTURE(text);
+        CHECK(capture_units().count_units(text) == 0);
+        CHECK(capture_units().size_of_whole_units(text) == 0);
+        CHECK(capture_units().size_of_first_units(text, 1) == text.size());
+    }
+}
+
+TEST_CASE("a capture on a disk that is full holds whole packets, and goes on with what waited") {
+    for (const char* const name : {"a.pcapng", "a.pcapng.zst"}) {
+        CAPTURE(name);
+        const bool packed = std::string_view{name}.ends_with(".zst");
+        const test::TemporaryFolder folder;
+        test::FaultyDisk disk;
+        const std::string first = packets({100, 200});
+        const std::string second = packets({300, 400, 500});
+        Recording recording{{.path = folder.file(name),
+                             .compressed = packed,
+                             .units = &capture_units(),
+                             .readers = Readers::owner},
+                            Recording::StartMode::behind,
+                            disk};
+        auto now = OutputFile::Clock::now();
+        const auto pass = [&] { recording.on_time(now += std::chrono::seconds{2}); };
+        recording.write(first);
+        pass();
+        disk.room = packed ? 20 : packets({300}).size() + 50;
+        recording.write(second);
+        pass();
+        CHECK(recording.failed());
+        if (!packed) {
+            CHECK(test::read_text(folder.file(name)) ==
+                  capture_units().file_header() + first + packets({300}));
+        }
+        recording.write(first); // and is lost
+        CHECK(recording.lost() == 2);
+        disk.room = UINT64_MAX;
+        pass();
+        CHECK(!recording.failed());
+        recording.finish();
+        CHECK(recording.lost() == 2);
+        if (!packed) {
+            CHECK(test::read_text(folder.file(name)) ==
+                  fmt::format("{}{}{}", capture_units().file_header(), first, second));
+        }
+    }
+}
+
+TEST_CASE("what is missing in a capture stands there") {
+    const std::string said = capture_units().loss_unit({.count = 12, .cause = "disk_full"}, 5);
+    CHECK(said.find("twscope: 12 packets are missing here (disk_full)") != std::string::npos);
+    CHECK(capture_units().size_of_whole_units(said) == said.size());
+    CHECK(capture_units().count_units(said) == 0);
 }

@@ -205,3 +205,63 @@ TEST_CASE("old segments make room on the disk, where any may be deleted") {
                                   folder.file(current)) == row.deleted);
     }
 }
+
+namespace {} // namespace
+
+TEST_CASE("a segment's name says of what it is, when it began, and which one it is") {
+    const SegmentNames names{.folder = "/tmp/x", .name = "game", .suffix = ".jsonl.zst"};
+    CHECK(names.path(1'795'277'730, 1) == "/tmp/x/game-20261121T161530Z-0001.jsonl.zst");
+    CHECK(names.path(0, 12345) == "/tmp/x/game-19700101T000000Z-12345.jsonl.zst");
+
+    struct Row {
+        std::string file;
+        std::string name; ///< empty: it is no segment
+        std::uint64_t number = 0;
+    };
+
+    const Row rows[] = {
+        {"game-20261121T161530Z-0001.jsonl.zst", "game", 1},
+        {"my-game.2-20261121T161530Z-12345.pcapng", "my-game.2", 12345},
+        {"game-20261121T161530Z-0001", ""},
+        {"game-20261121T161530Z-001.jsonl", ""},
+        {"game-20261121T161530Z-0x01.jsonl", ""},
+        {"game-20261121T161530-0001.jsonl", ""},
+        {"game-2026112aT161530Z-0001.jsonl", ""},
+        {"game20261121T161530Z-0001.jsonl", ""},
+        {"-20261121T161530Z-0001.jsonl", ""},
+        {"20261121T161530Z-0001.jsonl", ""},
+        {"game-20261121T161530Z-99999999999999999999999.jsonl", ""},
+        {"game.jsonl", ""},
+        {"-", ""},
+        {"", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.file);
+        const auto segment = parse_segment(row.file);
+        CHECK(segment.has_value() == !row.name.empty());
+        if (segment) {
+            CHECK(segment->name == row.name);
+            CHECK(segment->number == row.number);
+            CHECK(segment->file == row.file);
+            CHECK(segment->begun == 1'795'277'730);
+        }
+    }
+}
+
+TEST_CASE("segments are listed as they were begun, and only those of their recording") {
+    const TemporaryFolder folder;
+    const SegmentNames game{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
+    const SegmentNames other{.folder = folder.path(), .name = "game-2", .suffix = ".jsonl"};
+    const std::string c = make_segment(game, kDaySeconds, 10000, 1);
+    const std::string b = make_segment(game, kDaySeconds, 9999, 1);
+    const std::string a = make_segment(game, kHourSeconds, 20000, 1);
+    make_segment(other, kHourSeconds, 1, 1);
+    write_text(folder.file("game.jsonl"), "");
+    std::vector<std::string> files;
+    for (const Segment& segment : segments_in(folder.path(), &game)) {
+        files.push_back(segment.file);
+    }
+    CHECK(files == std::vector{b, c, a}); // by number: a clock was set back
+    CHECK(segments_in(folder.path()).size() == 4);
+    CHECK(segments_in(folder.file("no-folder")).empty());
+}

@@ -1,6 +1,5 @@
 // Values of real snapshots damaged at random: the next right snapshot tells which one it was.
 // Covers: proxy/inspect/diagnosis/diagnosis.cpp
-
 #include "proxy/inspect/diagnosis/diagnosis.h"
 #include "snapshot/cursor.h"
 #include "tests/support/captured_traffic.h"
@@ -13,6 +12,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -22,8 +22,6 @@ using namespace tw::test;
 using snapshot::kNoBase;
 
 namespace {
-
-constexpr auto kS2c = wire::Direction::s2c;
 
 /// Three snapshots of a real session, one behind the other.
 struct Moment {
@@ -42,12 +40,7 @@ class Moments final : public record::RecordSink {
         Moment& moment = last_[(*each)->head.session];
         std::rotate(moment.items.begin(), moment.items.begin() + 1, moment.items.end());
         std::rotate(moment.ticks.begin(), moment.ticks.begin() + 1, moment.ticks.end());
-        Items& items = moment.items.back();
-        items.clear();
-        for (std::size_t i = 0; i < (*each)->items.size(); ++i) {
-            const snapshot::ItemView item = (*each)->items[i];
-            items[item.key] = {item.data.begin(), item.data.end()};
-        }
+        moment.items.back() = to_items((*each)->items);
         moment.ticks.back() = (*each)->tick;
         constexpr std::uint64_t kEvery = 31;
         const auto [first, second, third] = moment.ticks;
@@ -69,10 +62,7 @@ const std::vector<Moment>& real_moments() {
         for (const std::string name :
              {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
             TrafficInspector run{{.messages = false}, sink};
-            for (const TrafficDatagram& datagram : read_traffic(name)) {
-                run.on_datagram(datagram);
-            }
-            run.finish();
+            run.play(read_traffic(name));
         }
         return std::move(sink.all);
     }();
@@ -128,7 +118,9 @@ struct Refused {
     Refused(const Items& before, snapshot::Tick before_tick, snapshot::Tick tick, Bytes received,
             std::optional<std::int32_t> crc, std::int32_t excess = 0)
         : body{std::move(received)}, base{to_snapshot(before)} {
-        history.store(before_tick, base.view());
+        if (before_tick != kNoBase) {
+            history.store(before_tick, base.view());
+        }
         REQUIRE(snapshot::decode_delta(body, delta, snapshot::kAgreedSizes));
         REQUIRE(snapshot::apply_delta(base.view(), delta, result, warnings));
         types.learn_types(result.view());
@@ -257,29 +249,6 @@ TEST_CASE(
     CHECK(100 * right >= 85 * tried);
 }
 
-TEST_CASE("a session tells what was wrong when the next right snapshot comes") {
-    std::vector<std::int32_t> tee(22, 5);
-    const Items first{{{9, 3}, tee}, {{4, 1}, {10, 20, 0, 0}}};
-    Items second = first;
-    second[{9, 3}][1] = 9;
-    second[{4, 1}][0] = 12;
-    Items third = second;
-    third[{9, 3}][1] = 12;
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
-    script.snap(10, kNoBase, first);
-    Items damaged = second;
-    damaged[{9, 3}][1] += 4000;
-    script.send(kS2c,
-                {non_vital(snap_single(12, 10, checksum_of(second), delta_body(first, damaged)))});
-    CHECK(script.log().count_of("snapshot.explained") == 0);
-    script.send(kS2c, {non_vital(snap_between(14, 10, first, third))});
-    CHECK(script.log().findings().back() == "finding snapshot.explained tick 12 character 3 exact");
-    script.send(kS2c, {non_vital(snap_between(16, 14, third, first))});
-    CHECK(script.log().count_of("snapshot.explained") == 1);
-}
-
 TEST_CASE("a session that ends tells what it knows of a refused snapshot, if a right one came") {
     const Items first{{{4, 1}, {10, 20, 0, 0}}, {{4, 2}, {10, 20, 0, 0}}};
     Items second = first;
@@ -339,5 +308,131 @@ TEST_CASE(
                 CHECK(std::ranges::find(listed, each) != listed.end());
             }
         }
+    }
+}
+
+using snapshot::ItemKey;
+
+namespace {
+
+// three ints, agreed
+
+constexpr snapshot::ItemKey kFlag{5, 3}; // three ints, agreed
+
+/// What is said of a full snapshot with this body, whose sum the server says is `crc`.
+inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
+    const Refused refused{{}, kNoBase, 12, std::move(received), crc};
+    inspect::SearchBudget budget;
+    budget.begin(0);
+    return inspect::explain_mismatch(
+        refused.mismatch, inspect::Suspects{refused.mismatch, budget}.rank(refused.types));
+}
+
+} // namespace
+
+TEST_CASE("a second item under one key is named when its sum is the difference") {
+    // The server held the flag twice: its sum counts both, the client keeps the later one.
+    const auto cause = explain(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 301 + 24);
+    CHECK(cause.name == "duplicate_update");
+    CHECK(cause.key == kFlag);
+    REQUIRE(cause.int_index);
+    CHECK(*cause.int_index == 5);
+}
+
+TEST_CASE("a delta that is odd about an item lists it where no sum fits, and names none") {
+    const auto cause = explain(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 12345);
+    CHECK(cause.name == "odd_delta");
+    CHECK_FALSE(cause.key);
+    CHECK(cause.odd_items == std::vector{kFlag});
+}
+
+TEST_CASE("where the sums of several lost items fit, none is named") {
+    const auto cause = explain(
+        body_of({0, 4, 0, 5, 3, 1, 0, 0, 5, 3, 7, 8, 9, 5, 4, 1, 0, 0, 5, 4, 7, 8, 9}), 48 + 1);
+    CHECK(cause.name == "duplicate_update");
+    CHECK_FALSE(cause.key);
+    CHECK(cause.odd_items.size() == 2);
+}
+
+TEST_CASE("the one value that a flipped bit explains is named") {
+    // The sign's bit: no other value becomes what it must have been by one flipped bit.
+    const auto cause = explain(body_of({0, 1, 0, 5, 3, ~1000, 40, 1}), 1041);
+    CHECK(cause.name == "damaged_value");
+    CHECK(cause.key == kFlag);
+    CHECK(cause.int_index == 5);
+    CHECK(cause.field == "x");
+}
+
+TEST_CASE("where one flipped bit in any of several values explains the difference, none is named") {
+    const auto cause = explain(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
+    CHECK(cause.name == "ambiguous");
+    CHECK_FALSE(cause.key);
+    CHECK_FALSE(cause.int_index);
+    REQUIRE(cause.damaged.size() == 2);
+    CHECK(cause.damaged[0].int_index + cause.damaged[1].int_index == 5 + 7);
+}
+
+TEST_CASE("a value that takes more bytes than servers write is the damaged one") {
+    // 64 in two bytes; without its highest bit 0 in two.
+    Bytes body = body_of({0, 1, 0, 5, 3, 64, 64, 1});
+    const std::size_t at = snapshot::byte_offset_of_int(body, 5) + 1;
+    REQUIRE(body[at] == std::byte{1});
+    body[at] = std::byte{0};
+    const auto cause = explain(body, 129);
+    CHECK(cause.name == "damaged_value");
+    CHECK(cause.int_index == 5);
+}
+
+TEST_CASE("what no single value explains is called unknown") {
+    const auto cause = explain(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3 * 5 * 7 * 11);
+    CHECK(cause.name == "unknown");
+    CHECK_FALSE(cause.key);
+    CHECK(cause.damaged.empty());
+}
+
+TEST_CASE("without a value to suspect, the checksum or the number of values is named") {
+    struct Row {
+        std::string_view name;
+        Bytes body;
+        std::int32_t crc;
+        std::string_view cause;
+        std::string_view part;
+    };
+
+    std::vector<std::int32_t> many{0, 1, 0, 40, 7, 5000};
+    many.resize(many.size() + 5000);
+    const Row rows[] = {
+        {"one bit", body_of({0, 0, 0}), 64, "damaged_checksum", "one flipped bit"},
+        {"two bits", body_of({0, 0, 0}), 96, "unknown", "the base or the announced checksum"},
+        {"too many", body_of(many), 64, "unknown", "5000 values, too many"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto cause = explain(row.body, row.crc);
+        CHECK(cause.name == row.cause);
+        CHECK(cause.sentence.find(row.part) != std::string::npos);
+    }
+}
+
+TEST_CASE("other causes than a flipped bit in a value are told, as far as they fit") {
+    const auto ambiguous = explain(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
+    CHECK(ambiguous.sentence.ends_with("any value of the updated item fits"));
+    const auto unknown = explain(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3);
+    CHECK(unknown.sentence.find("any value of the updated item fits") != std::string::npos);
+}
+
+TEST_CASE("one flipped bit, of the int or of its encoding, lies between two values") {
+    struct Row {
+        std::int32_t one;
+        std::int32_t other;
+        bool apart;
+    };
+
+    for (const Row& row : {Row{0, 1, true}, Row{1000, 1000 + 4096, true}, Row{-5, ~-5, true},
+                           Row{5, 6, false}, Row{7, 7, false}, Row{0, INT32_MIN, true}}) {
+        CAPTURE(row.one);
+        CAPTURE(row.other);
+        CHECK(inspect::are_one_bit_apart(row.one, row.other) == row.apart);
+        CHECK(inspect::are_one_bit_apart(row.other, row.one) == row.apart);
     }
 }
