@@ -21,15 +21,6 @@ using test::Finished;
 using test::TemporaryFile;
 using test::twscope;
 
-namespace {
-
-std::string content(const std::filesystem::path& path) {
-    std::ifstream file{path, std::ios::binary};
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
-} // namespace
-
 TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes records") {
     const FilledFolder folder;
     const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
@@ -49,7 +40,7 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
         CHECK(written.status == 0);
         const auto files = demos.files();
         REQUIRE(files.size() == 1);
-        const std::string bytes = content(files[0]);
+        const std::string bytes = test::read_text(files[0].string());
         const std::string whole_map{reinterpret_cast<const char*>(map.data()), map.size()};
         CHECK(bytes.find(whole_map) == (version == "4" ? 436 : 484));
         const Finished read = twscope({"decode", files[0].string(), "-o", "-"});
@@ -70,9 +61,7 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
     const FilledFolder folder;
     const std::string records = (folder.path() / "a.jsonl").string();
     for (const Arguments& to : {Arguments{}, {"-o", "-"}, {"-o", records}}) {
-        Arguments decode{"decode", file.path()};
-        decode.insert(decode.end(), to.begin(), to.end());
-        const Finished broken = twscope(decode);
+        const Finished broken = twscope({"decode", file.path()}, to);
         CAPTURE(broken.err);
         CHECK(broken.status == 3);
         const std::string error =
@@ -81,8 +70,8 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
         CHECK(broken.err.find(file.path() + ": has a chunk that cannot be decompressed (offset ") !=
               std::string::npos);
     }
-    CHECK(content(records).find(R"("tick":3)") != std::string::npos);
-    CHECK(content(records).find(R"("id":"demo.damaged")") != std::string::npos);
+    CHECK(test::read_text(records).find(R"("tick":3)") != std::string::npos);
+    CHECK(test::read_text(records).find(R"("id":"demo.damaged")") != std::string::npos);
     const TemporaryFile short_file{cut};
     const Finished ended = twscope({"decode", short_file.path()});
     CHECK(ended.status == 0);
@@ -94,9 +83,7 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
 TEST_CASE("a capture is only written if secrets may be shown") {
     const FilledFolder folder;
     const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
-    test::Recording recording;
-    recording.play(test::kAnn, test::tee_at(80, 80));
-    recording.save(path("a.pcap"));
+    test::save_game(path("a.pcap"), test::tee_at(80, 80));
     check_refused({"decode", path("a.pcap"), "-w", path("b.pcapng")}, "--show-secrets");
     check_refused({"proxy", "-s", "127.0.0.1:1", "-w", path("b.pcapng")}, "--show-secrets");
     check_refused({"decode", path("a.pcap"), "--show-secrets", "-w", "/dev/null"}, "--write");
@@ -115,13 +102,9 @@ TEST_CASE("a capture's filter gets messages, also if no other output does") {
     const FilledFolder folder;
     const std::string from = (folder.path() / "a.pcap").string();
     const std::string to = (folder.path() / "b.pcapng").string();
-    test::Recording recording;
-    recording.play(test::kAnn, test::tee_at(80, 80));
-    recording.save(from);
+    test::save_game(from, test::tee_at(80, 80));
     const auto packets = [&](const Arguments& more) {
-        Arguments decode{"decode", from, "--show-secrets", "-w", to};
-        decode.insert(decode.end(), more.begin(), more.end());
-        CHECK(twscope(decode).status == 0);
+        CHECK(twscope({"decode", from, "--show-secrets", "-w", to}, more).status == 0);
         capture::CaptureFile file{to};
         capture::CapturedDatagram datagram;
         int count = 0;

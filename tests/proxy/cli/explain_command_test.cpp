@@ -195,18 +195,14 @@ TEST_CASE("if there is no such finding, the existing findings are listed") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.said);
-        Arguments arguments{"explain", capture, "--server", ":8303"};
-        arguments.insert(arguments.end(), row.asked.begin(), row.asked.end());
-        const Finished done = twscope(arguments);
+        const Finished done = twscope({"explain", capture, "--server", ":8303"}, row.asked);
         CHECK(done.status == 0);
         CHECK(done.out == row.said);
     }
     check_refused({"explain", capture, "--server", ":8303", "--session", "7"},
                   "there is no session 7; there is 1 session");
     const std::string honest = folder.file("honest.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(100, 80));
-    recording.save(honest);
+    save_game(honest, tee_at(100, 80));
     CHECK(twscope({"explain", honest})
               .out.starts_with("Nothing to explain: no finding about snapshots in 1 session.\n"));
 }
@@ -250,19 +246,4 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
         }
     }
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
-}
-
-TEST_CASE("the readable part of a damaged recording is explained, and the damage is reported") {
-    const TemporaryFolder folder;
-    const std::string packed = folder.file("game.jsonl.zst");
-    REQUIRE(twscope({"records", std::string{TW_GOLDEN} + "/token-map-change.jsonl", "-o", packed})
-                .status == 0);
-    const std::string whole = read_text(packed);
-    const auto of_whole = twscope({"explain", packed});
-    CHECK(of_whole.status == 0);
-    write_text(packed, whole + "no frame at all");
-    const auto of_damaged = twscope({"explain", packed});
-    CHECK(of_damaged.status == 3);
-    CHECK(of_damaged.out == of_whole.out);
-    CHECK(of_damaged.err.find("damaged") != std::string::npos);
 }

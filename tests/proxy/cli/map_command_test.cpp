@@ -39,9 +39,7 @@ TEST_CASE("twscope map describes and draws a map") {
 
     const std::string png = folder.file("tiny.png");
     const auto drawn = [&](const Arguments& more) {
-        Arguments arguments{"map", file, "--png", png};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        const Finished done = twscope(arguments);
+        const Finished done = twscope({"map", file, "--png", png}, more);
         CAPTURE(done.err);
         CHECK(done.status == 0);
         std::string picture = read_text(png);

@@ -16,9 +16,7 @@ namespace {
 /// A capture of a short game.
 std::string record_game(const TemporaryFolder& folder) {
     const std::string capture = folder.file("game.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(100, 80));
-    recording.save(capture);
+    save_game(capture, tee_at(100, 80));
     return capture;
 }
 

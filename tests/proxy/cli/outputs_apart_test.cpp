@@ -29,9 +29,7 @@ struct Files {
     std::string kept = folder.file("kept");
 
     Files() {
-        Recording recording;
-        recording.play(kAnn, tee_at(50, 80));
-        recording.save(capture);
+        save_game(capture, tee_at(50, 80));
         REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
         REQUIRE(tw::map::test::write_file(map, small_map()));
         std::filesystem::create_hard_link(records, hard);

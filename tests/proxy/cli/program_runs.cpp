@@ -17,8 +17,13 @@ constexpr std::uint16_t kServerPort = 8303;
 
 } // namespace
 
-Finished twscope(const Arguments& arguments) {
-    return run_program(TW_TWSCOPE, arguments);
+Finished twscope(const Arguments& arguments, const Arguments& more) {
+    return run_program(TW_TWSCOPE, joined(arguments, more));
+}
+
+Arguments joined(Arguments arguments, const Arguments& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
 }
 
 Finished in_shell(const std::string& line) {
@@ -79,6 +84,12 @@ void Recording::play(const Host& client, const Items& items, std::string_view ma
 void Recording::save(const std::string& path) const {
     const FrameBytes bytes = pcap_file({}, frames_);
     write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void save_game(const std::string& path, const Items& items) {
+    Recording recording;
+    recording.play(kAnn, items);
+    recording.save(path);
 }
 
 Items tee_at(std::int32_t x, std::int32_t y) {

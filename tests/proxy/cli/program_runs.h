@@ -16,7 +16,9 @@ namespace tw::test {
 using Arguments = std::vector<std::string>;
 
 /// Runs the program that was built with the tests.
-[[nodiscard]] Finished twscope(const Arguments& arguments);
+[[nodiscard]] Finished twscope(const Arguments& arguments, const Arguments& more = {});
+
+[[nodiscard]] Arguments joined(Arguments arguments, const Arguments& more);
 
 /// Runs a line of shell, in which "$twscope" is that program.
 [[nodiscard]] Finished in_shell(const std::string& line);
@@ -44,6 +46,9 @@ class Recording {
     std::vector<PcapFrame> frames_;
     std::uint32_t microseconds_ = 0;
 };
+
+/// Writes a capture in which a client sees these items.
+void save_game(const std::string& path, const Items& items);
 
 /// A snapshot with one tee, of client 3.
 [[nodiscard]] Items tee_at(std::int32_t x, std::int32_t y);

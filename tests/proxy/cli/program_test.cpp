@@ -113,55 +113,16 @@ TEST_CASE("--objects sets the agreed size of a mod's type") {
 }
 
 TEST_CASE("an invalid file of objects is an error of one line") {
-    struct Row {
-        std::string_view text;
-        std::string_view what;
-    };
-
-    const Row rows[] = {
-        {"", "expected"},
-        {"[]", "not a JSON object"},
-        {"{\"objects\": 5}", "must be a list"},
-        {"{}", "has no 'objects'"},
-        {"{\"objets\": []}", "unknown key 'objets'"},
-        {"{\"objects\": [5]}", "list of objects"},
-        {R"({"objects": [{"type": 40}]})", "'name'"},
-        {R"({"objects": [{"name": "a"}]})", "'type'"},
-        {R"({"objects": [{"name": "a", "type": 40, "uuid": "0"}]})", "either"},
-        {R"({"objects": [{"name": "a", "uuid": "0d2c"}]})", "not a UUID"},
-        {R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})",
-         "already exists"},
-        {R"({"objects": [{"name": "a\"", "type": 40}]})", "object 0: 'name' may hold only"},
-        {R"({"objects": [{"name": "a\u0000b", "type": 40}]})", "'name' may hold only"},
-        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b"}, {"name": "c d"}]}]})",
-         "object 0, field 1: 'name' may hold only"},
-        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b"}, {"name": "b"}]}]})",
-         "field 1: the object already has a field 'b'"},
-        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b", "names": {"1": "\\"}}]}]})",
-         "'names' may not hold"},
-        {R"({"objects": [{"name": "a", "type": 16384}]})", "'type'"},
-        {R"({"objects": [{"name": "a", "type": 70, "agreed_size": true}]})", "agreed"},
-        {R"({"objects": [{"name": "a", "type": 40, "position": {"x": "b", "y": "b"}}]})", "'b'"},
-        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b", "count": 300}]}]})",
-         "'count'"},
-        {R"({"objects": [{"name": "a", "type": 40, "fields": [{"name": "b", "kind": "c"}]}]})",
-         "'kind'"},
-        {R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})", "object 1"},
-    };
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("objects.json");
-    Recording recording;
-    recording.play(kAnn, {});
-    recording.save(capture);
-    for (const Row& row : rows) {
-        CAPTURE(row.text);
-        write_text(objects, std::string{row.text});
-        check_refused({"decode", capture, "--objects", objects}, row.what);
+    save_game(capture, {});
+    write_text(objects, R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})");
+    check_refused({"decode", capture, "--objects", objects}, "object 1");
+    for (const Arguments& command : {Arguments{"decode"}, Arguments{"decode", "--stats"}}) {
+        check_refused(joined(command, {capture, "--objects", folder.file("missing.json")}),
+                      "missing.json");
     }
-    check_refused({"decode", capture, "--objects", folder.file("missing.json")}, "missing.json");
-    check_refused({"decode", "--stats", capture, "--objects", folder.file("missing.json")},
-                  "missing.json");
 }
 
 TEST_CASE("--pseudonyms distinguishes clients and hides their addresses") {
@@ -237,13 +198,9 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
     };
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(100, 100));
-    recording.save(capture);
+    save_game(capture, tee_at(100, 100));
     for (const Row& row : rows) {
-        Arguments arguments{"decode", capture, "-o", "-"};
-        arguments.insert(arguments.end(), row.flags.begin(), row.flags.end());
-        const Finished done = twscope(arguments);
+        const Finished done = twscope({"decode", capture, "-o", "-"}, row.flags);
         const bool messages = row.flags.empty() || row.flags.back() != "--no-messages";
         CAPTURE(row.flags.size() < 2 ? std::string{"no flags"} : row.flags[1]);
         CAPTURE(done.err);
@@ -261,9 +218,7 @@ TEST_CASE("a repeatable flag takes one value, and the next argument is still the
     const std::string records = folder.file("records.jsonl");
     const std::string map = folder.file("m.map");
     const std::string image = folder.file("m.png");
-    Recording recording;
-    recording.play(kAnn, tee_at(100, 100));
-    recording.save(capture);
+    save_game(capture, tee_at(100, 100));
     REQUIRE(tw::map::test::write_file(map, small_map()));
     const Arguments rows[] = {
         {"decode", "--expect", "snapshot", capture, "-o", records},
@@ -422,24 +377,19 @@ TEST_CASE("contradictory flags are reported before the start") {
         for (const Arguments& alone :
              {Arguments{"--demo-version", "4"}, Arguments{"--bus-file", "x"},
               Arguments{"--bus-limits", "1h"}, Arguments{"--spool", "spool"}}) {
-            Arguments arguments{command};
-            arguments.insert(arguments.end(), alone.begin(), alone.end());
-            if (command == "proxy") {
-                arguments.insert(arguments.end(), {"-s", "127.0.0.1:1", "-l", "127.0.0.1:0"});
-            } else if (command == "decode") {
-                arguments.emplace_back("missing.pcap");
-            } else {
-                arguments.insert(arguments.end(), {"-i", "lo"});
-            }
-            check_refused(arguments, alone.front() + " has no effect without");
+            const Arguments where = command == "proxy"
+                                        ? Arguments{"-s", "127.0.0.1:1", "-l", "127.0.0.1:0"}
+                                    : command == "decode" ? Arguments{"missing.pcap"}
+                                                          : Arguments{"-i", "lo"};
+            check_refused(joined(joined({command}, alone), where),
+                          alone.front() + " has no effect without");
         }
     }
     for (const std::string command : {"proxy", "tap"}) {
         const Arguments where =
             command == "proxy" ? Arguments{"-s", "127.0.0.1:1"} : Arguments{"-i", "lo"};
-        Arguments arguments{command, "--sync", "1s"};
-        arguments.insert(arguments.end(), where.begin(), where.end());
-        check_refused(arguments, "--sync has no effect without --output or --write");
+        check_refused(joined({command, "--sync", "1s"}, where),
+                      "--sync has no effect without --output or --write");
     }
     const Finished unreached = twscope({"collect", "--bus", "nats://127.0.0.1:1", "--expect",
                                         "never finding", "--duration", "1s"});

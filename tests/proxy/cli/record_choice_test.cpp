@@ -51,9 +51,8 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     recording.play(kAnn, tees);
     recording.save(capture);
     const auto decode = [&](const std::string& file, const Arguments& more) {
-        Arguments arguments{"decode", capture, "--items", "all", "--raw", "-o", file};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        CHECK(twscope(arguments).status == 0);
+        CHECK(twscope({"decode", capture, "--items", "all", "--raw", "-o", file}, more).status ==
+              0);
     };
     decode(whole, {});
     decode(limited, {"--max-line", "16384"});
@@ -91,10 +90,8 @@ TEST_CASE("times have valid numbers in the usual order") {
         {{"--from", "2024-02-29"}, text(kFirst) + text(kSecond)},
     };
     for (const Row& row : good) {
-        Arguments records{"records", file};
-        records.insert(records.end(), row.choice.begin(), row.choice.end());
         CAPTURE(row.choice[1]);
-        const Finished done = twscope(records);
+        const Finished done = twscope({"records", file}, row.choice);
         CHECK(done.status == 0);
         CHECK(done.out == row.wanted);
     }
@@ -127,9 +124,7 @@ TEST_CASE(
     };
     write_text(file, text(kFirst) + old_map + map + chat + late + late + end);
     const auto chosen = [&](const Arguments& more) {
-        Arguments records{"records", file, "--from", "2026-11-21T20:20"};
-        records.insert(records.end(), more.begin(), more.end());
-        return twscope(records).out;
+        return twscope({"records", file, "--from", "2026-11-21T20:20"}, more).out;
     };
     CHECK(chosen({}) == text(kAgain) + again(map) + late + late + end);
     CHECK(chosen({"--filter", "message or map"}) == again(map) + late + late);
@@ -167,9 +162,7 @@ TEST_CASE("clients can be replayed from a folder of segments") {
     const TemporaryFolder folder;
     const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
     check_refused(replay, "contains no capture segments");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
-    recording.save(folder.file("capture-20261121T161530Z-0001.pcapng"));
+    save_game(folder.file("capture-20261121T161530Z-0001.pcapng"), tee_at(50, 80));
     check_refused(replay, "no client plays in its session 99");
 }
 
@@ -234,9 +227,7 @@ TEST_CASE("rows of a table of items are selected, also by a mod's fields") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.more.back());
-        Arguments arguments{"records", file, "--columns", "tick,items.id"};
-        arguments.insert(arguments.end(), row.more.begin(), row.more.end());
-        const Finished done = twscope(arguments);
+        const Finished done = twscope({"records", file, "--columns", "tick,items.id"}, row.more);
         CHECK(done.err.starts_with("twscope: no row: ") == row.rows.empty());
         CHECK(done.out == "tick,items.id\r\n" + row.rows);
     }
@@ -264,9 +255,7 @@ TEST_CASE(
     CHECK(twscope({"records", file}).out == text(kFirst) + text(kSecond));
 
     const std::string other = folder.file("bad.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
-    recording.save(other);
+    save_game(other, tee_at(50, 80));
     check_refused({"records", other},
                   "contains no records; this is a capture; use 'twscope decode'");
     check_refused({"map", file}, "this is a recording; use 'twscope records'");
@@ -285,9 +274,7 @@ TEST_CASE(
 TEST_CASE("records may replace a recording, but no other file") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
-    recording.save(capture);
+    save_game(capture, tee_at(50, 80));
     const std::string records = folder.file("game.jsonl");
     const std::string packed = folder.file("game.jsonl.zst");
     for (const std::string& output :
@@ -332,9 +319,7 @@ TEST_CASE("a report that cannot be written is a failure") {
     }
     const TemporaryFolder folder;
     const std::string capture = folder.file("p.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80));
-    recording.save(capture);
+    save_game(capture, tee_at(50, 80));
     for (const std::string command : {"stats ", "decode ", "sizes "}) {
         CAPTURE(command);
         const Finished done = run_program(

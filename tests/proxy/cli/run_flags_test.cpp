@@ -18,10 +18,8 @@ namespace {
 
 /// A run on ports chosen by the system, which ends by itself if its flags are valid.
 Arguments run_with(const Arguments& more) {
-    Arguments arguments{"proxy",       "-s", "127.0.0.1:1", "-l",
-                        "127.0.0.1:0", "-q", "--duration",  "100ms"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return joined({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--duration", "100ms"},
+                  more);
 }
 
 struct Row {

@@ -206,9 +206,7 @@ TEST_CASE("a known type keeps its meaning with a file of sizes") {
 TEST_CASE("a server of 0.6 has the agreed sizes") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("honest.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(100, 80));
-    recording.save(capture);
+    save_game(capture, tee_at(100, 80));
     const Finished done = twscope({"decode", "--sizes", capture});
     CHECK(done.status == 0);
     CHECK(done.out.find("All sizes are as agreed in 0.6.\n") != std::string::npos);

@@ -16,17 +16,15 @@ using namespace tw::test;
 
 namespace {
 
-std::string save_game(const TemporaryFolder& folder) {
+std::string game_in(const TemporaryFolder& folder) {
     std::string capture = folder.file("game.pcap");
-    Recording recording;
-    recording.play(kAnn, tee_at(100, 100));
-    recording.save(capture);
+    save_game(capture, tee_at(100, 100));
     return capture;
 }
 
 /// Runs a shell script. $0 is the program, $1 a capture and $2 a folder.
 Finished in_shell(const std::string& script, const TemporaryFolder& folder) {
-    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, save_game(folder), folder.path()});
+    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, game_in(folder), folder.path()});
 }
 
 constexpr std::string_view kUnmet = "tick > 100000";
@@ -84,7 +82,7 @@ TEST_CASE("waiting for a pipe is reported on standard error") {
     const TemporaryFolder folder;
     const std::string pipe = folder.file("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), S_IRUSR | S_IWUSR) == 0);
-    Program decode{TW_TWSCOPE, {"decode", save_game(folder), "-o", pipe}, folder.path()};
+    Program decode{TW_TWSCOPE, {"decode", game_in(folder), "-o", pipe}, folder.path()};
     CHECK(within(kPatience, [&] {
         return decode.err().find("the pipe has no reader yet") != std::string::npos;
     }));
@@ -111,7 +109,7 @@ TEST_CASE("a reader of records that leaves affects only its own output") {
     for (const Row& row : rows) {
         CAPTURE(row.command);
         const TemporaryFolder folder;
-        const std::string capture = save_game(folder);
+        const std::string capture = game_in(folder);
         REQUIRE(twscope({"decode", capture, "-o", folder.file("records.jsonl")}).status == 0);
         // A pipe whose reader ends before the first write.
         const Finished done = in_shell(

@@ -327,15 +327,6 @@ using Endpoints = std::vector<Udp::endpoint>;
 /// The deadline where no answer is expected.
 constexpr std::chrono::milliseconds kShortDeadline{200};
 
-std::vector<std::byte> info(int token) {
-    const std::string text = "inf3" + std::to_string(token) + '\0' + "0.6.4" + '\0';
-    std::vector<std::byte> payload(4, std::byte{0xff});
-    for (const char character : text) {
-        payload.push_back(static_cast<std::byte>(character));
-    }
-    return wire::encode_connless(payload);
-}
-
 /// A server on a port chosen by the system, on a thread of its own. With `answers` false it ignores
 /// all requests.
 class Server {
@@ -367,8 +358,9 @@ class Server {
             [this](const boost::system::error_code& error, std::size_t size) {
                 if (!error && size != 0) {
                     boost::system::error_code ignored;
-                    socket_.send_to(asio::buffer(info(std::to_integer<int>(buffer_[size - 1]))),
-                                    from_, 0, ignored);
+                    socket_.send_to(
+                        asio::buffer(info("inf3", std::to_integer<int>(buffer_[size - 1]))), from_,
+                        0, ignored);
                 }
                 receive();
             });
