@@ -1,8 +1,11 @@
+// Covers: proxy/bus/backlog.cpp, proxy/bus/spool_folder.cpp
+
 #include "proxy/bus/backlog.h"
 #include "proxy/bus/link.h"
 #include "proxy/bus/spool_folder.h"
 #include "proxy/bus/subjects.h"
 #include "tests/proxy/sink/faulty_disk.h"
+#include "tests/support/filled_folder.h"
 #include "tests/support/full_disk.h"
 
 #include <cerrno>
@@ -10,32 +13,17 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
 using namespace tw::bus;
+using tw::test::FilledFolder;
 namespace fs = std::filesystem;
 
 namespace {
 
 constexpr std::uint64_t kLimit = SpoolFolder::kLeastBytes;
-
-class Folder {
-  public:
-    Folder() : path{fs::temp_directory_path() / ("twscope-spool-" + make_run_id())} {}
-
-    ~Folder() { fs::remove_all(path); }
-
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    [[nodiscard]] std::size_t files() const {
-        return static_cast<std::size_t>(
-            std::distance(fs::directory_iterator{path}, fs::directory_iterator{}));
-    }
-
-    fs::path path;
-};
 
 /// Returns a line of `size` bytes that contains its number.
 std::string line(std::uint64_t number, std::size_t size = 1000) {
@@ -86,12 +74,12 @@ std::uint64_t total_bytes(const SpoolFolder& folder) {
 } // namespace
 
 TEST_CASE("appended lines can be read from any line on, over many files") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, kLimit};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     CHECK(spool.server_name() == "one");
     append(spool, 1, 500);
-    CHECK(sequence.files() > 5);
+    CHECK(sequence.files().size() > 5);
     CHECK(total_bytes(folder) == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
@@ -103,8 +91,8 @@ TEST_CASE("appended lines can be read from any line on, over many files") {
 }
 
 TEST_CASE("a line may be longer than the reading buffer") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, std::uint64_t{64} << 20U};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), std::uint64_t{64} << 20U};
     Backlog spool{folder, make_run_id(), "one", kStream};
     spool.append(line(1, 3'000'000));
     spool.append(line(2));
@@ -113,14 +101,14 @@ TEST_CASE("a line may be longer than the reading buffer") {
 }
 
 TEST_CASE("settled lines are removed, and with the last line all files") {
-    const Folder sequence;
+    const FilledFolder sequence;
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
-        const std::size_t before = sequence.files();
+        const std::size_t before = sequence.files().size();
         spool.settle_lines(400, 9000);
-        CHECK(sequence.files() < before / 2);
+        CHECK(sequence.files().size() < before / 2);
         CHECK(total_bytes(folder) < 200'000);
         const Reading reading = read_all(spool, 401);
         CHECK(reading.count == 100);
@@ -128,19 +116,19 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
         spool.settle_lines(500, 9100);
         CHECK(spool.waiting_bytes() == 0); // no line waits, although a file exists
     }
-    CHECK(sequence.files() == 0);
+    CHECK(sequence.files().size() == 0);
 }
 
 TEST_CASE("the next run finds an earlier run's lines under their numbers") {
-    const Folder sequence;
+    const FilledFolder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
     }
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     const Backlog own{folder, make_run_id(), "two", kStream};
     {
         const auto left = Backlog::take_over_next(folder, own.run_id(), kStream);
@@ -162,9 +150,9 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
 }
 
 TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
-    const Folder sequence;
+    const FilledFolder sequence;
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
@@ -172,7 +160,7 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
         append(spool, 301, 3000);
         CHECK(spool.waiting_lines() == 3000 - folder.dropped_lines() - 100);
     }
-    SpoolFolder folder{sequence.path, 4 * kLimit};
+    SpoolFolder folder{sequence.path(), 4 * kLimit};
     const std::uint64_t left = folder.leftovers("", kStream).lines;
     CHECK(left > 500);
     CHECK(folder.leftovers("", kStream).lines == left);
@@ -180,18 +168,18 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
     append(spool, 1, 7);
     CHECK(spool.waiting_lines() == left + 7);
     const Backlog other{folder, make_run_id(), "two", "another"};
-    SpoolFolder again{sequence.path, kLimit};
+    SpoolFolder again{sequence.path(), kLimit};
     CHECK(again.leftovers("", "another").lines == 0); // all lines are for the first stream
 }
 
 TEST_CASE("lines for another stream stay where they are") {
-    const Folder sequence;
+    const FilledFolder sequence;
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 3);
     }
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     folder.report_unpublished("another");
     CHECK(Backlog::take_over_next(folder, "", "another") == nullptr);
     CHECK(total_bytes(folder) == 3000);
@@ -201,20 +189,20 @@ TEST_CASE("lines for another stream stay where they are") {
 }
 
 TEST_CASE("damaged or missing lines of an earlier run are counted") {
-    const Folder sequence;
+    const FilledFolder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 1);
     }
     const auto put = [&](std::uint64_t first, const std::string& text) {
-        std::ofstream{sequence.path / spool_file_name(run, first)} << text;
+        std::ofstream{sequence.path() / spool_file_name(run, first)} << text;
     };
     put(1, line(1) + line(2) + line(3));
     put(10, std::string(300, '\0'));
     put(20, line(20) + line(21) + "{");
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(read_all(*left, 4).first == 20);
@@ -224,11 +212,11 @@ TEST_CASE("damaged or missing lines of an earlier run are counted") {
 }
 
 TEST_CASE("a removed folder accepts no more lines, and its waiting lines are counted as lost") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, kLimit};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
-    std::filesystem::remove_all(sequence.path);
+    std::filesystem::remove_all(sequence.path());
     append(spool, 11, 12); // not visible to the other process yet
     CHECK(read_all(spool, 3).count == 0);
     CHECK(folder.missing_lines() == 10);
@@ -240,11 +228,11 @@ TEST_CASE("a removed folder accepts no more lines, and its waiting lines are cou
 }
 
 TEST_CASE("the spool of a running process is not taken over") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, kLimit};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog alive{folder, make_run_id(), "one", kStream};
     append(alive, 1, 10);
-    SpoolFolder other{sequence.path, kLimit};
+    SpoolFolder other{sequence.path(), kLimit};
     CHECK(total_bytes(other) == 0);
     CHECK(Backlog::take_over_next(other, "", kStream) == nullptr);
     const Reading reading = read_all(alive, 1);
@@ -252,15 +240,15 @@ TEST_CASE("the spool of a running process is not taken over") {
 }
 
 TEST_CASE("an incomplete last line is ignored") {
-    const Folder sequence;
+    const FilledFolder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 3);
     }
-    std::ofstream{sequence.path / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
-    SpoolFolder folder{sequence.path, kLimit};
+    std::ofstream{sequence.path() / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
+    SpoolFolder folder{sequence.path(), kLimit};
     const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->last_line() == 3);
@@ -269,23 +257,23 @@ TEST_CASE("an incomplete last line is ignored") {
 }
 
 TEST_CASE("an invalid state file stays where it is, and its lines are not published") {
-    const Folder sequence;
-    fs::create_directory(sequence.path);
+    const FilledFolder sequence;
+    fs::create_directory(sequence.path());
     const std::string run = make_run_id();
-    std::ofstream{sequence.path / spool_state_name(run)} << "rubbish";
-    std::ofstream{sequence.path / spool_file_name(run, 1)} << "1 line\n";
-    std::ofstream{sequence.path / "notes.txt"} << "of somebody";
-    std::ofstream{sequence.path / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
-    SpoolFolder folder{sequence.path, kLimit};
+    std::ofstream{sequence.path() / spool_state_name(run)} << "rubbish";
+    std::ofstream{sequence.path() / spool_file_name(run, 1)} << "1 line\n";
+    std::ofstream{sequence.path() / "notes.txt"} << "of somebody";
+    std::ofstream{sequence.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
+    SpoolFolder folder{sequence.path(), kLimit};
     folder.report_unpublished(kStream);
     CHECK(total_bytes(folder) == 25); // the folder may drop it
     CHECK(Backlog::take_over_next(folder, "", kStream) == nullptr);
-    CHECK(sequence.files() == 4);
+    CHECK(sequence.files().size() == 4);
 }
 
 TEST_CASE("a full spool drops and counts its oldest lines, no more than necessary") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, kLimit};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 3000);
     CHECK(total_bytes(folder) <= kLimit);
@@ -297,8 +285,8 @@ TEST_CASE("a full spool drops and counts its oldest lines, no more than necessar
 }
 
 TEST_CASE("dropped lines that are settled do not count as lost") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, kLimit};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 1000);
     spool.settle_lines(1000, 1);
@@ -307,14 +295,14 @@ TEST_CASE("dropped lines that are settled do not count as lost") {
 }
 
 TEST_CASE("lines of ended runs are dropped first") {
-    const Folder sequence;
+    const FilledFolder sequence;
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
         spool.settle_lines(10, 1);
     }
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     CHECK(total_bytes(folder) == 900'000);
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 500);
@@ -329,13 +317,13 @@ TEST_CASE("lines of ended runs are dropped first") {
 }
 
 TEST_CASE("lines of an ended run that are being published are not dropped") {
-    const Folder sequence;
+    const FilledFolder sequence;
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
     }
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     {
         const auto left = Backlog::take_over_next(folder, spool.run_id(), kStream);
@@ -354,15 +342,15 @@ TEST_CASE("lines of an ended run that are being published are not dropped") {
 }
 
 TEST_CASE("lines in a file that somebody removed are missing, and later lines are read") {
-    const Folder sequence;
+    const FilledFolder sequence;
     const std::string run = make_run_id();
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, run, "one", kStream};
     append(spool, 1, 200);
     const auto files = folder.list_files();
     REQUIRE(files.size() > 2);
     const std::uint64_t gone = files[2].file.first - files[1].file.first;
-    fs::remove(sequence.path / spool_file_name(run, files[1].file.first));
+    fs::remove(sequence.path() / spool_file_name(run, files[1].file.first));
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(folder.missing_lines() == gone);
@@ -370,18 +358,18 @@ TEST_CASE("lines in a file that somebody removed are missing, and later lines ar
 }
 
 TEST_CASE("files that another process published no longer count for the folder's size") {
-    const Folder sequence;
+    const FilledFolder sequence;
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
     }
-    SpoolFolder ours{sequence.path, kLimit};
+    SpoolFolder ours{sequence.path(), kLimit};
     Backlog spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
     CHECK(total_bytes(ours) == 1'000'000);
     {
-        SpoolFolder theirs{sequence.path, kLimit};
+        SpoolFolder theirs{sequence.path(), kLimit};
         const auto left = Backlog::take_over_next(theirs, "", kStream);
         REQUIRE(left != nullptr);
         left->settle_lines(900, 1);
@@ -394,8 +382,8 @@ TEST_CASE("files that another process published no longer count for the folder's
 }
 
 TEST_CASE("lines dropped while being read are lost, and reading continues after them") {
-    const Folder sequence;
-    SpoolFolder folder{sequence.path, kLimit};
+    const FilledFolder sequence;
+    SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 900);
     CHECK(text_of(spool, 1).starts_with("1 "));
@@ -407,9 +395,9 @@ TEST_CASE("lines dropped while being read are lost, and reading continues after 
 
 TEST_CASE(
     "a spool on a full disk accepts nothing, keeps its lines, and continues once there is room") {
-    const Folder sequence;
+    const FilledFolder sequence;
     tw::test::FaultyDisk disk;
-    SpoolFolder folder{sequence.path, kLimit, disk};
+    SpoolFolder folder{sequence.path(), kLimit, disk};
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
     disk.room = 500;
@@ -437,17 +425,17 @@ TEST_CASE(
 
 TEST_CASE("a spool created on a full disk accepts nothing at first, and its later lines are found "
           "by the next run") {
-    const Folder sequence;
+    const FilledFolder sequence;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         const tw::test::FullDisk full;
         const Backlog none{folder, make_run_id(), "one", kStream};
         CHECK(none.error() == EFBIG);
     }
-    CHECK(sequence.files() == 0);
+    CHECK(sequence.files().size() == 0);
     {
-        SpoolFolder folder{sequence.path, kLimit};
+        SpoolFolder folder{sequence.path(), kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
         Backlog spool{folder, run, "one", kStream};
         spool.append(line(1));
@@ -459,7 +447,7 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
         append(spool, 2, 10);
         CHECK(spool.error() == 0);
     }
-    SpoolFolder folder{sequence.path, kLimit};
+    SpoolFolder folder{sequence.path(), kLimit};
     const auto left = Backlog::take_over_next(folder, "", kStream);
     REQUIRE(left != nullptr);
     CHECK(left->run_id() == run);
@@ -517,4 +505,69 @@ TEST_CASE("memory is limited; settling lines makes room") {
     backlog.settle_lines(1, 1);
     CHECK(backlog.has_room());
     CHECK(backlog.unsaved_lines() == 0);
+}
+
+namespace {
+
+constexpr std::string_view kRun = "019ab000-1111-7222-8333-444455556666";
+
+} // namespace
+
+TEST_CASE("reading a state reverses writing it, and its length never changes") {
+    const SpoolState states[] = {
+        {.settled = 0, .sequence = {}, .server = "one", .stream = "games"},
+        {.settled = UINT64_MAX, .sequence = UINT64_MAX, .server = "one", .stream = "games"},
+        {.settled = 7, .sequence = 0, .server = "two", .stream = "plays"}};
+    for (const SpoolState& state : states) {
+        const std::string text = spool_state_text(state);
+        CAPTURE(text);
+        CHECK(text.size() == spool_state_text(states[0]).size());
+        CHECK(read_spool_state(text) == state);
+    }
+}
+
+TEST_CASE("waiting lines belong to the stream in the state, or to any stream if it names none") {
+    const auto old =
+        read_spool_state("settled=00000000000000000001 place=-------------------- server=one\n");
+    REQUIRE(old);
+    CHECK(old->belongs_to_stream("games"));
+    const auto named = read_spool_state(
+        "settled=00000000000000000001 place=-------------------- server=one stream=games\n");
+    REQUIRE(named);
+    CHECK(named->server == "one");
+    CHECK(named->belongs_to_stream("games"));
+    CHECK_FALSE(named->belongs_to_stream("plays"));
+}
+
+TEST_CASE("an invalid or incomplete state is rejected") {
+    const std::string whole =
+        spool_state_text({.settled = 1, .sequence = 2, .server = "one", .stream = "games"});
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        CAPTURE(size);
+        CHECK_FALSE(read_spool_state(whole.substr(0, size)));
+    }
+    CHECK_FALSE(
+        read_spool_state("settled=99999999999999999999 place=-------------------- server=a\n"));
+    CHECK_FALSE(
+        read_spool_state("settled=00000000000000000001 place=-------------------- server=a.*\n"));
+    CHECK_FALSE(read_spool_state(whole + "more\n"));
+    CHECK_FALSE(read_spool_state(
+        "settled=00000000000000000001 place=-------------------- server=a stream=b c\n"));
+}
+
+TEST_CASE("the name of a spool file contains run and first line; other names are rejected") {
+    const std::string name = spool_file_name(kRun, 12);
+    CHECK(name == "019ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl");
+    CHECK(read_spool_file_name(name) == SpoolFile{.run = std::string{kRun}, .first = 12});
+    CHECK(run_of_state_name(spool_state_name(kRun)) == kRun);
+    for (const std::string_view other :
+         {"", "game.jsonl", "019ab000-1111-7222-8333-444455556666.jsonl",
+          "019ab000-1111-7222-8333-444455556666-0000000000000000001x.jsonl",
+          "019ab000-1111-7222-8333-444455556666-00000000000000000000.jsonl",
+          "019ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl.zst",
+          "../ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl"}) {
+        CAPTURE(other);
+        CHECK_FALSE(read_spool_file_name(other));
+        CHECK_FALSE(run_of_state_name(other));
+    }
 }

@@ -2,6 +2,7 @@
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/json_line.h"
+#include "tests/support/filled_folder.h"
 #include "tests/support/full_disk.h"
 
 #include <cerrno>
@@ -49,31 +50,17 @@ class SilentServer {
 constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
                                            .finish = std::chrono::milliseconds{0}};
 
-class Folder {
-  public:
-    Folder()
-        : path{std::filesystem::temp_directory_path() / ("twscope-bus-" + tw::bus::make_run_id())} {
-    }
-
-    ~Folder() { std::filesystem::remove_all(path); }
-
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    std::filesystem::path path;
-};
-
-PublishOptions with_spool(const SilentServer& server, const Folder& sequence) {
+PublishOptions with_spool(const SilentServer& server, const tw::test::FilledFolder& sequence) {
     return {.access = {.urls = {server.url()}},
             .server = "one",
-            .spool = sequence.path,
+            .spool = sequence.path(),
             .spool_bytes = tw::bus::SpoolFolder::kLeastBytes};
 }
 
 /// Returns all lines in the files of a spool, in order.
-std::string left_in(const Folder& sequence) {
+std::string left_in(const tw::test::FilledFolder& sequence) {
     std::set<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{sequence.path}) {
+    for (const auto& entry : std::filesystem::directory_iterator{sequence.path()}) {
         if (entry.path().extension() == ".jsonl") {
             files.insert(entry.path());
         }
@@ -100,7 +87,7 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
 
 TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
     const SilentServer server;
-    const Folder sequence;
+    const tw::test::FilledFolder sequence;
     {
         BusOutput output{with_spool(server, sequence), kNoPatience};
         {
@@ -118,7 +105,7 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
 
 TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
     const SilentServer server;
-    const Folder sequence;
+    const tw::test::FilledFolder sequence;
     BusOutput output{with_spool(server, sequence), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kLeastBytes;
@@ -134,10 +121,10 @@ TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
 
 TEST_CASE("records after the spool was removed are lost and counted") {
     const SilentServer server;
-    const Folder sequence;
+    const tw::test::FilledFolder sequence;
     BusOutput output{with_spool(server, sequence), kNoPatience};
     output.write("{\"type\":\"a\"}\n");
-    std::filesystem::remove_all(sequence.path);
+    std::filesystem::remove_all(sequence.path());
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
     output.write(block); // is still written to the open file
     CHECK(output.lost() == 0);
@@ -152,7 +139,7 @@ TEST_CASE("records after the spool was removed are lost and counted") {
 
 TEST_CASE("a dropped line that reported a loss is reported again with that loss") {
     const SilentServer server;
-    const Folder sequence;
+    const tw::test::FilledFolder sequence;
     BusOutput output{with_spool(server, sequence), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     auto now = std::chrono::steady_clock::now();

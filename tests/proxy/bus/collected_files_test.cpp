@@ -1,43 +1,22 @@
 #include "proxy/bus/collected_files.h"
 #include "proxy/bus/subjects.h"
 #include "tests/proxy/sink/faulty_disk.h"
+#include "tests/support/filled_folder.h"
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
 #include <system_error>
 
 #include <doctest/doctest.h>
 
 using namespace tw::bus;
+using tw::test::file_text;
+using tw::test::FilledFolder;
 namespace fs = std::filesystem;
 
-namespace {
-
-class Folder {
-  public:
-    Folder() : path{fs::temp_directory_path() / ("twscope-collect-" + make_run_id())} {}
-
-    ~Folder() { fs::remove_all(path); }
-
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    [[nodiscard]] std::string text(const std::string& name) const {
-        std::ifstream file{path / name};
-        return {std::istreambuf_iterator<char>{file}, {}};
-    }
-
-    fs::path path;
-};
-
-} // namespace
-
 TEST_CASE("batches are appended to their files") {
-    const Folder folder;
-    CollectedFiles files{folder.path};
+    const FilledFolder folder;
+    CollectedFiles files{folder.path()};
     CHECK(files.unconfirmed_batch().empty());
     CHECK(files.append_batch("first", {{"a/x", "1\n"}, {"b/x", "2\n"}}) == 0);
     CHECK(files.unconfirmed_batch() == "first");
@@ -45,27 +24,27 @@ TEST_CASE("batches are appended to their files") {
     CHECK(files.unconfirmed_batch().empty());
     CHECK(files.append_batch("second", {{"a/x", "3\n"}}) == 0);
     files.confirm_batch();
-    CHECK(folder.text("a/x") == "1\n3\n");
-    CHECK(folder.text("b/x") == "2\n");
+    CHECK(file_text(folder.path() / "a/x") == "1\n3\n");
+    CHECK(file_text(folder.path() / "b/x") == "2\n");
 }
 
 TEST_CASE("a batch that is rolled back leaves nothing in the files") {
-    const Folder folder;
-    CollectedFiles files{folder.path};
+    const FilledFolder folder;
+    CollectedFiles files{folder.path()};
     CHECK(files.append_batch("first", {{"a/x", "1\n"}}) == 0);
     files.confirm_batch();
     CHECK(files.append_batch("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     CHECK(files.roll_back_batch() == 0);
-    CHECK(folder.text("a/x") == "1\n");
-    CHECK_FALSE(fs::exists(folder.path / "b/x"));
+    CHECK(file_text(folder.path() / "a/x") == "1\n");
+    CHECK_FALSE(fs::exists(folder.path() / "b/x"));
     CHECK(files.roll_back_batch() == 0); // nothing is left to roll back
 }
 
 TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the next process") {
-    const Folder folder;
+    const FilledFolder folder;
     tw::test::FaultyDisk disk;
     {
-        CollectedFiles files{folder.path, disk};
+        CollectedFiles files{folder.path(), disk};
         CHECK(files.append_batch("first", {{"a", "1\n"}}) == 0);
         files.confirm_batch();
         CHECK(files.append_batch("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
@@ -78,18 +57,18 @@ TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the ne
         CHECK(files.unconfirmed_batch() == "second");
     }
     disk.open_error = 0;
-    CollectedFiles files{folder.path, disk};
+    CollectedFiles files{folder.path(), disk};
     CHECK(files.unconfirmed_batch() == "second");
     CHECK(files.roll_back_batch() == 0);
     CHECK(files.unconfirmed_batch().empty());
-    CHECK(folder.text("a") == "1\n");
-    CHECK_FALSE(fs::exists(folder.path / "b"));
+    CHECK(file_text(folder.path() / "a") == "1\n");
+    CHECK_FALSE(fs::exists(folder.path() / "b"));
 }
 
 TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirmed") {
-    const Folder folder;
+    const FilledFolder folder;
     tw::test::FaultyDisk disk;
-    CollectedFiles files{folder.path, disk};
+    CollectedFiles files{folder.path(), disk};
     CHECK(files.append_batch("first", {{"a", "1234\n"}}) == 0);
     files.confirm_batch();
     disk.room = 2;
@@ -98,74 +77,74 @@ TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirm
     CHECK(files.unconfirmed_batch() == "second");
     disk.truncates = true;
     CHECK(files.roll_back_batch() == 0);
-    CHECK(folder.text("a") == "1234\n");
+    CHECK(file_text(folder.path() / "a") == "1234\n");
 }
 
 TEST_CASE("the process after a killed one finds the unconfirmed batch") {
-    const Folder folder;
+    const FilledFolder folder;
     {
-        CollectedFiles files{folder.path};
+        CollectedFiles files{folder.path()};
         CHECK(files.append_batch("first", {{"a b/x", "1\n"}}) == 0);
         files.confirm_batch();
         CHECK(files.append_batch("second", {{"a b/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     }
     {
-        CollectedFiles files{folder.path};
+        CollectedFiles files{folder.path()};
         CHECK(files.unconfirmed_batch() == "second");
         SUBCASE("and rolls it back") {
             CHECK(files.roll_back_batch() == 0);
-            CHECK(folder.text("a b/x") == "1\n");
-            CHECK_FALSE(fs::exists(folder.path / "b/x"));
+            CHECK(file_text(folder.path() / "a b/x") == "1\n");
+            CHECK_FALSE(fs::exists(folder.path() / "b/x"));
         }
         SUBCASE("and confirms it") {
             files.confirm_batch();
-            CHECK(folder.text("a b/x") == "1\n2\n");
-            CHECK(folder.text("b/x") == "3\n");
+            CHECK(file_text(folder.path() / "a b/x") == "1\n2\n");
+            CHECK(file_text(folder.path() / "b/x") == "3\n");
         }
     }
-    const CollectedFiles again{folder.path};
+    const CollectedFiles again{folder.path()};
     CHECK(again.unconfirmed_batch().empty());
 }
 
 TEST_CASE("an incomplete journal means that nothing was appended") {
-    const Folder folder;
+    const FilledFolder folder;
     {
-        CollectedFiles files{folder.path};
+        CollectedFiles files{folder.path()};
         CHECK(files.append_batch("first", {{"x", "1\n"}}) == 0);
         files.confirm_batch();
         CHECK(files.append_batch("second", {{"x", "2\n"}}) == 0);
     }
-    const auto journal = folder.path / ".collect-journal";
+    const auto journal = folder.path() / ".collect-journal";
     const auto size = fs::file_size(journal);
     for (std::uintmax_t cut = 0; cut < size; ++cut) {
         CAPTURE(cut);
         fs::resize_file(journal, size - 1 - cut);
-        const CollectedFiles files{folder.path};
+        const CollectedFiles files{folder.path()};
         CHECK(files.unconfirmed_batch().empty());
     }
-    CHECK(folder.text("x") == "1\n2\n");
+    CHECK(file_text(folder.path() / "x") == "1\n2\n");
 }
 
 TEST_CASE("a folder has one collector at a time") {
-    const Folder folder;
-    const CollectedFiles files{folder.path};
-    CHECK_THROWS_AS(CollectedFiles{folder.path}, std::system_error);
+    const FilledFolder folder;
+    const CollectedFiles files{folder.path()};
+    CHECK_THROWS_AS(CollectedFiles{folder.path()}, std::system_error);
 }
 
 TEST_CASE("a full disk takes a batch whole or not at all") {
-    const Folder folder;
+    const FilledFolder folder;
     tw::test::FaultyDisk disk;
-    CollectedFiles files{folder.path, disk};
+    CollectedFiles files{folder.path(), disk};
     CHECK(files.append_batch("first", {{"a", "1234\n"}}) == 0);
     files.confirm_batch();
     disk.room = 7;
     CHECK(files.append_batch("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch().empty());
-    CHECK(folder.text("a") == "1234\n");
-    CHECK_FALSE(fs::exists(folder.path / "b"));
+    CHECK(file_text(folder.path() / "a") == "1234\n");
+    CHECK_FALSE(fs::exists(folder.path() / "b"));
     disk.room = UINT64_MAX;
     disk.interrupted = 1;
     disk.at_once = 2;
     CHECK(files.append_batch("third", {{"a", "5678\n"}}) == 0);
-    CHECK(folder.text("a") == "1234\n5678\n");
+    CHECK(file_text(folder.path() / "a") == "1234\n5678\n");
 }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -136,11 +135,6 @@ std::string snapshots_in(const std::string& records) {
     return snapshots;
 }
 
-std::string content(const std::filesystem::path& path) {
-    std::ifstream file{path, std::ios::binary};
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
 std::uint64_t whole_bytes(const std::filesystem::path& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const std::uint64_t bytes = sink::whole_capture_bytes(descriptor);
@@ -167,7 +161,7 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
         const bool same = first == decode({path}, nullptr);
         CHECK(same);
         CHECK(first.size() > 10'000);
-        const std::string bytes = content(path);
+        const std::string bytes = test::file_text(path);
         CHECK(bytes.find("twscope: session 1: ") != std::string::npos);
         CHECK(bytes.find(": closed: ") != std::string::npos);
         CHECK(whole_bytes(path) == bytes.size());
@@ -183,7 +177,7 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
         return decode({test::test_data("golden/token-map-download.pcap")}, &capture);
     };
     write(Recording::StartMode::empty);
-    const auto once = content(path).size();
+    const auto once = test::file_text(path).size();
     for (const std::size_t cut : {1U, 11U, 40U}) {
         CAPTURE(cut);
         std::filesystem::resize_file(path, once - cut);
@@ -191,11 +185,11 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
         CHECK(whole < once - cut + 1);
         CHECK(whole > once / 2);
         write(Recording::StartMode::behind);
-        CHECK(content(path).size() == whole + once);
+        CHECK(test::file_text(path).size() == whole + once);
         CHECK(whole_bytes(path) == whole + once);
     }
     write(Recording::StartMode::empty);
-    CHECK(content(path).size() == once);
+    CHECK(test::file_text(path).size() == once);
 }
 
 TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks") {
@@ -207,7 +201,7 @@ TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks")
     CHECK(whole_bytes(file) == 0);
     CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::behind}),
                     std::runtime_error);
-    CHECK(content(file).size() == text.size()); // and it is as it was
+    CHECK(test::file_text(file).size() == text.size()); // and it is as it was
 }
 
 TEST_CASE(
@@ -241,10 +235,10 @@ TEST_CASE(
         if (row.refused) {
             CHECK_THROWS_AS((Recording{capture_in(path), Recording::StartMode::behind}),
                             std::runtime_error);
-            CHECK((content(path) == row.bytes));
+            CHECK((test::file_text(path) == row.bytes));
         } else {
             { const Recording recording{capture_in(path), Recording::StartMode::behind}; }
-            CHECK((content(path) == own));
+            CHECK((test::file_text(path) == own));
         }
     }
 }
@@ -267,7 +261,7 @@ TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as
 
     REQUIRE(::stat(path.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777U) == 0600U);
-    CHECK(whole_bytes(path) == content(path).size());
+    CHECK(whole_bytes(path) == test::file_text(path).size());
 }
 
 TEST_CASE("a capture that somebody empties begins anew") {
@@ -282,10 +276,10 @@ TEST_CASE("a capture that somebody empties begins anew") {
         capture.flush();
     };
     write();
-    const auto once = content(path);
+    const auto once = test::file_text(path);
     std::filesystem::resize_file(path, 0);
     write();
-    CHECK(content(path) == once);
+    CHECK(test::file_text(path) == once);
 }
 
 TEST_CASE("each segment of a capture can be read alone, and all together give the records") {
@@ -300,7 +294,7 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
         paths.push_back(folder.path() / fmt::format("{}.pcapng", paths.size()));
         std::ofstream{paths.back(), std::ios::binary} << sink::capture_units().file_header()
                                                       << text;
-        CHECK(whole_bytes(paths.back()) == content(paths.back()).size());
+        CHECK(whole_bytes(paths.back()) == test::file_text(paths.back()).size());
         CHECK(text.find("twscope: session 1: ") != std::string::npos);
         CHECK(!decode({paths.back()}, nullptr).empty());
     }

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>

@@ -2,8 +2,6 @@
 #include "tests/support/demo_bytes.h"
 #include "tests/support/full_disk.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -15,11 +13,6 @@ using sink::FileQueue;
 using test::bytes_of;
 
 namespace {
-
-std::string content(const std::filesystem::path& path) {
-    std::ifstream file{path, std::ios::binary};
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
 
 test::Bytes text(std::string_view letters) {
     const auto raw = std::as_bytes(std::span{letters});
@@ -41,8 +34,8 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     files.close(*one);
     CHECK(files.append(*one, text("lost"))); // nobody has it open any more
     files.finish();
-    CHECK(content(folder.path() / "one") == "aBCdef");
-    CHECK(content(folder.path() / "two") == "xyz");
+    CHECK(test::file_text(folder.path() / "one") == "aBCdef");
+    CHECK(test::file_text(folder.path() / "two") == "xyz");
     CHECK(files.created() == 2);
     CHECK(files.lost() == 0);
 }
@@ -93,7 +86,7 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
     files.patch(*file, 1, text("EA"));
     files.close(*file);
     files.finish();
-    CHECK(content(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
+    CHECK(test::file_text(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
     CHECK(folder.files().size() == 1);
     CHECK(files.lost() == 3);
     CHECK(files.created() == 1);
@@ -109,7 +102,7 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     }
     waiting.finish();
     CHECK(waiting.lost() == 0);
-    CHECK(content(folder.path() / "all").size() == 60'001);
+    CHECK(test::file_text(folder.path() / "all").size() == 60'001);
 
     // A block is refused while a large one is written, unless this thread was held up until that ended.
     FileQueue refusing{FileQueue::WhenFull::refuse, 100};

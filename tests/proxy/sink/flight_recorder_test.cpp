@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -30,20 +28,6 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-
-std::string content(const std::filesystem::path& path) {
-    std::ifstream file{path, std::ios::binary};
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
-        files.push_back(entry.path());
-    }
-    std::ranges::sort(files);
-    return files;
-}
 
 /// A capture passes, and a flight recorder looks on.
 struct Flight {
@@ -103,11 +87,11 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
     FileQueue files;
     Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
     flight.write();
-    CHECK(files_in(folder.path()).empty());
+    CHECK(folder.files().empty());
     flight.recorder.request_file(0);
     flight.write();
     files.finish();
-    const auto written = files_in(folder.path());
+    const auto written = folder.files();
     REQUIRE(written.size() == 1);
     const auto name = written.front().filename().string();
     CHECK(name.starts_with("flight-2"));
@@ -116,7 +100,7 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
     CHECK(again.snapshots == flight.seen.snapshots);
     CHECK(again.verified == flight.seen.verified);
     CHECK(again.verified > 50);
-    CHECK(content(written.front()).find("flight recorder: the last 3600 s; on request") !=
+    CHECK(test::file_text(written.front()).find("flight recorder: the last 3600 s; on request") !=
           std::string::npos);
 
     struct stat found {};
@@ -149,11 +133,11 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
     CHECK(flight.recorder.tally().files == 2);
     CHECK(flight.recorder.tally().held_back == 998);
     files.finish();
-    const auto written = files_in(folder.path());
+    const auto written = folder.files();
     REQUIRE(written.size() == 2);
     CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
-    CHECK(content(written.front()).find("session 1: ") != std::string::npos);
-    CHECK(content(written.back()).find("and 998 more findings since the previous file") !=
+    CHECK(test::file_text(written.front()).find("session 1: ") != std::string::npos);
+    CHECK(test::file_text(written.back()).find("and 998 more findings since the previous file") !=
           std::string::npos);
 }
 
@@ -200,9 +184,9 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
             play(second);
         }
         files.finish();
-        const auto written = files_in(folder.path());
+        const auto written = folder.files();
         CHECK(written.size() == static_cast<std::size_t>(row.files_after_ten));
-        const std::string last = content(written.back());
+        const std::string last = test::file_text(written.back());
         CHECK((last.find("already dropped") != std::string::npos) == !row.said.empty());
         CHECK(last.find(row.said) != std::string::npos);
     }
@@ -216,7 +200,7 @@ TEST_CASE("what is too old, or beyond the size, is not there any more") {
     flight.recorder.request_file(0);
     flight.write();
     files.finish();
-    const auto again = decode(files_in(folder.path()).front());
+    const auto again = decode(folder.files().front());
     const auto datagrams = [](const record::SessionStats& stats) {
         return stats.directions[0].datagrams + stats.directions[1].datagrams;
     };
@@ -237,7 +221,7 @@ TEST_CASE("what begins in mid-game is verified from the first state on") {
         flight.recorder.request_file(0);
         flight.write();
         files.finish();
-        return decode(files_in(folder.path()).front());
+        return decode(folder.files().front());
     };
     const auto blind = kept(false);
     const auto again = kept(true);
@@ -258,7 +242,7 @@ TEST_CASE("one session is written where one is asked for") {
     flight.recorder.request_file(1);
     flight.write();
     files.finish();
-    const auto written = files_in(folder.path());
+    const auto written = folder.files();
     REQUIRE(written.size() == 1);
     CHECK(written.front().filename().string().ends_with("-s1.pcapng"));
     const auto again = decode(written.front());
@@ -275,7 +259,7 @@ TEST_CASE("who asks for one session while another is wanted gets a file with bot
     flight.recorder.request_file(1);
     flight.write();
     files.finish();
-    const auto written = files_in(folder.path());
+    const auto written = folder.files();
     REQUIRE(written.size() == 1);
     CHECK(written.front().filename().string().ends_with("Z.pcapng")); // of all
 }
@@ -295,7 +279,7 @@ TEST_CASE("at the end all that is kept is written, however much that is") {
     flight.recorder.finish(flight.last);
     files.finish();
     CHECK(flight.recorder.tally().lost == 0);
-    const auto written = files_in(folder.path());
+    const auto written = folder.files();
     REQUIRE(written.size() == 1);
     CHECK(std::filesystem::file_size(written.front()) > kDatagrams * noise.size());
 }
@@ -325,8 +309,8 @@ TEST_CASE("what was asked for at the end is written before it ends") {
     flight.recorder.request_file(0);
     flight.recorder.finish(flight.last);
     files.finish();
-    CHECK(files_in(folder.path()).size() == 3);
-    for (const auto& path : files_in(folder.path())) {
+    CHECK(folder.files().size() == 3);
+    for (const auto& path : folder.files()) {
         CHECK(decode(path).directions[0].datagrams > 50);
     }
 }
