@@ -3,7 +3,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

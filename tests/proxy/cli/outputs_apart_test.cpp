@@ -9,7 +9,6 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

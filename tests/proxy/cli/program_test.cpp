@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <set>
 #include <string>
 #include <vector>
 

@@ -1,8 +1,12 @@
 // Data that a worker collects for the page, and the page's filters.
-// Covers: proxy/pipeline/page_recordings.cpp
-
+// The records that the live page keeps around a finding, and that analyze::Explanation can read
+// them.
+// Snapshots of a 0.7 server as the page gets them.
+// Covers: proxy/pipeline/page_recordings.cpp, proxy/pipeline/live_feed.cpp
 #include "proxy/pipeline/live_feed.h"
 #include "proxy/pipeline/page_recordings.h"
+#include "proxy/record/roster.h"
+#include "tests/support/captured_traffic.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -168,3 +172,189 @@ TEST_CASE("a snapshot for scripts is a record line with all its items") {
     REQUIRE(record.at("items").as_array().size() == 2);
     CHECK(record.at("items").at(0).at("fields").at("x") == 5);
 }
+
+namespace {
+
+Items world(std::int32_t x) {
+    return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
+}
+
+/// A session with invalid snapshots.
+struct InvalidPlay {
+    InvalidPlay() {
+        script.join_ddnet();
+        script.enter_game();
+    }
+
+    void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
+
+    void refused(snapshot::Tick tick, snapshot::Tick base) {
+        script.send(kS2c,
+                    {non_vital(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
+    }
+
+    [[nodiscard]] std::vector<web::FindingContext> contexts() const {
+        web::StatusView view;
+        keeper.copy_contexts_to(view);
+        return view.finding_contexts;
+    }
+
+    pipeline::FindingContexts keeper{snapshot::ObjectSet::standard()};
+    SessionScript script{{}, keeper};
+};
+
+std::size_t count_of(std::string_view text, std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string_view::npos;
+         at = text.find(what, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
+} // namespace
+
+TEST_CASE("valid snapshots leave no context") {
+    InvalidPlay play;
+    play.right(10, kNoBase);
+    play.right(12, 10);
+    CHECK(play.contexts().empty());
+}
+
+TEST_CASE("a context has the records from the last valid snapshot to the next one") {
+    InvalidPlay play;
+    play.right(10, kNoBase);
+    play.right(12, 10);
+    play.refused(14, 12);
+    REQUIRE(play.contexts().size() == 1);
+    CHECK(play.contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") !=
+          std::string::npos);
+    play.right(16, 12);
+    play.right(18, 16);
+    REQUIRE(play.contexts().size() == 1);
+    const web::FindingContext account = play.contexts().front();
+    CHECK(account.session == 1);
+    CHECK(account.tick == 14);
+    const std::string& lines = *account.lines;
+    CAPTURE(lines);
+    CHECK(lines.find(R"("type":"session")") < lines.find(R"("type":"map")"));
+    const std::size_t before = lines.find(R"("type":"snapshot","session":1,"dir":"s2c","tick":12)");
+    const std::size_t finding = lines.find(R"("id":"snapshot.crc_mismatch")");
+    const std::size_t after = lines.find(R"("type":"snapshot","session":1,"dir":"s2c","tick":16)");
+    CHECK(lines.find(R"("type":"map")") < before);
+    CHECK(before < finding);
+    CHECK(finding < after);
+    CHECK(after != std::string::npos);
+    CHECK(lines.find(R"("tick":18)") == std::string::npos);
+    CHECK(count_of(lines, R"("type":"snapshot")") == 3);
+}
+
+TEST_CASE("continuous findings keep a limited number of contexts, the latest ones") {
+    InvalidPlay play;
+    play.right(10, kNoBase);
+    constexpr snapshot::Tick kTicks = 100;
+    for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
+        play.refused(tick, 10);
+    }
+    CHECK(play.contexts().size() == 2); // at most one context every half second
+    for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
+        play.script.pause(pipeline::FindingContexts::kMinInterval);
+        play.refused(tick, 10);
+    }
+    const auto contexts = play.contexts();
+    REQUIRE(contexts.size() == pipeline::FindingContexts::kMaxContexts + 1);
+    CHECK(contexts.back().tick == 10 + 4 * kTicks);
+    for (const web::FindingContext& each : contexts) {
+        CHECK(each.lines->size() < pipeline::FindingContexts::kMaxBytes + 4096);
+    }
+}
+
+TEST_CASE("a context remains after its session has ended") {
+    InvalidPlay play;
+    play.right(10, kNoBase);
+    play.refused(12, 10);
+    play.script.close("idle");
+    REQUIRE(play.contexts().size() == 1);
+    CHECK(play.contexts().front().tick == 12);
+}
+
+namespace tw::test {
+
+namespace {
+
+using snapshot::Dialect;
+
+std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        count += items[i].key.type == type ? 1U : 0U;
+    }
+    return count;
+}
+
+/// Compares each snapshot with its conversion for the page.
+class Page final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record);
+        if (it == nullptr || !(*it)->rebuilt) {
+            return;
+        }
+        const record::SnapshotRecord& seen = **it;
+        const snapshot::SnapshotView shown = items_.convert(seen);
+        ++snapshots;
+        if (record::dialect_of(seen) == Dialect::six) {
+            ++same;
+            CHECK(shown.keys().data() == seen.items.keys().data());
+            return;
+        }
+        const std::uint16_t from = snapshot::character_type(Dialect::seven);
+        CHECK(count_of(shown, snapshot::kCharacterType) == count_of(seen.items, from));
+        for (std::size_t i = 0; i < seen.items.size(); ++i) {
+            const auto tee = seen.items[i];
+            if (tee.key.type == from) {
+                const auto told = shown.find({snapshot::kCharacterType, tee.key.id});
+                REQUIRE(told);
+                CHECK(shown[*told].data[1] == tee.data[1]); // x and y follow the tick
+                CHECK(shown[*told].data[2] == tee.data[2]);
+                ++tees;
+            }
+        }
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            const auto item = shown[i];
+            if (item.key.type == snapshot::kPlayerInfoType && item.data[0] != 0) {
+                CHECK(seen.roster->own_id() == item.key.id);
+                ++local;
+            }
+        }
+        names += count_of(shown, snapshot::kClientInfoType);
+    }
+
+    std::size_t snapshots = 0;
+    std::size_t same = 0;
+    std::size_t tees = 0;
+    std::size_t local = 0;
+    std::size_t names = 0;
+
+  private:
+    pipeline::PageItemConverter items_{snapshot::ObjectSet::standard()};
+};
+
+void play(const std::string& capture, Page& page) {
+    TrafficInspector inspector{{}, page};
+    inspector.play(read_traffic(capture));
+}
+
+} // namespace
+
+TEST_CASE("the page shows each tee of 0.7 with its position and name, and marks the viewer") {
+    Page page;
+    play("teeworlds-0.7.5.pcap.gz", page);
+    CHECK(page.snapshots > 1000);
+    CHECK(page.same == 0);
+    CHECK(page.tees > page.snapshots / 2);
+    CHECK(page.names >= page.tees);
+    CHECK(page.local > page.snapshots / 2);
+}
+
+} // namespace tw::test

@@ -1,13 +1,18 @@
 // What workers hand to the live page: limits, no waiting, and nothing while there are no viewers.
-
+// Frames of a session: applying the changes gives the same items as a full frame.
 #include "proxy/web/feed.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <array>
 #include <chrono>
+#include <map>
+#include <random>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw;
@@ -178,4 +183,192 @@ TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
     feed.notifier.acknowledge();
     feed.notifier.notify();
     CHECK(rings == 2);
+}
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::int64_t kTick = 20'000'000;
+
+/// A page that applies frames to its items.
+struct Page {
+    using Key = std::pair<std::int64_t, std::int64_t>;
+
+    void apply_frame(const std::string& text) {
+        const json::object frame = json::parse(text).as_object();
+        if (frame.at("k") == "bars") {
+            bars += frame.at("bars").as_array().size();
+            return;
+        }
+        if (frame.at("full").as_bool()) {
+            items.clear();
+        }
+        for (const json::value& gone : frame.at("gone").as_array()) {
+            items.erase(key_of(gone.as_array()));
+        }
+        for (const json::value& item : frame.at("items").as_array()) {
+            items[key_of(item.as_array())] = json::serialize(item);
+        }
+        tick = frame.at("tick").as_int64();
+        bars += frame.at("bars").as_array().size();
+    }
+
+    static Key key_of(const json::array& item) {
+        return {item.at(0).as_int64(), item.at(1).as_int64()};
+    }
+
+    std::map<Key, std::string> items;
+    std::int64_t tick = -1;
+    std::size_t bars = 0;
+};
+
+struct Session {
+    explicit Session(const std::vector<int>& paces) { scene.set_paces(paces); }
+
+    void add_snapshot(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
+        const snapshot::Snapshot snapshot = test::to_snapshot(items);
+        scene.add_snapshot({.session = 3,
+                            .time = std::int64_t{tick} * kTick,
+                            .tick = tick,
+                            .crc_wanted = 1,
+                            .crc_got = rebuilt ? 1 : 2,
+                            .bytes = 10,
+                            .parts = 1,
+                            .rebuilt = rebuilt},
+                           rebuilt ? snapshot.view() : snapshot::SnapshotView{},
+                           [&](const web::Frame& frame) {
+                               frames[frame.pace].push_back(*frame.delta);
+                               fulls[frame.pace].push_back(*frame.full());
+                           });
+    }
+
+    web::FrameMaker scene{3, snapshot::ObjectSet::standard()};
+    std::map<int, std::vector<std::string>> frames;
+    std::map<int, std::vector<std::string>> fulls;
+};
+
+} // namespace
+
+TEST_CASE("applying all changes gives the same items as a full frame") {
+    std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): every run uses the same numbers
+    test::Items world;
+    Session session{{web::kEveryTick}};
+    Page page;
+    for (snapshot::Tick tick = 1; tick <= 200; ++tick) {
+        for (int change = 0; change < 6; ++change) {
+            const snapshot::ItemKey key{static_cast<std::uint16_t>(1 + random() % 12),
+                                        static_cast<std::uint16_t>(random() % 8)};
+            if (random() % 3 == 0) {
+                world.erase(key);
+            } else {
+                world[key] = {static_cast<std::int32_t>(random() % 3), -1, INT32_MIN};
+            }
+        }
+        session.add_snapshot(tick, world);
+        Page whole;
+        page.apply_frame(session.frames[web::kEveryTick].back());
+        whole.apply_frame(session.fulls[web::kEveryTick].back());
+        REQUIRE(page.items == whole.items);
+        REQUIRE(page.items.size() == world.size());
+        REQUIRE(page.tick == tick);
+    }
+    CHECK(page.bars == 200);
+}
+
+TEST_CASE("each pace has its own frames, with the bars of all snapshots between them") {
+    Session session{{5, 20, web::kEveryTick}};
+    for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
+        session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}});
+    }
+    CHECK(session.frames[web::kEveryTick].size() == 100);
+    CHECK(session.frames[20].size() >= 39);
+    CHECK(session.frames[20].size() <= 41);
+    CHECK(session.frames[5].size() >= 9);
+    CHECK(session.frames[5].size() <= 11);
+    Page page;
+    for (const std::string& frame : session.frames[20]) {
+        page.apply_frame(frame);
+    }
+    CHECK(page.bars >= 97);
+}
+
+TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
+    Session session{{5, web::kEveryTick}};
+    session.add_snapshot(1, {{{4, 1}, {1, 2, 3, 4}}});
+    session.add_snapshot(2, {}, false);
+    const auto last = [&](int pace) {
+        return json::parse(session.frames[pace].back()).as_object();
+    };
+    CHECK(session.frames[5].size() == 1);
+    REQUIRE(session.frames[web::kEveryTick].size() == 2);
+    const json::object red = last(web::kEveryTick);
+    CHECK(red.at("k") == "bars");
+    CHECK(red.at("session") == 3);
+    CHECK(red.at("bars").as_array().size() == 1);
+    CHECK(red.at("bars").at(0).at(7) == 2); // the checksum differs
+    session.add_snapshot(3, {{{4, 1}, {1, 2, 3, 5}}});
+    CHECK(last(web::kEveryTick).at("bars").as_array().size() == 1);
+    CHECK(last(web::kEveryTick).at("bars").at(0).at(7) == 0);
+    CHECK(last(web::kEveryTick).at("n") == 2); // no frame is missing
+    CHECK(session.scene.snapshot_count() == 2);
+}
+
+TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
+    Session session{{20, web::kEveryTick}};
+    for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
+        session.add_snapshot(tick, {}, false);
+    }
+    CHECK(session.frames[web::kEveryTick].size() == 100);
+    CHECK(session.frames[20].size() >= 39);
+    CHECK(session.frames[20].size() <= 41);
+    Page page;
+    for (const std::string& frame : session.frames[20]) {
+        page.apply_frame(frame);
+    }
+    CHECK(page.bars >= 97);
+    CHECK_FALSE(session.scene.latest_snapshot());
+}
+
+TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {
+    Session session{{web::kEveryTick}};
+    const auto uuid = [](const snapshot::ObjectSpec& spec) {
+        std::vector<std::int32_t> ints;
+        for (std::size_t i = 0; i < spec.uuid.size(); i += 4) {
+            std::uint32_t value = 0;
+            for (std::size_t byte = 0; byte < 4; ++byte) {
+                value = value << 8U | spec.uuid.at(i + byte);
+            }
+            ints.push_back(static_cast<std::int32_t>(value));
+        }
+        return ints;
+    };
+    const auto& objects = snapshot::ObjectSet::standard();
+    const snapshot::ObjectSpec* named = nullptr;
+    const snapshot::ObjectSpec* other = nullptr;
+    for (const snapshot::ObjectSpec& spec : snapshot::object_table()) {
+        if (spec.type == 0) {
+            other = named;
+            named = &spec;
+        }
+    }
+    REQUIRE(other != nullptr);
+    session.add_snapshot(1, {{{0, 0x7fff}, uuid(*named)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
+    const json::object frame = json::parse(session.frames[web::kEveryTick].back()).as_object();
+    const json::array& items = frame.at("items").as_array();
+    REQUIRE(items.size() == 2);
+    CHECK(items[0].as_array().at(0) == -1 - 0x7ffe);
+    CHECK(items[1].as_array().at(0) == static_cast<std::int64_t>(objects.index_of(*named)));
+
+    // A restarted server uses the number for another type, so the frame is a full one.
+    session.add_snapshot(2, {{{0, 0x7fff}, uuid(*other)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
+    const json::object next = json::parse(session.frames[web::kEveryTick].back()).as_object();
+    CHECK(next.at("full") == true);
+    REQUIRE(next.at("items").as_array().size() == 2);
+    CHECK(next.at("items").at(1).at(0) == static_cast<std::int64_t>(objects.index_of(*other)));
+    // The number now stands for an unknown type, not for the previous one.
+    session.add_snapshot(3, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 2}, {1}}});
+    const json::object last = json::parse(session.frames[web::kEveryTick].back()).as_object();
+    CHECK(last.at("full") == true);
+    CHECK(last.at("items").at(0).at(0) == -1 - 0x7fff);
 }
