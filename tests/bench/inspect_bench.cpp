@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>

@@ -13,7 +13,6 @@
 #include <array>
 #include <cstdio>
 #include <exception>
-#include <optional>
 #include <vector>
 
 namespace tw::bench {

@@ -9,14 +9,12 @@
 #include "proxy/world/server_worlds.h"
 #include "tests/support/captured_traffic.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
 #include <limits>
-#include <optional>
 #include <set>
 #include <string_view>
 

@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 /// The input is a session checkpoint, as in a capture or from another twscope process. An accepted
 /// checkpoint must be valid and bounded, be unchanged after writing and rereading, and let a session

@@ -8,7 +8,6 @@
 #include <limits>
 #include <span>
 #include <variant>
-#include <vector>
 
 namespace {
 

@@ -4,7 +4,6 @@
 #include "snapshot/objects.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
 #include <random>

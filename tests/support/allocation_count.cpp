@@ -1,7 +1,6 @@
 #include "tests/support/allocation_count.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 #include <malloc.h>

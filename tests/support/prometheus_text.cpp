@@ -1,6 +1,5 @@
 #include "tests/support/prometheus_text.h"
 
-#include <cstdlib>
 #include <regex>
 #include <sstream>
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -12,7 +12,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <optional>
 #include <queue>
 #include <string>
 #include <thread>
@@ -21,7 +20,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace {
 

@@ -3,7 +3,6 @@
 
 #include "tests/proxy/inspect/evasion_script.h"
 
-#include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>

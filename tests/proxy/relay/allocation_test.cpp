@@ -2,7 +2,6 @@
 #include "tests/proxy/relay/udp_peers.h"
 #include "tests/support/allocation_count.h"
 
-#include <cstdlib>
 #include <span>
 #include <string_view>
 
