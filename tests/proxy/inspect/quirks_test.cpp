@@ -140,6 +140,25 @@ TEST_CASE("after a restart of the server type numbers may mean something else") 
     CHECK(script.log().count_of("session.reconnected") == 1);
 }
 
+TEST_CASE("a packet whose acknowledgement is out of the window has no effect") {
+    auto script = playing();
+    script.log().clear();
+    for (const std::uint16_t ack : {std::uint16_t{900}, std::uint16_t{200}}) {
+        Bytes chunks;
+        tw::wire::append_chunk(chunks, true, 900, false,
+                               message("cl_say").number(0).string("x").bytes(),
+                               tw::wire::Dialect::six);
+        script.send_datagram(
+            kC2s,
+            tw::wire::encode_packet(
+                {.ack = ack, .num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
+    }
+    CHECK(script.log().lines({"message", "finding"}) ==
+          Lines{"finding packet.not_accepted ack_window"});
+    CHECK(script.stats(kC2s).not_accepted == 2);
+    goes_on(script);
+}
+
 TEST_CASE("what nobody knows or needs is ignored") {
     struct Row {
         std::string_view name;
