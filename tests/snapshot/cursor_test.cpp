@@ -137,7 +137,7 @@ TEST_CASE("varints that no writer makes decode as in current clients") {
         CAPTURE(to_hex(bytes));
         std::int32_t value = 0;
         const std::size_t used = decode_varint(bytes.data(), bytes.size(), value);
-        // The same value after enough bytes for the fast path.
+        // With enough bytes behind it, the fast path reads the same value.
         auto padded = bytes;
         padded.resize(padded.size() + 100);
         std::array<std::int32_t, 256> many{};

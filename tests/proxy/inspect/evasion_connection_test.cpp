@@ -247,3 +247,24 @@ TEST_CASE("what may be the remote console's is shown under no other name") {
     script.send(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
     CHECK(script.log().shown().find("of a mod") != std::string::npos);
 }
+
+TEST_CASE("honest traffic: a wrong password, then the right one from the same socket") {
+    SessionScript script;
+    script.join_ddnet();
+    script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));
+    script.control(
+        kS2c,
+        {.kind = ControlKind::close, .token = SessionScript::kToken, .reason = "Wrong password"});
+    script.join_ddnet();
+    script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("right"));
+    script.enter_game();
+    script.snap(10, kNoBase, kItems);
+    script.snap(12, 10, kItems);
+    CHECK(text_of(script.log().lines({"session", "snapshot"})) ==
+          text_of(Lines{"session open", "session established 0.6+ddnet",
+                        "session close Wrong password", "session established 0.6+ddnet",
+                        "snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"}));
+    CHECK(text_of(script.log().findings()) ==
+          text_of(Lines{"finding session.reconnected", "finding map.not_found dm1"}));
+    CHECK(script.log().shown().find("wrong") == std::string::npos);
+}

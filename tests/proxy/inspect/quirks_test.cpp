@@ -272,7 +272,7 @@ MessageBuilder line(std::string_view text) {
 
 } // namespace
 
-// What passed unseen: copies that a recorder or an observer lacks, while the peers have them.
+// Datagrams that reached the peers, but of which a recorder or an observer has no copy.
 
 TEST_CASE("a gap that only the observer has ends when the receiver acknowledges beyond it") {
     SessionScript script;

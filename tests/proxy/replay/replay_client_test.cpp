@@ -330,7 +330,7 @@ struct Read {
     std::vector<Sent> chunks;
 };
 
-/// Returns what a receiver reads from the packets to send.
+/// Reads the packets that are to be sent as their receiver does.
 Read read(replay::PacketSender& outbox) {
     Read read;
     for (const auto& datagram : outbox.take_packets()) {

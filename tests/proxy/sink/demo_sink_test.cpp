@@ -1,4 +1,4 @@
-// Demos of connections of 0.7: what is written is read back as it was decoded.
+// Demos of 0.7 connections: reading a demo back gives what was decoded from the traffic.
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/demo_reader.h"
 #include "proxy/sink/demo_sink.h"

@@ -219,7 +219,7 @@ void decode(const Traffic& traffic, const std::set<std::uint32_t>& sessions, sin
 constexpr auto kFirstBytes =
     std::to_array<std::uint8_t>({0x00, 0x04, 0x08, 0x10, 0x20, 0x21, 0x40, 0x80, 0x90, 0xff});
 
-/// Does something to a datagram that its peer, its line or an enemy may do.
+/// Changes a datagram as a peer, a bad line or an attacker may change it.
 void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& random) {
     const auto any_datagram = [&]() -> const TrafficDatagram& {
         return traffic[random_below(random, traffic.size())];
