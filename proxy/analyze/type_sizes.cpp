@@ -118,7 +118,7 @@ void TypeSizes::on_record(const record::Record& record) {
         return;
     }
     const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
-    if (each == nullptr || !(*each)->rebuilt || (session_ && *session_ != (*each)->head.session)) {
+    if (each == nullptr || !(*each)->rebuilt) {
         return;
     }
     ++snapshots_;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,9 +17,6 @@ namespace tw::analyze {
 /// sizes.
 class TypeSizes final : public record::RecordSink {
   public:
-    /// `session`: counts the snapshots only of this session; nullopt counts those of all sessions.
-    explicit TypeSizes(std::optional<std::uint32_t> session = {}) : session_{session} {}
-
     void on_record(const record::Record& record) override;
 
     /// True if at least one verified snapshot was read.
@@ -56,7 +52,6 @@ class TypeSizes final : public record::RecordSink {
     /// True if the size differs from the agreed size, and no finding names the type.
     [[nodiscard]] bool is_unnamed(const Type& type, std::size_t size) const;
 
-    std::optional<std::uint32_t> session_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;
     /// The sizes that differ from the agreed ones, by type; 0: deltas contain the size.

@@ -101,7 +101,7 @@ class DecodeCommand {
     [[nodiscard]] bool finish_demos();
     [[nodiscard]] bool all_readers_left() const;
     [[nodiscard]] int print_reports();
-    [[nodiscard]] std::string sizes_conclusion() const;
+    [[nodiscard]] std::string sizes_conclusion(bool is_written) const;
     [[nodiscard]] int write_objects();
     [[nodiscard]] std::optional<std::string> command_for_captures(std::string command) const;
     [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
@@ -265,13 +265,14 @@ int DecodeCommand::print_reports() {
                                           : sizes_->sizes_table());
     const int written = write_objects();
     if (!reports.json) {
-        sink::print_text(people, sizes_conclusion());
+        sink::print_text(people, sizes_conclusion(written == 0));
     }
     return written;
 }
 
-/// Returns what follows from the sizes, and the command to run next.
-std::string DecodeCommand::sizes_conclusion() const {
+/// Returns what follows from the sizes, and the command to run next. `is_written`: whether the file
+/// of objects, if there is one, could be written.
+std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     if (!sizes_->has_differences()) {
         return !sizes_->has_unnamed_differences() ? "All sizes are as agreed in 0.6.\n"
                : !flags_->records.lookup.objects_file.empty()
@@ -284,12 +285,13 @@ std::string DecodeCommand::sizes_conclusion() const {
                        "Send the agreed number of ints, and put new fields into an object of your "
                        "own with a UUID.\n";
     const std::string& objects = flags_->reports.objects;
-    const bool is_written = !objects.empty() && objects != "-";
+    const bool has_file = is_written && !objects.empty() && objects != "-";
     const auto command = command_for_captures("twscope decode");
     if (command && flags_->records.lookup.objects_file.empty()) {
-        text += fmt::format("\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
-                            is_written ? fmt::format("{} written. ", objects) : "", *command,
-                            is_written ? "--objects " + shell_word(objects) : "--learn-sizes");
+        text += fmt::format(
+            "\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
+            has_file ? record::terminal_text(objects) + " was written. " : "", *command,
+            has_file ? "--objects " + shell_word(record::terminal_text(objects)) : "--learn-sizes");
     }
     return text;
 }

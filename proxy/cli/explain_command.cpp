@@ -179,12 +179,41 @@ bool may_concern_sizes(const analyze::Explanation& story) {
            kAboutSizes.end();
 }
 
+/// Collects object sizes from the explained session, and whether the explained snapshot is verified.
+class ExplainedSizes final : public record::RecordSink {
+  public:
+    explicit ExplainedSizes(const analyze::Explanation& story) : story_{&story} {}
+
+    void on_record(const record::Record& record) override {
+        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
+            if ((*each)->head.session != story_->session) {
+                return;
+            }
+            is_verified_ = is_verified_ || ((*each)->rebuilt && (*each)->tick == story_->tick());
+        }
+        sizes_.on_record(record);
+    }
+
+    /// Returns the objects of another size as lines; empty if the explained snapshot is not
+    /// verified with the inferred sizes, because something else is wrong with it then.
+    [[nodiscard]] std::string differences_text() const {
+        return is_verified_ ? sizes_.differences_text() : "";
+    }
+
+  private:
+    const analyze::Explanation* story_;
+    analyze::TypeSizes sizes_;
+    bool is_verified_ = false;
+};
+
 /// Reads captures again, to infer the sizes of the server's objects from its checksums. Returns
-/// the text that names objects of another size in the explained session; empty if there are none.
+/// the text that names the objects of another size if they explain the finding; otherwise an empty
+/// text.
 std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
     const auto mod = flags.lookup.description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    analyze::TypeSizes sizes{static_cast<std::uint32_t>(story.session)};
+    captures.set_quiet(true); // the first reading has printed everything
+    ExplainedSizes sizes{story};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
     const std::string differences = sizes.differences_text();
     return differences.empty()

@@ -319,8 +319,8 @@ class Writer {
                 is_explained = true;
             } else if (table_->num_rows() != 0) {
                 sink::print_error("--columns {}: empty in every row{}", name,
-                                  name.starts_with("items.at") ? " (recorded without --maps?)"
-                                                               : "");
+                                  name.starts_with("items.at.") ? " (recorded without --maps?)"
+                                                                : "");
             }
         }
         if (table_->num_rows() == 0 && !is_explained) {

@@ -121,10 +121,11 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
             text = fmt::format("{}  +{} like this: {} {}", clock_text(shown.last), shown.more,
                                record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
-            for (const std::string& about : {kind.item, kind.field, kind.name}) {
-                // The decoder's errors have the finding's name.
-                const bool is_known = record::finding_info(kind.id).name.ends_with(about);
-                text += is_known ? "" : ", " + record::terminal_text(about);
+            // The name of a decoder's error is also the end of the finding's id.
+            const bool repeats_id = record::finding_info(kind.id).name.ends_with('.' + kind.name);
+            for (const std::string& about :
+                 {kind.item, kind.field, repeats_id ? std::string{} : kind.name}) {
+                text += about.empty() ? "" : ", " + record::terminal_text(about);
             }
         }
         if (!text.empty()) {

@@ -19,8 +19,9 @@ using snapshot::kNoBase;
 
 namespace {
 
-/// A capture of a server whose characters have one int more. Each snapshot is full.
-void record_mod(const std::string& path, snapshot::Tick last = 60) {
+/// A capture of a server whose characters have one int more. Each snapshot is full. `damaged`: the
+/// tick of a further snapshot whose delta no size explains; 0 for none.
+void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0) {
     Recording recording;
     SessionScript peers;
     peers.assume_ddnet();
@@ -36,6 +37,12 @@ void record_mod(const std::string& path, snapshot::Tick last = 60) {
         recording.say(
             kAnn, kS2c,
             peers.pack(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))}));
+    }
+    if (damaged != 0) {
+        const Bytes body =
+            MessageBuilder{}.number(0).number(1).number(0).number(70'000).number(1).bytes();
+        recording.say(kAnn, kS2c,
+                      peers.pack(kS2c, {non_vital(snap_single(damaged, kNoBase, 1, body))}));
     }
     recording.save(path);
 }
@@ -78,7 +85,7 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     const Finished piped =
         twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", "-"});
     CHECK(piped.out == read_text(objects));
-    const std::string told = sizes.out.substr(0, sizes.out.find("\n" + objects + " written."));
+    const std::string told = sizes.out.substr(0, sizes.out.find("\n" + objects + " was written."));
     CHECK(told.find("\n  character: 23 ints instead of 22 in 6 verified snapshots\n") !=
           std::string::npos);
     CHECK(piped.err.find(told) != std::string::npos);
@@ -150,6 +157,9 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
                               "instead of 22 in 6 verified snapshots\n";
     CHECK(story.starts_with(cause));
     CHECK(story.find("\nsnapshot.size_differs\n") != std::string::npos);
+    record_mod(folder.file("damaged.pcap"), 60, 70);
+    CHECK(twscope({"explain", folder.file("damaged.pcap"), "--server", ":8303", "--tick", "70"})
+              .out.starts_with("snapshot.type_out_of_range\n"));
     const std::size_t next = story.find("\nWhat to run next\n  twscope ");
     REQUIRE(next != std::string::npos);
     std::string command = story.substr(story.find("twscope ", next));
