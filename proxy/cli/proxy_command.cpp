@@ -12,6 +12,7 @@
 #include "proxy/process/signals.h"
 #include "proxy/process/state_folder.h"
 #include "proxy/process/tap_run.h"
+#include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
@@ -164,10 +165,14 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         process::read_or_create_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
     options.takeover_file = takeover_file(flags, options);
+    if (!flags.no_inspect) {
+        options.example_client = record::shown_client(std::string{process::kExampleClient},
+                                                      flags.records.config.pseudonym_key);
+    }
     flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
     std::optional<process::HandoverTaker> taker;
     if (flags.takeover) {
-        options.taker = &taker.emplace(options.takeover_file);
+        options.taker = &taker.emplace(options.takeover_file, options.example_client);
     }
     const relay::ClientAddress wanted = options.relay.client_address;
     const auto run = open_relay(flags, options);

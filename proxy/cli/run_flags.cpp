@@ -177,6 +177,11 @@ int check_config(const RunFlags& flags, Settings& settings) {
         text += line + '\n';
     }
     text += flags.describe_recording() + '\n';
+    if (!flags.records.output.empty() || flags.bus.on()) {
+        text += fmt::format("client addresses: {}\n", flags.records.config.pseudonym_key.empty()
+                                                          ? "recorded as they are"
+                                                          : "pseudonyms");
+    }
     text += flags.http.on()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
                 : fmt::format("no live page (--http {} serves one)\n", kSuggestedHttpPort);

@@ -159,19 +159,38 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
 }
 
 void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
-    base::ArchiveReader reader{greeting};
-    TakeoverHello hello;
+    base::ArchiveReader reader{greeting}; // newer versions append data; older ones lack some
+    TakeoverHello hello{.version = 0};
     reader.read(hello);
-    if (reader.failed() || hello.name != TakeoverHello::kName) { // newer versions may append data
+    if (hello.name != TakeoverHello::kName) {
         abort_handover("the greeting is not that of a twscope");
     } else if (hello.version != TakeoverHello::kVersion) {
         reject_takeover(
             fmt::format("the running twscope uses takeover version {}, the new one version {}: "
                         "restart it once",
                         TakeoverHello::kVersion, hello.version));
+    } else if (const auto why = reason_against_pseudonyms(hello.example_client); !why.empty()) {
+        reject_takeover(why);
     } else {
         send_offer();
     }
+}
+
+/// Returns why a new relay whose observer shows kExampleClient like this must not take over: records
+/// of the sessions that continue would tie addresses to pseudonyms. Empty if it may take over.
+std::string_view HandoverGiver::reason_against_pseudonyms(std::string_view example_client) const {
+    const std::string_view own = parts_.example_client;
+    if (own.empty() || example_client.empty() || own == example_client) {
+        return {};
+    }
+    return example_client == kExampleClient
+               ? "the running twscope replaces client addresses by pseudonyms, but the new one has "
+                 "no secret for pseudonyms; restart it to change that"
+           : own == kExampleClient
+               ? "the running twscope records client addresses as they are, but the new one would "
+                 "replace them by pseudonyms; restart it to change that"
+               : "the new twscope has another secret for pseudonyms than the running one; restart "
+                 "it to change that";
 }
 
 /// Sends the new relay the offer: a description of the servers, and their listening sockets.
@@ -367,10 +386,10 @@ TakeoverLink ask(const std::filesystem::path& file) {
 
 } // namespace
 
-HandoverTaker::HandoverTaker(std::filesystem::path file)
+HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_client)
     : file_{std::move(file)}, link_{ask(file_)} {
-    std::ignore =
-        link_.send(TakeoverMessage::hello, base::to_archive(TakeoverHello{}), {}, in(kPatience));
+    const TakeoverHello hello{.example_client = std::move(example_client)};
+    std::ignore = link_.send(TakeoverMessage::hello, base::to_archive(hello), {}, in(kPatience));
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read<TakeoverOffer>(message);

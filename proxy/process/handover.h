@@ -44,6 +44,7 @@ class HandoverGiver {
         std::function<RunState()> now;
         /// Called when the new relay forwards. This relay must then end.
         std::function<void()> given;
+        std::string example_client{}; ///< see TakeoverHello::example_client
     };
 
     HandoverGiver(Parts parts, TakeoverSocket takeover_socket);
@@ -80,6 +81,7 @@ class HandoverGiver {
     void on_message();
     void handle_message(const TakeoverLink::Message& message);
     void handle_greeting(std::span<const std::byte> greeting);
+    [[nodiscard]] std::string_view reason_against_pseudonyms(std::string_view example_client) const;
     void send_offer();
     void hand_over(const std::vector<relay::ServerIndex>& wanted);
     [[nodiscard]] std::string reason_against(const std::vector<relay::ServerIndex>& wanted) const;
@@ -114,9 +116,9 @@ class NoTakeoverPeer : public std::runtime_error {
 /// server of both relays is recognised by its name.
 class HandoverTaker {
   public:
-    /// Connects to the running relay and receives its offer.
+    /// Connects to the running relay and receives its offer. `example_client`: see TakeoverHello.
     /// Errors: NoTakeoverPeer; relay::HandoverError.
-    explicit HandoverTaker(std::filesystem::path file);
+    explicit HandoverTaker(std::filesystem::path file, std::string example_client = {});
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 

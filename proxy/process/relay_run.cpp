@@ -266,7 +266,8 @@ void RelayRun::open_takeover_socket() {
                                    .observer_process = supervisor_->observer_process(),
                                    .numbered_sessions = shared_.block().numbered_sessions.load()};
                            },
-                       .given = [this] { supervisor_->stop("another twscope has taken over"); }},
+                       .given = [this] { supervisor_->stop("another twscope has taken over"); },
+                       .example_client = options_.example_client},
                    std::move(*takeover_socket));
 }
 

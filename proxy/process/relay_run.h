@@ -55,6 +55,7 @@ struct RelayRunOptions {
     SupervisorOptions supervision{};
     /// The path of the socket that accepts takeover requests; empty: no socket.
     std::filesystem::path takeover_file{};
+    std::string example_client{}; ///< see TakeoverHello::example_client
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     HandoverTaker* taker = nullptr;
     /// Called when the relay has started to forward.

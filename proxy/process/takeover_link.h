@@ -143,10 +143,16 @@ struct TakeoverHello {
 
     std::string name{kName};
     std::uint32_t version = kVersion;
+    /// How the new relay's observer shows kExampleClient, which tells whether both use the same
+    /// secret for pseudonyms. Empty: the new relay has no observer, or did not say.
+    std::string example_client{};
 };
 
+/// The client address in TakeoverHello::example_client.
+inline constexpr std::string_view kExampleClient = "192.0.2.1:8303";
+
 auto members(base::Of<TakeoverHello> auto& hello) {
-    return std::tie(hello.name, hello.version);
+    return std::tie(hello.name, hello.version, hello.example_client);
 }
 
 struct TakeoverServer {

@@ -222,6 +222,7 @@ test('an unsuitable configuration is refused, and the old process continues', ()
         [['-l', `127.0.0.1:${port}`, '-l', `127.0.0.2:${port}`], /listens on other addresses/],
         [['-s', `127.0.0.1:${await freePort()}`], /forwards to/],
         [['--client-address', 'shared'], /client addresses/],
+        [['--pseudonyms', 'secret'], /the new one would replace them by pseudonyms/],
     ];
     for (const [args, text] of wrong) {
         const base = ['-s', `127.0.0.1:${game.server.port}`, '-l', `127.0.0.1:${port}`];

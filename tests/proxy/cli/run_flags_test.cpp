@@ -269,6 +269,7 @@ TEST_CASE("--check-config describes the run and starts nothing") {
                                "recording records to " +
                                output +
                                "\n"
+                               "client addresses: pseudonyms\n"
                                "live page on 9303\n"
                                "from command line: config, server\n"
                                "from environment: pseudonyms, http\n"
@@ -279,8 +280,9 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK_FALSE(std::filesystem::exists(output));
     const std::string records = folder.file("records/"); // the run creates the folder
     CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", records, "--keep", "1GiB"})
-              .out.find("recording records to " + records + " in segments, keeping 1GiB\n") !=
-          std::string::npos);
+              .out.find("recording records to " + records +
+                        " in segments, keeping 1GiB\n"
+                        "client addresses: recorded as they are\n") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(records));
     CHECK(twscope({"tap", "-i", "eth0", "--check-config"}).out ==
           "observing eth0, servers by what they send\n"

@@ -25,7 +25,7 @@ ServerOptions where_of(const Udp::endpoint& server) {
     return {.host = options.server_host, .port = options.server_port, .listen = options.listen};
 }
 
-Running::Running(const std::vector<std::string>& names) {
+Running::Running(const std::vector<std::string>& names, const std::string& example_client) {
     options.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
     relay = std::make_unique<Relay>(options);
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -50,7 +50,8 @@ Running::Running(const std::vector<std::string>& names) {
                                                    .observer_process = observer_process,
                                                    .numbered_sessions = 9};
                                            },
-                                       .given = [this] { given = true; }},
+                                       .given = [this] { given = true; },
+                                       .example_client = example_client},
                   std::move(*door));
     giver->start();
     thread = std::thread{[this] { io.run(); }};

@@ -31,7 +31,7 @@ class Running {
     /// One server without a name.
     Running() : Running{{""}} {}
 
-    explicit Running(const std::vector<std::string>& names);
+    explicit Running(const std::vector<std::string>& names, const std::string& example_client = {});
     // NOLINTNEXTLINE(bugprone-exception-escape): where a join fails there is no way on
     ~Running();
     Running(const Running&) = delete;

@@ -494,4 +494,50 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     CHECK(running.echoes(client));
 }
 
+TEST_CASE("one that would show clients in another way is rejected") {
+    const std::string plain{kExampleClient};
+
+    struct Row {
+        std::string running;
+        std::string next;
+        const char* refusal; ///< null if it may take over
+    };
+
+    const Row rows[]{
+        {plain, plain, nullptr},
+        {"client-1:8303", "client-1:8303", nullptr},
+        {"client-1:8303", "", nullptr}, // an older version, or one without an observer
+        {"", "client-1:8303", nullptr},
+        {"client-1:8303", plain, "but the new one has no secret for pseudonyms"},
+        {plain, "client-1:8303", "the new one would replace them by pseudonyms"},
+        {"client-1:8303", "client-2:8303", "has another secret for pseudonyms"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.running);
+        CAPTURE(row.next);
+        Running running{{""}, row.running};
+        Peer client;
+        std::string refusal;
+        try {
+            const HandoverTaker taker{running.file, row.next};
+        } catch (const tw::relay::HandoverError& error) {
+            refusal = error.what();
+        }
+        if (row.refusal == nullptr) {
+            CHECK(refusal.empty());
+        } else {
+            CHECK_MESSAGE(refusal.find(row.refusal) != refusal.npos, refusal);
+        }
+        CHECK(running.echoes(client));
+    }
+    Running running{{""}, "client-1:8303"};
+    TakeoverLink older = running.ask();
+    Bytes greeting = to_archive(TakeoverHello{});
+    greeting.resize(greeting.size() - sizeof(std::uint32_t)); // without the example
+    REQUIRE(older.send(TakeoverMessage::hello, greeting, {}, soon()));
+    const auto offered = older.receive(soon());
+    REQUIRE(offered);
+    CHECK(offered->kind == TakeoverMessage::offer);
+}
+
 } // namespace
