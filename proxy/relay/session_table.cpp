@@ -253,12 +253,14 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     if (base::is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
         return true;
     }
-    Session* leaving = find_evictable_of(own, Standing::unproven);
-    leaving = leaving != nullptr ? leaving : find_evictable_of(own, Standing::verified);
-    if (leaving != nullptr) {
-        evict(*leaving);
+    for (const Standing standing :
+         {Standing::unproven, Standing::verified, Standing::weak, Standing::player}) {
+        if (Session* const leaving = find_evictable_of(own, standing)) {
+            evict(*leaving);
+            return true;
+        }
     }
-    return leaving != nullptr;
+    return false;
 }
 
 /// Makes room for a session within its networks' shares of a pool, by eviction if necessary.
@@ -304,7 +306,7 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
 }
 
 /// Returns the session of this standing and network that should be evicted first; null if the
-/// oldest kNetworkCandidates sessions contain no such session.
+/// oldest kNetworkCandidates sessions contain no such session. Players must have left.
 Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
@@ -316,7 +318,8 @@ Session* SessionTable::find_evictable_of(const base::Network& network, Standing 
         if (++looked > kNetworkCandidates) {
             break;
         }
-        if ((found == nullptr || each.repeats < found->repeats) && is_in(each)) {
+        if ((found == nullptr || each.repeats < found->repeats) && is_in(each) &&
+            (standing < Standing::weak || has_left(each))) {
             found = &each;
         }
     }
@@ -352,6 +355,15 @@ bool SessionTable::is_forgotten(const Session& session) const noexcept {
     return shared_.prove != nullptr && session.standing >= Standing::weak && answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
                shared_.limits.forgotten_time.count();
+}
+
+/// Returns whether the client and the server no longer send to each other. So it is when a player
+/// has left; no forged datagram can make it so for a player in the game.
+bool SessionTable::has_left(const Session& session) const noexcept {
+    const auto is_long_ago = [this](std::uint32_t ms) {
+        return now_->ms - ms >= shared_.limits.forgotten_time.count();
+    };
+    return is_long_ago(session.last_heard_ms) && is_long_ago(session.played_ms);
 }
 
 Session* SessionTable::open(const base::Endpoint& client, msghdr& header, ListenerIndex listener,

@@ -21,7 +21,7 @@ namespace tw::relay {
 /// - A session is not evicted while the client has a slot on the server. When a new session needs
 /// room, the table evicts another session that may be evicted: the oldest of the network with the
 /// most sessions. Players to which the server no longer sends, and silent weak sessions, are
-/// evicted when the table is full.
+/// evicted when the table is full; players that have left, when their address needs the room.
 /// - A session is announced to the observer, together with its earlier datagrams, when the client
 /// gets a slot on the server, or soon after the client is verified. Other sessions are never
 /// announced.
@@ -127,6 +127,7 @@ class SessionTable {
                                              Standing standing) noexcept;
     [[nodiscard]] Session* find_evictable_in_table() noexcept;
     [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
+    [[nodiscard]] bool has_left(const Session& session) const noexcept;
 
     [[nodiscard]] Session* find_silent_weak() noexcept {
         return sessions_.find_most_silent(Standing::weak, now_->ms);

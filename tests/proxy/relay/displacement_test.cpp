@@ -288,6 +288,60 @@ TEST_CASE("a server that says nothing to anybody forgets nobody") {
     CHECK(scene.count(players) == players.size());
 }
 
+TEST_CASE("a player that has left keeps no client of its address out, and no other player leaves") {
+    struct Row {
+        std::string_view name;
+        bool client_sends;
+        bool server_sends;
+        bool others_play;
+        bool is_displaced;
+    };
+
+    const Row rows[]{
+        {"plays", true, true, true, false},
+        {"is silent, as its close or its connection was lost", false, true, true, false},
+        {"plays on a server that hangs", true, false, false, false},
+        {"has left", false, false, true, true},
+        {"has left as the last one", false, false, false, true},
+        {"sends to a server that dropped it", true, false, true, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Scene scene{8}; // at most 4 sessions of an address
+        std::vector<Endpoint> all;
+        for (std::uint16_t i = 0; i < 4; ++i) {
+            all.push_back(v4(kHonest, static_cast<std::uint16_t>(1000 + i)));
+            REQUIRE(scene.joins(all.back()));
+            scene.wait(milliseconds{500});
+            for (const Endpoint& each : all) {
+                scene.says(each, 'x');
+                scene.answers(each, 'm');
+            }
+        }
+        const Endpoint next = v4(kHonest, 2000);
+        milliseconds waited{0};
+        for (; waited < milliseconds{5000} && !scene.says(next, 'c'); waited += milliseconds{500}) {
+            scene.wait(milliseconds{500});
+            for (const Endpoint& each : all) {
+                const bool is_first = each == all.front();
+                if (!is_first || row.client_sends) {
+                    scene.says(each, 'x');
+                }
+                if (is_first ? row.server_sends : row.others_play) {
+                    scene.answers(each, 'm');
+                }
+            }
+        }
+        CHECK(scene.count({next}) == (row.is_displaced ? 1U : 0U));
+        CHECK(scene.count({all[0]}) == (row.is_displaced ? 0U : 1U));
+        CHECK(scene.count({all[1], all[2], all[3]}) == 3);
+        CHECK(waited >= milliseconds{3000});
+        CHECK(scene.joins(next) == row.is_displaced);
+        CHECK_FALSE(scene.says(v4(kHonest, 3000), 'v'));    // the limit holds
+        CHECK(scene.says(all[0], 'c') != row.is_displaced); // a displaced client does not come back
+    }
+}
+
 TEST_CASE("a network has a share of what is not players, and so have those that it is in") {
     struct Row {
         std::string_view name;
