@@ -419,6 +419,33 @@ std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
     return std::string{what};
 }
 
+/// Checks that the value of each flag is not empty, and is no flag of the command. The parser would
+/// take the next argument for an empty value, and start a run that was to be checked only.
+/// Errors: UsageError.
+void check_values(const CLI::App& app, const std::vector<std::string>& given) {
+    const auto chosen = app.get_subcommands(
+        [&given](const CLI::App* each) { return each->get_name() == given[1]; });
+    for (std::size_t i = 2; i < given.size() && !chosen.empty() && given[i] != "--"; ++i) {
+        const CLI::App& command = *chosen.front();
+        const auto equals = given[i].find('=');
+        const CLI::Option* const flag = command.get_option_no_throw(given[i].substr(0, equals));
+        const bool is_alone = equals == std::string::npos;
+        if (flag == nullptr || !given[i].starts_with('-') || is_switch(*flag) ||
+            (is_alone && i + 1 == given.size())) {
+            continue;
+        }
+        const std::string value = is_alone ? given[++i] : given[i].substr(equals + 1);
+        const std::string name = value.substr(0, value.find('='));
+        if (value.empty()) {
+            throw UsageError{
+                fmt::format("{}: is empty; leave it out, or give it a value", flag->get_name())};
+        }
+        if (is_alone && name.starts_with("--") && command.get_option_no_throw(name) != nullptr) {
+            throw UsageError{fmt::format("{}: needs a value before {}", flag->get_name(), name)};
+        }
+    }
+}
+
 int run(Invocation invocation) {
     if (const std::string said = replace_old_command(invocation.arguments); !said.empty()) {
         sink::print_error("{}", said);
@@ -430,6 +457,7 @@ int run(Invocation invocation) {
     }
     CommandLine line{invocation};
     CLI::App& app = line.program.app();
+    check_values(app, given);
     try {
         // The parser takes the arguments from the back.
         app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});

@@ -349,6 +349,48 @@ TEST_CASE("an observer with many unread requests still gets the message to end")
     CHECK(done.status == 0);
 }
 
+TEST_CASE("a flag takes neither nothing nor the next flag for its value") {
+    const TemporaryFolder folder;
+
+    struct Row {
+        std::string arguments; ///< of proxy; a value may be empty
+        const char* error;
+    };
+
+    const Row rows[]{
+        {"--pseudonyms= --check-config", "--pseudonyms: is empty; leave it out"},
+        {"--pseudonyms '' --check-config", "--pseudonyms: is empty"},
+        {"--pseudonyms --check-config", "--pseudonyms: needs a value before --check-config"},
+        {"--output= --check-config", "--output: is empty"},
+        {"-o --check-config", "--output: needs a value before --check-config"},
+        {"-o '' --check-config", "--output: is empty"},
+        {"-q -o --http=9303 --check-config", "--output: needs a value before --http"},
+        {"--maps= --check-config", "--maps: is empty"},
+        {"--fail-on= --check-config", "--fail-on: is empty"},
+        {"--threads= --check-config", "--threads: is empty"},
+        {"--idle-timeout= --check-config", "--idle-timeout: is empty"},
+        {"--client-address= --check-config", "--client-address: is empty"},
+        {"--config= --check-config", "--config: is empty"},
+        {"-s --check-config", "--server: needs a value before --check-config"},
+        {"--check-config -o", "--output needs a value"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.arguments);
+        const Finished done =
+            in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:9 " + row.arguments);
+        CHECK(done.status == 2);
+        CHECK_MESSAGE(done.err.find(row.error) != std::string::npos, done.err);
+        CHECK(std::filesystem::is_empty(folder.path()));
+    }
+    // Values that only begin like flags stay values, and so does whatever follows an equals sign.
+    CHECK(in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms --secret-").status ==
+          0);
+    CHECK(in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms=--quiet").status ==
+          0);
+    check_refused({"records", "--where", "--follow", "game.jsonl"},
+                  "--where: needs a value before");
+}
+
 TEST_CASE("contradictory flags are reported before the start") {
     const TemporaryFolder folder;
     check_refused({"frobnicate"}, "unknown command 'frobnicate' (see");
