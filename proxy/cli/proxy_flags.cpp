@@ -4,9 +4,11 @@
 #include "proxy/bus/subjects.h"
 #include "proxy/channel/shared_block.h"
 #include "proxy/cli/inspect_flags.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/process/served_servers.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/relay/listen_socket.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +23,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -315,9 +318,55 @@ void ProxyFlags::add_to(Command& command) {
     add_lifecycle_flags(command, "Run in the background, returning once datagrams are forwarded");
 }
 
+namespace {
+
+/// Checks that no listen address leads to the server. Names are checked once they are resolved.
+void check_no_loop(const relay::ServerOptions& server,
+                   const std::vector<asio::ip::udp::endpoint>& listen) {
+    boost::system::error_code is_name;
+    const auto address = asio::ip::make_address(server.host, is_name);
+    if (is_name) {
+        return;
+    }
+    try {
+        relay::check_no_forwarding_loop({address, server.port}, listen);
+    } catch (const relay::StartError& error) {
+        throw UsageError{fmt::format("--listen {}", error.what())};
+    }
+}
+
+/// Returns whether a run can create files in this folder. A run creates it with its parents.
+bool can_hold_files(std::filesystem::path folder) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder, ignored)) {
+        return ::access(folder.c_str(), W_OK | X_OK) == 0;
+    }
+    while (folder.has_parent_path() && !std::filesystem::exists(folder.parent_path(), ignored)) {
+        folder = folder.parent_path();
+    }
+    try {
+        check_creatable({"--state", folder.string()});
+        return true;
+    } catch (const UsageError&) {
+        return false;
+    }
+}
+
+} // namespace
+
 void ProxyFlags::check_traffic(const Settings& settings) const {
     if (!server.empty()) {
-        std::ignore = relay_options();
+        const relay::Options options = relay_options();
+        check_no_loop({.host = options.server_host, .port = options.server_port}, options.listen);
+        const auto named = servers();
+        for (const auto& each : named) {
+            for (const auto& other : named) {
+                check_no_loop(each.where, other.where.listen);
+            }
+        }
+        if (!relay.print_routes) {
+            std::ignore = state_folder();
+        }
     } else if (!settings.names("server")) { // else its empty value was reported
         throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
@@ -331,6 +380,19 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
             "listening on {}{}, forwarding to {}", listen[i],
             listen_endpoint(listen[i]).address().is_loopback() ? process::kThisMachineOnly : "",
             server[named.empty() ? 0 : i]));
+    }
+    const std::size_t per_address =
+        relay.no_admission ? 0 : relay.options.admission.max_per_address;
+    lines.push_back(fmt::format(
+        "at most {} {}",
+        per_address == 0 ? record::counted(max_sessions, "session[s]")
+                         : fmt::format("{} per address, {}",
+                                       record::counted(per_address, "session[s]"), max_sessions),
+        named.size() > 1 ? "per server" : "in all"));
+    if (!can_hold_files(state_folder())) {
+        lines.push_back(fmt::format("cannot write to {}: bans do not outlast the run, and no other "
+                                    "twscope can take over from it (see --state)",
+                                    state_folder().string()));
     }
     return lines;
 }

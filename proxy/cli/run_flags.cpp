@@ -137,6 +137,19 @@ std::string RunFlags::describe_recording() const {
 
 namespace {
 
+/// Returns whether a run creates the missing `folder` because it needs the state folder.
+bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& flags) {
+    std::error_code ignored;
+    if (folder.empty() || std::filesystem::exists(folder, ignored)) {
+        return false;
+    }
+    const auto full = [&ignored](const std::filesystem::path& path) {
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+    };
+    const auto rest = full(flags.state_folder()).lexically_relative(full(folder));
+    return !rest.empty() && *rest.begin() != "..";
+}
+
 /// Adds all errors of the flags and of what they name.
 void add_flag_problems(const RunFlags& flags, const Settings& settings,
                        std::vector<std::string>& problems) {
@@ -147,7 +160,10 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
                 [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
     const auto check_recording = [&](const RecordingKind& kind, const std::string& path) {
         const std::string folder = flags.recording.folder(kind, path);
-        check_creatable({kind.flag, folder.empty() ? path : folder});
+        const std::string created = folder.empty() ? path : folder;
+        if (!is_created_with_state(std::filesystem::path{created}.parent_path(), flags)) {
+            check_creatable({kind.flag, created});
+        }
     };
     add_problem(problems, [&] { check_recording(recorded_lines(), flags.records.output); });
     add_problem(problems, [&] { check_recording(recorded_capture(), flags.artifacts.capture); });
@@ -181,6 +197,12 @@ int check_config(const RunFlags& flags, Settings& settings) {
         text += fmt::format("client addresses: {}\n", flags.records.config.pseudonym_key.empty()
                                                           ? "recorded as they are"
                                                           : "pseudonyms");
+    }
+    const RecordingFlags& recording = flags.recording;
+    const bool is_limited = !recording.keep.empty() || !recording.min_free.empty();
+    if (!is_limited && (recording.options(recorded_lines(), flags.records.output) ||
+                        recording.options(recorded_capture(), flags.artifacts.capture))) {
+        text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
     }
     text += flags.http.on()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))

@@ -219,8 +219,12 @@ void check_no_forwarding_loop(const Udp::endpoint& server,
         if (own.address() == server.address() ||
             (own.address().is_unspecified() && (leads_to_loopback || is_local_address(server))) ||
             (own.address().is_loopback() && leads_to_loopback)) {
-            throw StartError{"the server's address " + base::to_string(server) +
-                             " is the one the proxy listens on"};
+            throw StartError{
+                base::to_string(own) +
+                (own == server ? " is the server's own address"
+                               : " includes " + base::to_string(server) + ", where the server is") +
+                "; listen on this machine's public address, or give the server "
+                "another port"};
         }
     }
 }

@@ -266,10 +266,12 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK(done.err.empty());
     CHECK(done.out.starts_with("listening on 127.0.0.1:8303 (this machine only), forwarding to "
                                "127.0.0.1:8304\n"
+                               "at most 64 sessions per address, 5 in all\n"
                                "recording records to " +
                                output +
                                "\n"
                                "client addresses: pseudonyms\n"
+                               "no limit on disk space (--keep 10GiB sets one for a folder)\n"
                                "live page on 9303\n"
                                "from command line: config, server\n"
                                "from environment: pseudonyms, http\n"
@@ -292,7 +294,61 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK(twscope({"proxy", "-s", "a=127.0.0.1:1", "-l", ":2", "-s", "b=127.0.0.1:3", "-l", ":4",
                    "--check-config"})
               .out.starts_with("listening on :2, forwarding to a=127.0.0.1:1\n"
-                               "listening on :4, forwarding to b=127.0.0.1:3\n"));
+                               "listening on :4, forwarding to b=127.0.0.1:3\n"
+                               "at most 64 sessions per address, 1024 per server\n"));
+    CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "--max-per-address", "0", "--check-config"})
+              .out.find("\nat most 1024 sessions in all\n") != std::string::npos);
+}
+
+TEST_CASE("--check-config agrees with the run about the server's address and the state folder") {
+    const TemporaryFolder folder;
+
+    struct Loop {
+        Arguments arguments;
+        const char* error;
+    };
+
+    const Loop loops[]{
+        {{"-s", "127.0.0.1:2", "-l", "127.0.0.1:2"},
+         "--listen 127.0.0.1:2 is the server's own address; listen on this machine's public"},
+        {{"-s", "127.0.0.1:2", "-l", "0.0.0.0:2"},
+         "--listen 0.0.0.0:2 includes 127.0.0.1:2, where the server is; listen on"},
+        {{"-s", "a=127.0.0.1:2", "-s", "b=127.0.0.1:3", "-l", "127.0.0.1:3", "-l", "127.0.0.1:4"},
+         "--listen 127.0.0.1:3 is the server's own address"},
+    };
+    for (const Loop& row : loops) {
+        for (const bool checks : {false, true}) {
+            Arguments all{"proxy", "--duration", "1ms", "--state", folder.path()};
+            all.insert(all.end(), row.arguments.begin(), row.arguments.end());
+            if (checks) {
+                all.emplace_back("--check-config");
+            }
+            check_refused(all, row.error);
+        }
+    }
+    for (const char* const server : {"192.0.2.1:2", "127.0.0.1:3"}) { // elsewhere; another port
+        CHECK(twscope({"proxy", "-s", server, "-l", "0.0.0.0:2", "--check-config"}).status == 0);
+    }
+
+    const auto check_state = [&](const std::string& output, const std::string& state) {
+        return in_shell("cd " + folder.path() +
+                        " && $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 " + "--check-config -o " +
+                        output + " --state " + state);
+    };
+    CHECK(check_state("new/sub/", "new").status == 0); // the run creates both
+    CHECK(check_state("new/sub/", "new/state/").status == 0);
+    CHECK(check_state("new/sub/", "new/sub/state").status == 0);
+    CHECK(check_state("new/sub/", "other").status == 2);
+    CHECK(check_state("new/sub/more/", "new").status == 2);
+    CHECK(check_state("game.jsonl", "/proc/state/twscope")
+              .out.find(
+                  "cannot write to /proc/state/twscope: bans do not outlast the run, and no other "
+                  "twscope can take over from it (see --state)\n") != std::string::npos);
+    CHECK(check_state("game.jsonl", "new").out.find("cannot write") == std::string::npos);
+    CHECK(std::filesystem::is_empty(folder.path() + "/")); // nothing was created
+    CHECK(in_shell("unset HOME XDG_STATE_HOME STATE_DIRECTORY; $twscope proxy -s 127.0.0.1:1 "
+                   "--check-config")
+              .err.find("HOME is not set") != std::string::npos);
 }
 
 TEST_CASE("--check-config reports an empty server or interface once") {

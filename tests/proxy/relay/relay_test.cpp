@@ -393,7 +393,7 @@ TEST_CASE("a relay that cannot start says why in one line") {
         {"no server port", "port is missing", good},
         {"no threads", "threads", good},
         {"nothing to listen on", "number of listening addresses", good},
-        {"its own server", "is the one the proxy listens on", good},
+        {"its own server", "is the server's own address; listen on", good},
         {"loopback mode elsewhere", "loopback", good},
         {"transparent mode between families", "of one family: listen on an IPv4 address", good},
     };
