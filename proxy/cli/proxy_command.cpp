@@ -87,7 +87,8 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
                                      .admission = !flags.relay.no_admission,
                                      .info_cache = !flags.relay.no_info_cache,
                                      .inspected = !flags.no_inspect,
-                                     .ring_bytes = flags.ring_mib * kMiB};
+                                     .ring_bytes = flags.ring_mib * kMiB,
+                                     .address_limit = "--max-per-address"};
     options.servers = flags.servers();
     if (flags.relay.resync) {
         options.relay.resync = pipeline::make_game_resync();

@@ -91,7 +91,9 @@ std::optional<std::string> AdmissionReport::next_line(const relay::Counters& cou
     };
     for (const relay::AdmissionRow& row : relay::admission_rows()) {
         if (row.unit == relay::AdmissionUnit::datagrams) {
-            add(counters.admission.*row.value - reported_.*row.value, row.sentence);
+            const bool is_limit = row.value == &relay::AdmissionTotals<std::uint64_t>::address;
+            add(counters.admission.*row.value - reported_.*row.value,
+                is_limit ? fmt::format("{}: {}", row.sentence, address_limit_) : row.sentence);
         }
     }
     add(counters.sessions_refused - refused_reported_, "no session is free");
@@ -132,7 +134,8 @@ void complete(RelayRunOptions& options) {
 
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
-                                            options_.inspected ? options_.ring_bytes : 0} {
+                                            options_.inspected ? options_.ring_bytes : 0},
+      admission_report_{options_.address_limit} {
     std::vector<relay::Ring*> rings;
     rings_.reserve(options_.relay.threads);
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {

@@ -16,6 +16,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -33,10 +34,15 @@ namespace tw::process {
 /// Makes the log lines about rejected datagrams and about requests that the relay answered itself.
 class AdmissionReport {
   public:
+    /// `address_limit`: how the user sets the most sessions of an address.
+    explicit AdmissionReport(std::string address_limit)
+        : address_limit_{std::move(address_limit)} {}
+
     /// Call it once a second. Returns the line to log; nullopt if the counters have not changed.
     [[nodiscard]] std::optional<std::string> next_line(const relay::Counters& counters);
 
   private:
+    std::string address_limit_;
     relay::AdmissionTotals<std::uint64_t> reported_{};
     std::uint64_t refused_reported_ = 0;
     std::uint64_t repeated_reported_ = 0;
@@ -55,6 +61,7 @@ struct RelayRunOptions {
     SupervisorOptions supervision{};
     /// The path of the socket that accepts takeover requests; empty: no socket.
     std::filesystem::path takeover_file{};
+    std::string address_limit{};  ///< see AdmissionReport
     std::string example_client{}; ///< see TakeoverHello::example_client
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     HandoverTaker* taker = nullptr;

@@ -139,7 +139,7 @@ class TakeoverSocket {
 /// wire::ClientProofState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
-    static constexpr std::uint32_t kVersion = 6;
+    static constexpr std::uint32_t kVersion = 7;
 
     std::string name{kName};
     std::uint32_t version = kVersion;

@@ -22,6 +22,7 @@ constexpr AdmissionRow kAdmission[]{
     {"crowd", kDatagrams, "too many unknown clients at once", &Sum::crowd},
     {"rate", kDatagrams, "too many from one session", &Sum::rate},
     {"own", kDatagrams, "sent in the proxy's or the server's own name", &Sum::own},
+    {"address", kDatagrams, "their address has all sessions that it may have", &Sum::address},
 };
 
 /// Returns the counters in the order of declaration. All members of Totals have the type Number.

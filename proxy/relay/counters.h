@@ -44,6 +44,7 @@ struct AdmissionTotals {
     Number crowd{};
     Number rate{};
     Number own{};
+    Number address{};
 };
 
 /// The relay's counters. They count from the start of the relay.

@@ -101,7 +101,8 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         }
     }
     if (!make_room(client, verdict.standing)) {
-        counters_->sessions_refused.add(1);
+        (is_address_full(client) ? counters_->admission.address : counters_->sessions_refused)
+            .add(1);
         return nullptr;
     }
     Session* const session = open(client, header, listener, verdict.standing, proof);
@@ -245,14 +246,20 @@ bool SessionTable::reserve_place() {
     return false;
 }
 
+/// Returns whether the client's address has as many sessions as an address may have.
+bool SessionTable::is_address_full(const base::Endpoint& client) const noexcept {
+    const std::size_t most = shared_.pools.per_address;
+    return shared_.prove != nullptr && most != 0 && !base::is_loopback(client) &&
+           sessions_.count_of(*base::Networks{client}.begin()) >= most;
+}
+
 /// Makes room for a session within the limit of sessions per address, by eviction if necessary.
 /// Returns whether there is room.
 bool SessionTable::make_room_at_address(const base::Endpoint& client) {
-    const base::Network own = *base::Networks{client}.begin();
-    const std::size_t most = shared_.pools.per_address;
-    if (base::is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
+    if (!is_address_full(client)) {
         return true;
     }
+    const base::Network own = *base::Networks{client}.begin();
     for (const Standing standing :
          {Standing::unproven, Standing::verified, Standing::weak, Standing::player}) {
         if (Session* const leaving = find_evictable_of(own, standing)) {

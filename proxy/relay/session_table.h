@@ -117,6 +117,7 @@ class SessionTable {
     [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
 
     [[nodiscard]] bool make_room(const base::Endpoint& client, Standing standing);
+    [[nodiscard]] bool is_address_full(const base::Endpoint& client) const noexcept;
     [[nodiscard]] bool make_room_at_address(const base::Endpoint& client);
     [[nodiscard]] bool make_room_in_pool(Standing standing, std::size_t pool,
                                          const base::Endpoint& client);

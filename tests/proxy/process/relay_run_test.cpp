@@ -77,7 +77,7 @@ TEST_CASE("the relay repeats a server's answer to another client") {
 }
 
 TEST_CASE("rejected datagrams are reported once, with the reason") {
-    tw::process::AdmissionReport report;
+    tw::process::AdmissionReport report{"--limit"};
     tw::relay::Counters counters;
     CHECK_FALSE(report.next_line(counters));
     counters.admission.flood = 17;
@@ -88,9 +88,11 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
     counters.admission.flood = 18;
     counters.admission.crowd = 5;
     counters.sessions_refused = 2;
+    counters.admission.address = 3;
     CHECK(report.next_line(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
-          "clients at once), 2 (no session is free)");
+          "clients at once), 3 (their address has all sessions that it may have: --limit), 2 "
+          "(no session is free)");
     counters.repeated_answers = 7;
     CHECK(report.next_line(counters) == "requests answered with the server's last answer: 7");
     counters.repeated_answers = 8;

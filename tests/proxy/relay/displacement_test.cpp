@@ -337,7 +337,10 @@ TEST_CASE("a player that has left keeps no client of its address out, and no oth
         CHECK(scene.count({all[1], all[2], all[3]}) == 3);
         CHECK(waited >= milliseconds{3000});
         CHECK(scene.joins(next) == row.is_displaced);
-        CHECK_FALSE(scene.says(v4(kHonest, 3000), 'v'));    // the limit holds
+        const auto refused = scene.counters().admission.address.value();
+        CHECK_FALSE(scene.says(v4(kHonest, 3000), 'v')); // the limit holds
+        CHECK(scene.counters().admission.address.value() == refused + 1);
+        CHECK(scene.counters().sessions_refused.value() == 0);
         CHECK(scene.says(all[0], 'c') != row.is_displaced); // a displaced client does not come back
     }
 }
