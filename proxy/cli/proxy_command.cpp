@@ -338,11 +338,10 @@ int run_health(const HealthFlags& flags) {
     probe.request([&](bool answered) { ok = answered; });
     io.run();
     if (!ok) {
-        sink::print_error("no server answered through {} within {} s", flags.address,
-                          flags.timeout);
+        sink::print_error("no server answered at {} within {} s", flags.address, flags.timeout);
         return 1;
     }
-    fmt::print("healthy: the server answered a request for its info through {}\n", flags.address);
+    fmt::print("healthy: a server answered a request for its info at {}\n", flags.address);
     return 0;
 }
 
