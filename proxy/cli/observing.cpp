@@ -157,7 +157,8 @@ process::ObserverOptions observer_options(const RunFlags& flags, const wire::Mod
             .map_cache = flags.records.map_cache,
             .inspect = !flags.no_inspect,
             .resync = flags.requests_resync(),
-            .explain = explain_command(flags)};
+            .explain = explain_command(flags),
+            .flight_flag = "--flight 60s,64MiB DIR"};
 }
 
 void print_stats(sink::BoundedWaitStream& console, const process::ObserverResult& result) {

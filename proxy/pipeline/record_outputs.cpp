@@ -111,7 +111,10 @@ void FileQueues::open(const Config& config, Outputs& outputs) {
     }
 }
 
-void FileQueues::log_errors() {
+void FileQueues::log_files() {
+    while (const auto written = flight_ ? flight_->take_written() : std::nullopt) {
+        spdlog::info("flight recorder: wrote {}", *written);
+    }
     for (auto* const files : {&files_, &flight_}) {
         while (const auto complaint = *files ? (*files)->take_error_text() : std::nullopt) {
             spdlog::error("not written: {}; forwarding continues", *complaint);
@@ -130,7 +133,7 @@ std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
         return 0;
     }
     files_->finish();
-    log_errors();
+    log_files();
     for (const std::string& loss : loss_sentences(losses)) {
         spdlog::warn("demos: {}", loss);
     }
@@ -147,7 +150,7 @@ void FileQueues::finish_flight(const sink::FlightCounts& tally) {
         return;
     }
     flight_->finish();
-    log_errors();
+    log_files();
     spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
                  record::counted(flight_->created(), "capture[s]"),
                  record::counted(tally.held_back, "finding[s] [is|are]"));

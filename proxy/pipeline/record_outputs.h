@@ -73,7 +73,7 @@ class RecordOutputs {
 };
 
 /// The queues through which demos, flight recordings and page recordings are written. Logs their
-/// errors.
+/// errors, and each flight recording.
 class FileQueues {
   public:
     /// `progress`: is incremented when data is written.
@@ -87,9 +87,9 @@ class FileQueues {
 
     [[nodiscard]] sink::FileQueue* flight_queue() { return flight_ ? &*flight_ : nullptr; }
 
-    /// Logs write errors, once per file, and stops page recordings after an error. Call this
-    /// function once a second.
-    void log_errors();
+    /// Logs flight recordings and write errors, once per file, and stops page recordings after an
+    /// error. Call this function once a second.
+    void log_files();
     /// Writes the queued data of demos. Returns the number of records missing in demos.
     [[nodiscard]] std::uint64_t finish_demos(const sink::DemoLosses& losses);
     void finish_flight(const sink::FlightCounts& tally);

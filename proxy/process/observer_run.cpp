@@ -250,6 +250,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         for (const auto& worker : workers_) {
             worker->request_report();
         }
+        spdlog::info("writing a summary of every open session to the records");
         break;
     case channel::ControlMessage::flight:
         write_flight(0);
@@ -279,7 +280,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
     }
-    written_.log_errors();
+    written_.log_files();
     if (page_) {
         page_->check_relay();
     }
@@ -356,7 +357,7 @@ void ObserverRun::check_disk() {
 
 void ObserverRun::write_flight(std::uint32_t session) {
     if (written_.flight_queue() == nullptr) {
-        spdlog::warn("there is no flight recorder");
+        spdlog::warn("there is no flight recorder; {} makes one", options_.flight_flag);
     }
     for (const auto& worker : workers_) {
         worker->request_flight_recording(session);

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -65,6 +66,7 @@ struct ObserverOptions {
     /// Stream for status and findings as text for people; null: no such stream.
     sink::BoundedWaitStream* console = nullptr;
     sink::FindingLines::ExplainCommand explain{}; ///< empty if records cannot be read from a file
+    std::string_view flight_flag{};               ///< how the user makes a flight recorder
     std::optional<PageOptions> page{};
     /// The live page that a waiting observer opens when it starts to inspect; nullopt: no page.
     std::optional<LatePageOptions> late_page{};

@@ -95,9 +95,19 @@ Disk& system_disk() {
 
 namespace {
 
-/// The most error texts that wait for take_error_text(). Further texts are dropped; the disk is
-/// then full, and users would not read them all.
-constexpr std::size_t kMaxComplaints = 16;
+/// The most texts that wait for take_error_text(), and for take_written(). Further texts are
+/// dropped: users would not read them all.
+constexpr std::size_t kMaxTexts = 16;
+
+/// Removes and returns the first of these texts; nullopt if there is none.
+std::optional<std::string> take_first(std::vector<std::string>& texts) {
+    if (texts.empty()) {
+        return std::nullopt;
+    }
+    std::string first = std::move(texts.front());
+    texts.erase(texts.begin());
+    return first;
+}
 
 } // namespace
 
@@ -182,12 +192,12 @@ bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patie
 
 std::optional<std::string> FileQueue::take_error_text() {
     const std::lock_guard lock{mutex_};
-    if (complaints_.empty()) {
-        return std::nullopt;
-    }
-    std::string first = std::move(complaints_.front());
-    complaints_.erase(complaints_.begin());
-    return first;
+    return take_first(complaints_);
+}
+
+std::optional<std::string> FileQueue::take_written() {
+    const std::lock_guard lock{mutex_};
+    return take_first(written_);
 }
 
 void FileQueue::run() {
@@ -224,8 +234,11 @@ void FileQueue::execute(Command& command) {
         write(found->second, command);
         return;
     }
-    open_.erase(found);
     const std::lock_guard lock{mutex_};
+    if (!found->second.dead && written_.size() < kMaxTexts) {
+        written_.push_back(found->second.path.string());
+    }
+    open_.erase(found);
     dead_.erase(command.file);
 }
 
@@ -283,7 +296,7 @@ void FileQueue::fail(OpenFile& open, File file, const std::error_code& error) {
     const std::lock_guard lock{mutex_};
     dead_.insert(file);
     ++lost_;
-    if (complaints_.size() < kMaxComplaints) {
+    if (complaints_.size() < kMaxTexts) {
         complaints_.push_back(fmt::format("{}: {}", open.path.string(), error.message()));
     }
 }

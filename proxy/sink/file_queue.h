@@ -127,6 +127,9 @@ class FileQueue {
     /// Removes and returns the oldest error text about a file that could not be created or written;
     /// nullopt if there is no such text.
     [[nodiscard]] std::optional<std::string> take_error_text();
+    /// Removes and returns the oldest path of a complete file; nullopt if there is none. Only the
+    /// first few wait to be taken.
+    [[nodiscard]] std::optional<std::string> take_written();
 
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
 
@@ -171,6 +174,7 @@ class FileQueue {
     std::atomic<std::size_t> queued_bytes_{0};
     std::atomic<File> next_{1};
     std::vector<std::string> complaints_;
+    std::vector<std::string> written_; ///< paths of complete files
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> created_{0};
     std::set<File> dead_; ///< open files to which no more data can be appended

@@ -60,6 +60,7 @@ test('a signal and the page write the latest datagrams, whose snapshots are thos
     withGame(['--http', '127.0.0.1:0'], async ({ flights, proxy, bots }) => {
         proxy.child.signal('SIGUSR2');
         const [first] = await written(flights, /^flight-\d{8}T\d{6}Z\.pcapng$/);
+        await proxy.child.waitFor(/info flight recorder: wrote \S+flight-\d{8}T\d{6}Z\.pcapng\n/, WAIT_MS);
         const [, port, file] = /http:\/\/127\.0\.0\.1:(\d+)\/#token=\$\(cat ([^)]+)\)/.exec(proxy.child.errors);
         const authorization = `Bearer ${readFileSync(file, 'utf8').trim()}`;
         const ask = (query, more) => fetch(`http://127.0.0.1:${port}/api/flight${query}`, { method: 'POST', ...more });

@@ -293,8 +293,12 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
     }
     const std::size_t asked = summaries();
     CHECK(asked >= 2);
+    proxy.signal(SIGUSR2);
     proxy.signal(SIGTERM);
     const Finished done = proxy.finish();
+    CHECK(done.err.find("info writing a summary of every open session") != std::string::npos);
+    CHECK(done.err.find("there is no flight recorder; --flight 60s,64MiB DIR makes one") !=
+          std::string::npos);
     CHECK(done.status == 0);
     CHECK(summaries() >= asked + 2); // one summary of the session and one of the run
 }

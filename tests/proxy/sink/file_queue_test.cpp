@@ -38,6 +38,8 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     CHECK(test::file_text(folder.path() / "two") == "xyz");
     CHECK(files.created() == 2);
     CHECK(files.lost() == 0);
+    CHECK(files.take_written() == (folder.path() / "one").string());
+    CHECK_FALSE(files.take_written()); // the other one was not closed
 }
 
 TEST_CASE("a file that is there is left alone") {
