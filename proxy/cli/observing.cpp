@@ -54,6 +54,10 @@ constexpr std::array kLiveFlags{
              }},
 };
 
+/// Flags that must be the same in both processes of a takeover.
+constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "listen", "pseudonyms",
+                                                        "server", "state"};
+
 } // namespace
 
 ConfigReloader::ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
@@ -89,7 +93,7 @@ process::ReloadedSettings ConfigReloader::reread() {
         reload.token = flags.http.token(flags.state_folder());
     }
     reload.servers = servers_of(flags);
-    std::vector<std::string> waiting;
+    std::array<std::vector<std::string>, 2> waiting; // for a takeover or restart, for a restart
     const auto flags_now = settings.flags();
     for (std::size_t i = 0; i < flags_now.size(); ++i) {
         const std::string& name = flags_now[i].name;
@@ -101,15 +105,20 @@ process::ReloadedSettings ConfigReloader::reread() {
         if (live != kLiveFlags.end()) {
             live->apply(flags, reload);
         } else if (!reload.servers || (name != "server" && name != "listen")) {
-            waiting.push_back(name);
+            const bool needs_restart =
+                command_ != "proxy" ||
+                std::ranges::find(kRestartFlags, name) != kRestartFlags.end();
+            waiting[needs_restart ? 1 : 0].push_back(name);
             continue;
         }
         values_[i] = flags_now[i];
         spdlog::info("{} changed", name);
     }
-    if (!waiting.empty()) {
-        spdlog::warn("changed, but takes effect only after a restart: {}",
-                     fmt::join(waiting, ", "));
+    for (const auto& names : waiting) {
+        if (!names.empty()) {
+            spdlog::warn("changed, but takes effect at the next {}restart: {}",
+                         &names == waiting.data() ? "takeover or " : "", fmt::join(names, ", "));
+        }
     }
     spdlog::info("configuration reloaded");
     return reload;

@@ -84,7 +84,7 @@ test('servers of one process are kept apart, and are added and removed without a
     await waitUntil('the servers to change', () => times('configuration reloaded') === 1
         && times('forwarding to late') === 1, WAIT_MS);
     assert.equal(times('removed the server race'), 1);
-    assert.equal(times('after a restart'), 0);
+    assert.equal(times('takes effect at the next'), 0);
     const dora = await joined(late, 'dora', 4);
     await Promise.all([plays(anna), plays(dora.walk())]);
     await waitUntil('the page to show others', async () => {

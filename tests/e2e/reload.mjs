@@ -80,10 +80,11 @@ test('settings that can change during a run change, others are named, and an inv
         { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${token}` } })).status;
     assert.equal(await put('correct-horse-battery'), 200);
 
-    write('log-level = "debug"', 'max-sessions = 32', 'impair = "s2c:delay=10ms"', 'idle-timeout = 30', token);
+    write('log-level = "debug"', 'max-sessions = 32', 'impair = "s2c:delay=10ms"', 'idle-timeout = 30', 'pseudonyms = "secret"', token);
     writeFileSync(join(folder, 'token'), 'another-horse-battery\n');
     await hangUp(proxy, 1);
-    await says(proxy, 'changed, but takes effect only after a restart: idle-timeout, max-sessions');
+    await says(proxy, 'changed, but takes effect at the next takeover or restart: idle-timeout, max-sessions');
+    await says(proxy, 'changed, but takes effect at the next restart: pseudonyms');
     await says(proxy, 'the line is impaired: s2c:delay=10ms');
     await waitUntil('the page to show it', async () => await impairment() === 's2c:delay=10ms\n', WAIT_MS);
     assert.equal(await put('correct-horse-battery'), 401);
