@@ -360,8 +360,11 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
         }
         if (is_short_flag(flag) && short_flag.empty() &&
             chosen.get_option_no_throw(flag.substr(0, 2)) == nullptr) {
-            short_flag = fmt::format("{} has no {}{}", chosen.get_name(), flag.substr(0, 2),
-                                     flags_with_letter(chosen, flag[1]));
+            const bool is_long = chosen.get_option_no_throw('-' + flag) != nullptr;
+            short_flag =
+                is_long ? fmt::format("{0} has no {1}; did you mean -{1}?", chosen.get_name(), flag)
+                        : fmt::format("{} has no {}{}", chosen.get_name(), flag.substr(0, 2),
+                                      flags_with_letter(chosen, flag[1]));
         }
         if (!flag.starts_with("--") || chosen.get_option_no_throw(flag) != nullptr) {
             continue;
@@ -411,12 +414,7 @@ std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
             return text;
         }
     }
-    const std::string_view what{error.what()}; // "--tick: 1 required TICK:INT in [0 - 100] missing"
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr &&
-        what.find(" required ") != std::string_view::npos) {
-        return fmt::format("{} needs a value", what.substr(0, what.find(':')));
-    }
-    return std::string{what};
+    return describe_parser_error(error);
 }
 
 /// Checks that the value of each flag is not empty, and is no flag of the command. The parser would

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/algorithm/string/predicate.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -51,10 +52,27 @@ constexpr std::uint64_t kMaxNumber = 1'000'000;
 /// nanoseconds of 64 bits.
 constexpr std::chrono::seconds kMaxTime = std::chrono::hours{24} * 36525;
 
-UsageError complaint(const std::string& flag, const std::string& text) {
-    return UsageError{fmt::format("{} {}: expected a time (s, min, h, d), a size (KiB, MiB, GiB, "
-                                  "TiB), or both, for example 1h,512MiB",
-                                  flag, text)};
+/// Returns the unit of size that a user meant by "G", "gb" or "gib"; empty if there is none.
+std::string size_unit_like(std::string_view name) {
+    const auto* const like = std::ranges::find_if(kSizeUnits, [name](const Unit& unit) {
+        const std::string_view letter = unit.name.substr(0, 1);
+        return !unit.time && name != "m" && // which may also stand for minutes
+               (boost::iequals(name, unit.name) || boost::iequals(name, letter) ||
+                boost::iequals(name, std::string{letter} + "B"));
+    });
+    return like == kSizeUnits.end() ? std::string{} : std::string{like->name};
+}
+
+/// `number` and `name`: the number and the unit that are wrong.
+UsageError complaint(const std::string& flag, const std::string& text, std::uint64_t number,
+                     std::string_view name) {
+    const std::string like = number == 0 ? std::string{} : size_unit_like(name);
+    return UsageError{
+        like.empty() || like == name
+            ? fmt::format("{} {}: expected a time (s, min, h, d), a size (KiB, MiB, GiB, TiB), or "
+                          "both, for example 1h,512MiB",
+                          flag, text)
+            : fmt::format("{} {}: did you mean {}{}?", flag, text, number, like)};
 }
 
 std::string without_suffix(const std::string& name, std::string_view suffix) {
@@ -131,7 +149,7 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
                                               [&](const Unit& each) { return each.name == name; });
         if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMaxNumber ||
             (unit->time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
-            throw complaint(flag, text);
+            throw complaint(flag, text, count, name);
         }
         if (unit->time) {
             parsed.time = std::chrono::seconds{count * unit->size};

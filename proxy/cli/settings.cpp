@@ -122,7 +122,7 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
         const bool neither = flag && dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
         throw UsageError{neither ? fmt::format("{}: {}: expected true or false, not '{}'", source,
                                                option.get_lnames().front(), fmt::join(values, ", "))
-                                 : fmt::format("{}: {}", source, error.what())};
+                                 : fmt::format("{}: {}", source, describe_parser_error(error))};
     }
     return true;
 }
@@ -425,6 +425,21 @@ void Settings::complete_from_file() {
     is_read_ = true;
 }
 
+std::string describe_parser_error(const CLI::Error& error) {
+    // "--keep: At Most 1 required but received 2", "--tick: 1 required TICK:INT in [0 - 100] missing"
+    const std::string_view what{error.what()};
+    const std::string_view flag = what.substr(0, what.find(':'));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr ||
+        what.find(" required ") == std::string_view::npos) {
+        return std::string{what};
+    }
+    return what.find("At Most 1 ") != std::string_view::npos
+               ? fmt::format("{}: may be given once", flag)
+           : what.find("At Most ") != std::string_view::npos
+               ? fmt::format("{}: has too many values", flag)
+               : fmt::format("{} needs a value", flag);
+}
+
 std::string suggest_flag(const CLI::App& command, std::string_view name, std::string_view before) {
     std::vector<std::string_view> names;
     for (const CLI::Option* option : command.get_options(is_setting)) {
@@ -483,6 +498,9 @@ HostPort parse_host_port(const std::string& text, const std::string& flag) {
         const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
         good = !digits.empty() && parsed.ec == std::errc{} &&
                parsed.ptr == digits.data() + digits.size();
+        if (parsed.ec == std::errc::result_out_of_range) {
+            throw UsageError{fmt::format("{} {}: expected a port up to 65535", flag, text)};
+        }
     }
     std::string host = good ? text.substr(0, colon) : "";
     if (bracketed) {

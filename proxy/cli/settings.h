@@ -13,6 +13,7 @@
 
 namespace CLI {
 class App;
+class Error;
 struct ConfigItem;
 } // namespace CLI
 
@@ -111,6 +112,9 @@ struct HostPort {
     std::string host; ///< empty if only a port was given
     std::uint16_t port = 0;
 };
+
+/// Returns what the parser found wrong, such as "--keep: may be given once".
+[[nodiscard]] std::string describe_parser_error(const CLI::Error& error);
 
 /// Returns "; did you mean --keep?" with the command's flag whose name is most similar to `name`,
 /// after `before`; empty if none is similar.

@@ -401,6 +401,28 @@ TEST_CASE("contradictory flags are reported before the start") {
     check_refused({"recods"}, "unknown command 'recods'; did you mean records? (see");
     check_refused({"proxy", "-s", "127.0.0.1:1", "-k", "1GiB"},
                   "twscope: proxy has no -k; did you mean --keep? (see");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-max-per-address", "4"},
+                  "twscope: proxy has no -max-per-address; did you mean --max-per-address? (see");
+    check_refused({"proxy", "--keep", "1GiB", "--keep", "2GiB"},
+                  "--keep: may be given once (see 'twscope proxy --help')");
+    check_refused({"decode", "--objects", "a", "--objects", "b", "c"},
+                  "--objects: may be given once (see 'twscope decode --help')");
+    const std::string config = folder.file("twice.conf");
+    write_text(config, "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
+    check_refused({"proxy", "--config", config}, "twice.conf: --keep: may be given once");
+    const std::pair<const char*, const char*> sizes[]{
+        {"10G", "--keep 10G: did you mean 10GiB?"},
+        {"10gb", "--keep 10gb: did you mean 10GiB?"},
+        {"1h,5mib", "--keep 1h,5mib: did you mean 5MiB?"},
+        {"10m", "--keep 10m: expected a time"},
+        {"0G", "--keep 0G: expected a time"},
+        {"10", "--keep 10: expected a time"}};
+    for (const auto& [size, error] : sizes) {
+        check_refused({"proxy", "-s", "127.0.0.1:1", "-o", folder.file("r/"), "--keep", size},
+                      error);
+    }
+    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "192.0.2.2:99999"},
+                  "--listen 192.0.2.2:99999: expected a port up to 65535");
     const Finished bare = twscope({});
     CHECK(bare.status == 2);
     CHECK(bare.err.find("\n  twscope decode traffic.pcap ") != std::string::npos);
