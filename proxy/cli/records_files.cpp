@@ -5,6 +5,7 @@
 #include "proxy/capture/demo_reader.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/inspect/inspector.h"
@@ -72,9 +73,19 @@ std::string parse_record_time(std::string_view flag, const std::string& given) {
     constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
     constexpr std::string_view kEarliest = "0000-01-01T00:00:00"; // completes a shortened time
     constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, kEarliest.size()};
+    if (given.size() > 1 && given.front() == '-') {
+        const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
+        if (age.bytes == 0) {
+            return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
+                               fmt::gmtime(std::time(nullptr) - age.time.count()));
+        }
+    }
     std::string text = given;
     if (text.size() >= kEarliest.size() && text.back() == 'Z') {
         text.pop_back();
+    }
+    if (text.size() > kEnds[2] && text[kEnds[2]] == ' ') {
+        text[kEnds[2]] = 'T';
     }
     const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
                        (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
@@ -89,7 +100,8 @@ std::string parse_record_time(std::string_view flag, const std::string& given) {
                       fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&time))) == seconds;
     if (!text.empty() && !fits) {
         throw UsageError{fmt::format(
-            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15",
+            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15, "
+            "or the time before now, for example -60s",
             flag, given)};
     }
     return text;

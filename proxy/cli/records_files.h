@@ -25,8 +25,8 @@ namespace tw::cli {
 /// The same, if 0 stands for the merged snapshots of all sessions.
 [[nodiscard]] std::string find_problem_of_session_or_zero(const std::string& text);
 
-/// Parses a UTC time as in records; its last parts may be left out, as in "2026-11-22T18". Returns
-/// it without the Z, for comparison with record times as text.
+/// Parses a UTC time as in records; its last parts may be left out, as in "2026-11-22 18". "-60s" is
+/// the time a minute ago. Returns it without the Z, for comparison with record times as text.
 /// Errors: UsageError that names the flag.
 [[nodiscard]] std::string parse_record_time(std::string_view flag, const std::string& given);
 

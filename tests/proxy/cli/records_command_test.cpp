@@ -92,6 +92,9 @@ TEST_CASE("times have valid numbers in the usual order") {
         {{"--to", "2026-11-21T20:16"}, text(kFirst)},
         {{"--from", "2026", "--to", "2026-11-21T20:16:00Z"}, text(kFirst)},
         {{"--from", "2024-02-29"}, text(kFirst) + text(kSecond)},
+        {{"--from", "2026-11-21 20:15:30"}, text(kSecond)},
+        {{"--from", "-36500d"}, text(kFirst) + text(kSecond)}, // a hundred years ago
+        {{"--to", "-36500d"}, {}},
     };
     for (const Row& row : good) {
         CAPTURE(row.choice[1]);
@@ -100,7 +103,8 @@ TEST_CASE("times have valid numbers in the usual order") {
         CHECK(done.out == row.wanted);
     }
     for (const char* bad : {"2026-11-3", "2026-13-45", "2026-00", "2026-02-29", "2026-11-21T24",
-                            "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x"}) {
+                            "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x",
+                            "-", "-60", "-5x", "-1GiB", "2026-11-21 "}) {
         CAPTURE(bad);
         check_refused({"records", file, std::string{"--from="} + bad}, "expected a time");
     }
