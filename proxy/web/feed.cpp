@@ -168,9 +168,30 @@ void put(Text& out, std::int64_t value) {
     out.append(text.data(), text.data() + text.size());
 }
 
-void put_item(Text& out, const snapshot::ItemView& item, const ObjectIndices& indices) {
+/// Returns the index of a type's object in the list of /api/objects, or −1 − type if it is unknown.
+std::int64_t object_index(const record::TypeNames& types, std::uint16_t type) {
+    const snapshot::ObjectSpec* const object = types.object(type);
+    return object == nullptr ? -1 - std::int64_t{type}
+                             : static_cast<std::int64_t>(types.objects().index_of(*object));
+}
+
+/// Returns whether a known type number now has another UUID, as after a restart of the server.
+bool has_changed_types(const record::TypeNames& types, const snapshot::SnapshotView& items) {
+    // Descriptors have the lowest keys.
+    for (std::size_t i = 0; i < items.size() && items[i].key.type == snapshot::kDescriptorType;
+         ++i) {
+        const auto* const known = types.find(items[i].key.id);
+        const auto uuid = snapshot::descriptor_uuid(items[i].data);
+        if (known != nullptr && uuid && *uuid != known->uuid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void put_item(Text& out, const snapshot::ItemView& item, const record::TypeNames& types) {
     put(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
-    put(out, std::int64_t{indices.index_of(item.key.type)});
+    put(out, object_index(types, item.key.type));
     put(out, ",");
     put(out, std::int64_t{item.key.id});
     for (const std::int32_t value : item.data) {
@@ -200,7 +221,7 @@ bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
 /// snapshots are sorted by key.
 std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
                                            const snapshot::SnapshotView& before,
-                                           const ObjectIndices& indices) {
+                                           const record::TypeNames& types) {
     std::vector<snapshot::ItemKey> gone;
     std::size_t old = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -210,7 +231,7 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
         }
         const bool was = old < before.size() && before[old].key == item.key;
         if (item.key.type != snapshot::kDescriptorType && !(was && same(item, before[old]))) {
-            put_item(out, item, indices);
+            put_item(out, item, types);
         }
         old += was ? 1 : 0;
     }
@@ -222,52 +243,18 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
 
 } // namespace
 
-bool ObjectIndices::read_uuid_types(const snapshot::SnapshotView& items) {
-    bool other = false;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        const snapshot::ItemView item = items[i];
-        if (item.key.type != snapshot::kDescriptorType) {
-            break; // descriptors have the lowest keys, so no further one follows
-        }
-        const auto uuid = snapshot::descriptor_uuid(item.data);
-        const snapshot::ObjectSpec* object = uuid ? objects_->find(*uuid) : nullptr;
-        const std::int32_t place = object == nullptr
-                                       ? -1 - item.key.id
-                                       : static_cast<std::int32_t>(objects_->index_of(*object));
-        const auto known = std::ranges::find_if(
-            uuids_, [&](const UuidType& entry) { return entry.type == item.key.id; });
-        if (known != uuids_.end()) {
-            other = std::exchange(known->place, place) != place || other;
-        } else if (uuids_.size() < kMaxTypes) {
-            uuids_.push_back({.type = item.key.id, .place = place});
-        }
-    }
-    return other;
-}
-
-std::int32_t ObjectIndices::index_of(std::uint16_t type) const {
-    if (type >= snapshot::kFirstUuidType) {
-        const auto found = std::ranges::find_if(
-            uuids_, [type](const UuidType& entry) { return entry.type == type; });
-        return found == uuids_.end() ? -1 - type : found->place;
-    }
-    // The page receives 0.7 objects translated to 0.6.
-    const snapshot::ObjectSpec* object = objects_->find(type, snapshot::Dialect::six);
-    return object == nullptr ? -1 - type : static_cast<std::int32_t>(objects_->index_of(*object));
-}
-
 std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                        const std::optional<snapshot::SnapshotView>& before,
-                       std::span<const TimelineBar> bars, const ObjectIndices& indices) {
+                       std::span<const TimelineBar> bars, const record::TypeNames& types) {
     Text out;
     fmt::format_to(std::back_inserter(out),
                    R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
                    head.session, head.number, !before.has_value(),
                    static_cast<double>(head.time) / kNanosecondsPerMs, head.tick);
-    const auto gone = put_changes(out, now, before.value_or(snapshot::SnapshotView{}), indices);
+    const auto gone = put_changes(out, now, before.value_or(snapshot::SnapshotView{}), types);
     put(out, "],\"gone\":[");
     for (const snapshot::ItemKey& key : gone) {
-        put_item(out, {key, {}}, indices);
+        put_item(out, {key, {}}, types);
     }
     put(out, "]");
     put_bars(out, bars);
@@ -338,17 +325,15 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
         }
         return;
     }
-    if (object_indices_.read_uuid_types(items)) {
+    if (has_changed_types(types_, items)) {
         for (PaceChannel& channel : channels_) {
             channel.sent.reset(); // in the previous frames, type numbers had another meaning
         }
     }
+    types_.learn_types(items);
     latest_ = seen;
     ++taken_;
-    now_.ints.resize(items.block_ints());
-    items.write_block(now_.ints.data());
-    now_.num_items = items.size();
-    now_.num_ints = items.data().size();
+    snapshot::SnapshotWriter{now_, items.size(), items.data().size()}.copy(items);
     for (PaceChannel& channel : channels_) {
         if (channel.start_frame(seen.time)) {
             show_frame(channel, show);
@@ -384,19 +369,15 @@ void FrameMaker::show_frame(PaceChannel& channel, const std::function<void(const
     Frame frame{.pace = channel.pace, .full = [&] {
                     if (full == nullptr) {
                         full = std::make_shared<const std::string>(
-                            frame_json(head, items(), std::nullopt, channel.bars, object_indices_));
+                            frame_json(head, items(), std::nullopt, channel.bars, types_));
                     }
                     return full;
                 }};
-    frame.delta = channel.sent
-                      ? std::make_shared<const std::string>(frame_json(
-                            head, items(), view_of(*channel.sent), channel.bars, object_indices_))
-                      : frame.full();
+    frame.delta = channel.sent ? std::make_shared<const std::string>(frame_json(
+                                     head, items(), channel.sent->view(), channel.bars, types_))
+                               : frame.full();
     show(frame);
-    if (!channel.sent) {
-        channel.sent.emplace();
-    }
-    *channel.sent = now_; // assigned to reuse the memory
+    channel.sent = now_;
     channel.bars.clear();
 }
 

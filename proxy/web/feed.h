@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/records.h"
 #include "proxy/record/stats.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
@@ -209,36 +210,12 @@ struct FrameHead {
     snapshot::Tick tick = 0;
 };
 
-/// Maps an item type to its index in the list of /api/objects.
-class ObjectIndices {
-  public:
-    explicit ObjectIndices(const snapshot::ObjectSet& objects) : objects_{&objects} {}
-
-    /// Reads the descriptors of UUID types in a snapshot. Returns true if a type number has changed
-    /// its meaning (after a restart of the server).
-    [[nodiscard]] bool read_uuid_types(const snapshot::SnapshotView& items);
-
-    [[nodiscard]] std::int32_t index_of(std::uint16_t type) const;
-
-  private:
-    struct UuidType {
-        std::uint16_t type = 0;
-        std::int32_t place = 0;
-    };
-
-    /// The limit of record::TypeNames; servers have at most 64 UUID types.
-    static constexpr std::size_t kMaxTypes = 512;
-
-    const snapshot::ObjectSet* objects_;
-    std::vector<UuidType> uuids_;
-};
-
 /// Returns a frame as JSON: the items of `now` that differ from `before`, and the keys of items
 /// that `now` lacks; if `before` is nullopt, all items of `now`. Type descriptors are left out.
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
                                      std::span<const TimelineBar> bars,
-                                     const ObjectIndices& indices);
+                                     const record::TypeNames& types);
 
 /// Returns as JSON the bars of snapshots that could not be decoded. They are sent while no frame
 /// can be sent.
@@ -259,18 +236,11 @@ struct Frame {
     bool bars_only = false; ///< `delta` contains only bars of snapshots that could not be decoded
 };
 
-/// A copy of a snapshot as one block of ints.
-struct StoredSnapshot {
-    std::vector<std::int32_t> ints{};
-    std::size_t num_items = 0;
-    std::size_t num_ints = 0;
-};
-
 /// Makes frames for viewers, at several paces, from the snapshots of one session.
 class FrameMaker {
   public:
     FrameMaker(std::uint32_t session, const snapshot::ObjectSet& objects)
-        : session_{session}, object_indices_{objects} {}
+        : session_{session}, types_{objects} {}
 
     /// Sets the paces at which frames are made.
     void set_paces(const std::vector<int>& paces);
@@ -284,7 +254,7 @@ class FrameMaker {
         return latest_;
     }
 
-    [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
+    [[nodiscard]] snapshot::SnapshotView items() const { return now_.view(); }
 
     /// Returns the number of snapshots that could be decoded.
     [[nodiscard]] std::uint64_t snapshot_count() const { return taken_; }
@@ -301,21 +271,17 @@ class FrameMaker {
         int pace = kUsualPace;
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< time of the next frame
-        std::optional<StoredSnapshot> sent{};
+        std::optional<snapshot::Snapshot> sent{};
         std::vector<TimelineBar> bars{};
     };
-
-    [[nodiscard]] static snapshot::SnapshotView view_of(const StoredSnapshot& kept) {
-        return snapshot::SnapshotView::of_block(kept.ints, kept.num_items, kept.num_ints);
-    }
 
     void show_bars(PaceChannel& channel, const std::function<void(const Frame&)>& show) const;
     void show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
-    ObjectIndices object_indices_;
+    record::TypeNames types_; ///< the page receives 0.7 objects translated to 0.6
     std::optional<InspectedSnapshot> latest_;
-    StoredSnapshot now_;
+    snapshot::Snapshot now_;
     std::uint64_t taken_ = 0;
     std::vector<PaceChannel> channels_;
 };
