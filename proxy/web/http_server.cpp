@@ -395,16 +395,6 @@ struct Acceptor {
         pause;
 };
 
-namespace {
-
-std::vector<ListeningSocket> listen_on(const HttpAddress& where) {
-    std::vector<ListeningSocket> listening;
-    listening.emplace_back(where);
-    return listening;
-}
-
-} // namespace
-
 struct HttpServer::Impl {
     Impl(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
          const HttpTimeouts& timeouts)
@@ -503,9 +493,6 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
                        const HttpTimeouts& timeouts)
     : impl_{std::make_unique<Impl>(listening, std::move(handlers), timeouts)} {}
-
-HttpServer::HttpServer(const HttpAddress& where, Handler handler, const HttpTimeouts& timeouts)
-    : HttpServer{listen_on(where), HttpHandlers{.handler = std::move(handler)}, timeouts} {}
 
 HttpServer::~HttpServer() {
     stop();

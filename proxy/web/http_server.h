@@ -166,13 +166,6 @@ class HttpServer {
     HttpServer(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
                const HttpTimeouts& timeouts = {});
 
-    HttpServer(const std::vector<ListeningSocket>& listening, Handler handler,
-               const HttpTimeouts& timeouts = {})
-        : HttpServer{listening, HttpHandlers{.handler = std::move(handler)}, timeouts} {}
-
-    /// Listens on the address, and answers all requests with `handler`.
-    /// Errors: throws ListenError.
-    HttpServer(const HttpAddress& where, Handler handler, const HttpTimeouts& timeouts = {});
     /// Calls stop().
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;

@@ -57,14 +57,21 @@ Response answer(Request request) {
 class Server {
   public:
     Server()
-        : http_{{.address = "0.0.0.0"},
-                [](const Request& request, const Respond& respond) { respond(answer(request)); }} {
+        : http_{listening(), {.handler = [](const Request& request, const Respond& respond) {
+                    respond(answer(request));
+                }}} {
         http_.start();
     }
 
     [[nodiscard]] std::uint16_t port() const { return http_.port(); }
 
   private:
+    static std::vector<ListeningSocket> listening() {
+        std::vector<ListeningSocket> sockets;
+        sockets.emplace_back(HttpAddress{.address = "0.0.0.0"});
+        return sockets;
+    }
+
     HttpServer http_;
 };
 

@@ -1,10 +1,13 @@
 #pragma once
 
+#include "proxy/web/http_stream.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -13,6 +16,13 @@
 #include <boost/asio/write.hpp>
 
 namespace tw::test {
+
+/// Listens on a free port on loopback.
+inline std::vector<web::ListeningSocket> listen_on_any_port() {
+    std::vector<web::ListeningSocket> listening;
+    listening.emplace_back(web::HttpAddress{.address = "127.0.0.1"});
+    return listening;
+}
 
 /// A client's connection to a server on loopback. It can send any bytes.
 class HttpClient {

@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 using tw::test::ask;
 using tw::test::body_of;
 using tw::test::HttpClient;
+using tw::test::listen_on_any_port;
 using tw::test::status_of;
 using tw::web::ConnectionLimiter;
 using tw::web::HttpServer;
@@ -35,8 +36,7 @@ void echo(const Request& request, const Respond& respond) {
 
 struct EchoServer {
     explicit EchoServer(std::chrono::milliseconds timeout = 5000ms)
-        : server{
-              {.address = "127.0.0.1", .port = 0}, echo, {.usual = timeout, .reserved = timeout}} {
+        : server{listen_on_any_port(), {.handler = echo}, {.usual = timeout, .reserved = timeout}} {
         server.start();
     }
 
@@ -204,11 +204,12 @@ TEST_CASE("a client that sends byte by byte gets no more time") {
 TEST_CASE("a client that does not read its response is disconnected after the timeout") {
     constexpr std::size_t kMoreThanSocketsHold = std::size_t{64} << 20U;
     std::atomic<int> answered{0};
-    HttpServer server{{.address = "127.0.0.1", .port = 0},
-                      [&](const Request&, const Respond& respond) {
-                          respond({.body = std::string(kMoreThanSocketsHold, 'x')});
-                          ++answered;
-                      },
+    HttpServer server{listen_on_any_port(),
+                      {.handler =
+                           [&](const Request&, const Respond& respond) {
+                               respond({.body = std::string(kMoreThanSocketsHold, 'x')});
+                               ++answered;
+                           }},
                       {.usual = 300ms}};
     server.start();
     HttpClient client{server.port()};
@@ -262,12 +263,11 @@ TEST_CASE("the server listens on several addresses at once") {
     std::vector<tw::web::ListeningSocket> listening;
     listening.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
     listening.emplace_back(tw::web::HttpAddress{.address = "::1"});
-    HttpServer server{
-        listening, [](const Request& request, const Respond& respond) {
-            respond({.body = request.connection_origin == tw::web::ConnectionOrigin::loopback
-                                 ? "here"
-                                 : ""});
-        }};
+    const auto answer = [](const Request& request, const Respond& respond) {
+        respond({.body = request.connection_origin == tw::web::ConnectionOrigin::loopback ? "here"
+                                                                                          : ""});
+    };
+    HttpServer server{listening, {.handler = answer}};
     server.start();
     REQUIRE(server.addresses().size() == 2);
     CHECK(body_of(ask(server.addresses()[0].port, kGood)) == "here");
@@ -276,10 +276,10 @@ TEST_CASE("the server listens on several addresses at once") {
 
 TEST_CASE("an answer may come later, from another thread") {
     std::vector<std::thread> threads;
-    HttpServer server{{.address = "127.0.0.1", .port = 0},
-                      [&](const Request&, const Respond& respond) {
+    HttpServer server{listen_on_any_port(),
+                      {.handler = [&](const Request&, const Respond& respond) {
                           threads.emplace_back([respond] { respond({.body = "late"}); });
-                      }};
+                      }}};
     server.start();
     CHECK(body_of(ask(server.port(), kGood)) == "late");
     server.stop();

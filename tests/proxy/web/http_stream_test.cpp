@@ -79,11 +79,11 @@ TEST_CASE("only the owner may connect to a unix socket") {
 
     REQUIRE(::stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777U) == 0600);
-    HttpServer server{listening, [](const Request& request, const Respond& respond) {
-                          respond({.body = request.connection_origin == ConnectionOrigin::owner
-                                               ? "the owner"
-                                               : "another"});
-                      }};
+    const auto answer = [](const Request& request, const Respond& respond) {
+        respond({.body = request.connection_origin == ConnectionOrigin::owner ? "the owner"
+                                                                              : "another"});
+    };
+    HttpServer server{listening, {.handler = answer}};
     server.start();
     CHECK(ask_by_path(path).ends_with("\r\n\r\nthe owner"));
 }

@@ -33,10 +33,11 @@ std::shared_ptr<const web::ServedFile> file_of(std::string_view text, std::size_
 struct FileServer {
     FileServer(std::string_view text, std::size_t promised, std::chrono::milliseconds patience)
         : file{file_of(text, promised)},
-          server{{.address = "127.0.0.1", .port = 0},
-                 [this](const web::Request&, const web::Respond& respond) {
-                     respond({.body = {}, .file = file, .file_name = "a.demo"});
-                 },
+          server{test::listen_on_any_port(),
+                 {.handler =
+                      [this](const web::Request&, const web::Respond& respond) {
+                          respond({.body = {}, .file = file, .file_name = "a.demo"});
+                      }},
                  {.usual = patience, .reserved = patience}} {
         server.start();
     }
