@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <tuple>
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/beast/core/string.hpp>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 namespace tw::web {
 
 namespace {
+
+using boost::beast::iequals;
 
 constexpr std::string_view kScheme = "bearer";
 
@@ -29,9 +31,7 @@ Digest digest_of(std::string_view text) {
 std::string_view credentials(std::string_view authorization) {
     const auto end = authorization.find(' ');
     const std::string_view scheme = authorization.substr(0, end);
-    const bool ours = std::equal(scheme.begin(), scheme.end(), kScheme.begin(), kScheme.end(),
-                                 [](unsigned char a, char b) { return std::tolower(a) == b; });
-    if (!ours || end == std::string_view::npos) {
+    if (!iequals(scheme, kScheme) || end == std::string_view::npos) {
         return {};
     }
     return authorization.substr(
@@ -68,13 +68,6 @@ std::optional<Response> refuse_access(const Request& request, AccessLevel level,
 
 namespace {
 
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char left, char right) {
-        return std::tolower(static_cast<unsigned char>(left)) ==
-               std::tolower(static_cast<unsigned char>(right));
-    });
-}
-
 /// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the text has
 /// neither of these formats.
 std::string_view host_name(std::string_view host) {
@@ -105,16 +98,15 @@ bool is_allowed_host(const Request& request, const OriginOptions& options) {
     }
     boost::system::error_code error;
     std::ignore = boost::asio::ip::make_address(std::string{name}, error);
-    if (!error || equals_ignoring_case(name, "localhost")) {
+    if (!error || iequals(name, "localhost")) {
         return true;
     }
     if (request.connection_origin == ConnectionOrigin::network &&
         name.find('.') == std::string_view::npos) {
         return true;
     }
-    return std::ranges::any_of(options.hosts, [name](const std::string& known) {
-        return equals_ignoring_case(name, known);
-    });
+    return std::ranges::any_of(options.hosts,
+                               [name](const std::string& known) { return iequals(name, known); });
 }
 
 /// Returns true if the live page caused the request, or no web page.
@@ -129,13 +121,12 @@ bool is_same_origin(const Request& request) {
     constexpr std::string_view kSchemeEnd = "://";
     const auto scheme = request.origin.find(kSchemeEnd);
     return scheme != std::string_view::npos &&
-           equals_ignoring_case(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
+           iequals(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
 }
 
 bool is_allowed_content_type(std::string_view type) {
     const std::string_view bare = type.substr(0, type.find_first_of("; "));
-    return equals_ignoring_case(bare, "text/plain") ||
-           equals_ignoring_case(bare, "application/json");
+    return iequals(bare, "text/plain") || iequals(bare, "application/json");
 }
 
 } // namespace

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
+#include <boost/algorithm/hex.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -290,12 +292,6 @@ class AcceptedWebSocket final : public WebSocket,
     bool open_ = false;
 };
 
-int hex_digit(char digit) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    const auto at = kDigits.find(digit);
-    return at == std::string_view::npos ? -1 : static_cast<int>(at);
-}
-
 } // namespace
 
 void accept_web_socket(HttpStream stream, HttpMessage request,
@@ -325,14 +321,10 @@ std::string token_in_protocols(std::string_view protocols) {
     const std::string_view digits = protocols.substr(
         begin + kName.size(), protocols.substr(begin + kName.size()).find_first_of(", "));
     std::string token;
-    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-        const int high = hex_digit(digits[i]);
-        const int low = hex_digit(digits[i + 1]);
-        if (high < 0 || low < 0) {
-            return {};
-        }
-        constexpr int kBase = 16;
-        token += static_cast<char>(high * kBase + low);
+    try {
+        boost::algorithm::unhex(digits.begin(), digits.end(), std::back_inserter(token));
+    } catch (const boost::algorithm::hex_decode_error&) {
+        return {};
     }
     return token;
 }
