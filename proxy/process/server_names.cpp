@@ -83,10 +83,7 @@ ServerAddressUpdater::update_address(const relay::Counters& counters) {
         return std::nullopt;
     }
     const auto now = std::chrono::steady_clock::now();
-    static_cast<void>(
-        watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
-                               .from_server = counters.directions[1].datagrams,
-                               .refused = counters.icmp_refused}));
+    static_cast<void>(watch_.on_second(now, counters));
     const auto moved = name_->on_second(now, watch_.is_silent());
     if (!moved) {
         return std::nullopt;

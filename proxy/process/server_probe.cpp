@@ -246,16 +246,20 @@ std::vector<Udp::endpoint> resolve_answering_addresses(const std::string& host, 
     return find_answering_addresses(relay::resolve_addresses(host, port), wanted);
 }
 
-SilenceDetector::Change SilenceDetector::on_second(Time now, const Totals& totals) {
-    const Totals before = std::exchange(last_, totals);
-    if (totals.from_server != before.from_server) {
+SilenceDetector::Change SilenceDetector::on_second(Time now, const relay::Counters& counters) {
+    const auto added = [](std::uint64_t& last, std::uint64_t total) {
+        return total - std::exchange(last, total);
+    };
+    const std::uint64_t sent =
+        added(to_server_, counters.directions[0].datagrams - counters.strays);
+    const std::uint64_t refused = added(refused_, counters.icmp_refused);
+    if (added(from_server_, counters.directions[1].datagrams) != 0) {
         if (std::exchange(silent_, false)) {
             return Change::ended;
         }
         silence_ = {};
         return Change::none;
     }
-    const std::uint64_t sent = totals.to_server - before.to_server;
     if (sent != 0) {
         if (!silent_ && (silence_.unanswered == 0 || now - last_sent_ > kMaxSendPause)) {
             silence_ = {.since = now};
@@ -263,7 +267,7 @@ SilenceDetector::Change SilenceDetector::on_second(Time now, const Totals& total
         last_sent_ = now;
         silence_.unanswered += sent;
     }
-    silence_.refused += totals.refused - before.refused;
+    silence_.refused += refused;
     if (!silent_ && silence_.unanswered >= kUnanswered &&
         last_sent_ - silence_.since >= kSilenceTime) {
         silent_ = true;
@@ -293,10 +297,7 @@ SilenceDetector::Change SilenceReporter::update(SilenceDetector::Time now,
                                                 const relay::Counters& counters,
                                                 const SendRequest& send_request) {
     using Change = SilenceDetector::Change;
-    const Change change =
-        watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
-                               .from_server = counters.directions[1].datagrams,
-                               .refused = counters.icmp_refused});
+    const Change change = watch_.on_second(now, counters);
     if (change == Change::began && send_request) {
         seconds_left_ = kAnswerSeconds;
         send_request();

@@ -94,13 +94,6 @@ class SilenceDetector {
     /// such datagrams may need no answer.
     static constexpr std::chrono::seconds kMaxSendPause{5};
 
-    /// Counters since the start of the relay.
-    struct Totals {
-        std::uint64_t to_server = 0;   ///< number of datagrams to the server that expect an answer
-        std::uint64_t from_server = 0; ///< number of all datagrams from the server
-        std::uint64_t refused = 0;     ///< number of ICMP "port unreachable" messages
-    };
-
     /// A period in which the server does not answer.
     struct Silence {
         Time since{}; ///< when the first unanswered datagram was sent, to the second
@@ -115,17 +108,20 @@ class SilenceDetector {
         ended,
     };
 
-    /// Must be called once a second. Returns whether a silence began or ended. After `ended`,
-    /// silence() describes the ended silence until the next call of on_second().
-    [[nodiscard]] Change on_second(Time now, const Totals& totals);
+    /// Must be called once a second, with the server's counters since the start of the relay. Returns
+    /// whether a silence began or ended. After `ended`, silence() describes the ended silence until
+    /// the next call of on_second().
+    [[nodiscard]] Change on_second(Time now, const relay::Counters& counters);
 
     [[nodiscard]] bool is_silent() const { return silent_; }
 
     [[nodiscard]] const Silence& silence() const { return silence_; }
 
   private:
-    Totals last_;
-    Time last_sent_{}; ///< when the clients' last datagram was sent
+    std::uint64_t to_server_ = 0;   ///< number of datagrams to the server that expect an answer
+    std::uint64_t from_server_ = 0; ///< number of all datagrams from the server
+    std::uint64_t refused_ = 0;     ///< number of ICMP "port unreachable" messages
+    Time last_sent_{};              ///< when the clients' last datagram was sent
     Silence silence_;
     bool silent_ = false;
 };

@@ -435,10 +435,10 @@ class Script {
   public:
     Change second(std::uint64_t to_server, std::uint64_t from_server, std::uint64_t refused = 0) {
         now_ += std::chrono::seconds{1};
-        totals_.to_server += to_server;
-        totals_.from_server += from_server;
-        totals_.refused += refused;
-        return watch.on_second(now_, totals_);
+        counters_.directions[0].datagrams += to_server;
+        counters_.directions[1].datagrams += from_server;
+        counters_.icmp_refused += refused;
+        return watch.on_second(now_, counters_);
     }
 
     [[nodiscard]] SilenceDetector::Time now() const { return now_; }
@@ -447,7 +447,7 @@ class Script {
 
   private:
     SilenceDetector::Time now_{std::chrono::hours{1}};
-    SilenceDetector::Totals totals_;
+    relay::Counters counters_;
 };
 
 } // namespace
