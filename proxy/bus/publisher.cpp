@@ -1,6 +1,7 @@
 #include "proxy/bus/publisher.h"
 
 #include "proxy/bus/subjects.h"
+#include "proxy/record/json.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,16 +20,6 @@ namespace {
 /// The error code of nats-server for a message that is longer than the stream permits.
 constexpr std::int64_t kTooLong = 10054;
 
-std::int64_t number_of(const boost::json::object& object, std::string_view key) {
-    const auto* const value = object.if_contains(key);
-    if (value == nullptr) {
-        return 0;
-    }
-    boost::system::error_code error;
-    const auto number = value->to_number<std::int64_t>(error);
-    return error ? 0 : number;
-}
-
 } // namespace
 
 PublishAnswer read_publish_answer(std::string_view json) {
@@ -41,16 +32,15 @@ PublishAnswer read_publish_answer(std::string_view json) {
         return answer;
     }
     if (const auto* const said = object->if_contains("error")) {
-        const auto* const details = said->if_object();
-        const auto* const text = details == nullptr ? nullptr : details->if_contains("description");
-        answer.too_long = details != nullptr && number_of(*details, "err_code") == kTooLong;
-        answer.error = text != nullptr && text->is_string() ? std::string{text->get_string()}
-                                                            : "it gives no reason";
+        const boost::json::object none;
+        const auto& details = said->is_object() ? said->get_object() : none;
+        answer.too_long = record::number_of(details, "err_code") == kTooLong;
+        const std::string_view reason = record::text_of(details, "description");
+        answer.error = reason.empty() ? "it gives no reason" : reason;
         return answer;
     }
-    const auto* const duplicate = object->if_contains("duplicate");
-    answer.duplicate = duplicate != nullptr && duplicate->is_bool() && duplicate->get_bool();
-    const std::int64_t sequence = number_of(*object, "seq");
+    answer.duplicate = record::flag_of(*object, "duplicate");
+    const std::int64_t sequence = record::number_of(*object, "seq").value_or(0);
     answer.sequence = sequence > 0 ? static_cast<std::uint64_t>(sequence) : 0;
     if (answer.sequence == 0) {
         answer.error = "its answer has no sequence number";

@@ -33,20 +33,14 @@ constexpr std::size_t kMaxText = 256;
 
 /// Returns the text of this key, at most kMaxText bytes; empty if the object has no such text.
 std::string_view text_in(const Object& object, std::string_view key) {
-    const json::value* const found = object.if_contains(key);
-    const json::string* const text = found == nullptr ? nullptr : found->if_string();
-    return text == nullptr ? std::string_view{} : map::truncate_utf8({*text}, kMaxText);
+    return map::truncate_utf8(record::text_of(object, key), kMaxText);
 }
 
 template <typename Number>
 std::optional<Number> number_in(const Object& object, std::string_view key) {
-    const json::value* const found = object.if_contains(key);
-    if (found == nullptr || !found->is_number()) {
-        return std::nullopt;
-    }
-    boost::system::error_code error;
-    const auto number = found->to_number<Number>(error);
-    return error ? std::nullopt : std::optional{number};
+    const auto number = record::number_of(object, key);
+    return number && std::in_range<Number>(*number) ? std::optional{static_cast<Number>(*number)}
+                                                    : std::nullopt;
 }
 
 /// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
@@ -89,20 +83,17 @@ record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, con
     finding.field = text_in(from, "field");
     finding.value = number_in<std::int64_t>(from, "value");
     finding.expected = number_in<std::int64_t>(from, "expected");
-    if (const json::value* const candidates = from.if_contains("candidates");
-        candidates != nullptr && candidates->is_object()) {
+    if (const Object* const candidates = record::object_of(from, "candidates")) {
         finding.candidates.emplace().count =
-            number_in<std::uint64_t>(candidates->get_object(), "count").value_or(0);
+            number_in<std::uint64_t>(*candidates, "count").value_or(0);
     }
     finding.name = text_in(from, "name");
     finding.detail = text_in(from, "detail");
-    const json::value* const item = from.if_contains("item");
-    if (item != nullptr && item->is_object()) {
-        const Object& named = item->get_object();
-        record::FindingItem& it = finding.item.emplace();
-        it.type = text_in(named, "type");
-        it.type_id = number_in<std::uint16_t>(named, "type_id").value_or(0);
-        it.id = number_in<std::uint16_t>(named, "id").value_or(0);
+    if (const Object* const item = record::object_of(from, "item")) {
+        finding.item =
+            record::FindingItem{.type_id = number_in<std::uint16_t>(*item, "type_id").value_or(0),
+                                .id = number_in<std::uint16_t>(*item, "id").value_or(0),
+                                .type = text_in(*item, "type")};
     }
     return finding;
 }
@@ -232,9 +223,8 @@ void FleetBoard::add_record(const RecordSender& from, Server& server,
     }
     if (head.type == "map") {
         session->map = text_in(record, "name");
-    } else if (const json::value* fields = record.if_contains("fields");
-               fields != nullptr && fields->is_object()) {
-        session->name = text_in(fields->get_object(), "name");
+    } else if (const Object* const fields = record::object_of(record, "fields")) {
+        session->name = text_in(*fields, "name");
     }
 }
 
