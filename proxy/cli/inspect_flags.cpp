@@ -9,7 +9,6 @@
 #include "proxy/sink/split_lines.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 #include <string>
 #include <system_error>
@@ -18,7 +17,6 @@
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 namespace tw::cli {
 
@@ -301,12 +299,7 @@ std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records
     if (!wants_demos()) {
         return std::nullopt;
     }
-    const auto folder = existing_folders("--demo", {demo}).front();
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        throw UsageError{fmt::format("--demo {}: {}; name a writable folder", demo,
-                                     std::generic_category().message(errno))};
-    }
-    return sink::DemoOptions{.folder = folder,
+    return sink::DemoOptions{.folder = writable_folder("--demo", demo),
                              .version = demo_version,
                              .messages = records.config.json.messages,
                              .show_secrets = records.config.json.show_secrets};

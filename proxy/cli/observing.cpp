@@ -58,15 +58,32 @@ constexpr std::array kLiveFlags{
 constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "listen", "pseudonyms",
                                                         "server", "state"};
 
-} // namespace
+/// Rereads the configuration of a running command.
+class ConfigReloader {
+  public:
+    /// `settings`: the complete settings at the start. `command`: the command's name.
+    ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
+                   const RunFlags& flags, const Settings& settings)
+        : command_{std::move(command)}, invocation_{std::move(invocation)},
+          make_flags_{std::move(make_flags)}, flags_at_start_{&flags}, values_{settings.flags()} {}
 
-ConfigReloader::ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
-                               const RunFlags& flags, const Settings& settings)
-    : command_{std::move(command)}, invocation_{std::move(invocation)},
-      make_flags_{std::move(make_flags)}, prepare_servers_{[&flags](std::size_t count) {
-          flags.prepare_servers(count);
-      }},
-      named_{!flags.servers().empty()}, values_{settings.flags()} {}
+    /// Returns the changes to make now. Logs the changes that are not possible, with reasons.
+    /// Changes nothing if the configuration is invalid.
+    [[nodiscard]] process::ReloadedSettings operator()();
+
+  private:
+    /// Rereads the configuration and returns the changes. Errors: UsageError; nothing has changed
+    /// then.
+    [[nodiscard]] process::ReloadedSettings reread();
+    [[nodiscard]] std::optional<std::vector<process::ConfiguredServer>>
+    servers_of(const RunFlags& flags) const;
+
+    std::string command_;
+    Invocation invocation_;
+    MakeFlags make_flags_;
+    const RunFlags* flags_at_start_;         ///< their session limit stays in force
+    std::vector<process::GivenFlag> values_; ///< the values in force
+};
 
 process::ReloadedSettings ConfigReloader::operator()() {
     try {
@@ -129,14 +146,12 @@ process::ReloadedSettings ConfigReloader::reread() {
 std::optional<std::vector<process::ConfiguredServer>>
 ConfigReloader::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
-    if (!named_ || servers.empty()) {
+    if (flags_at_start_->servers().empty() || servers.empty()) {
         return std::nullopt;
     }
-    prepare_servers_(servers.size());
+    flags_at_start_->prepare_servers(servers.size());
     return servers;
 }
-
-namespace {
 
 /// Returns the descriptor for text to users, which must not be mixed with records on standard
 /// output.

@@ -5,45 +5,14 @@
 #include "proxy/cli/settings.h"
 #include "proxy/process/supervisor.h"
 
-#include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace tw::cli {
 
 /// Creates the flags of the running command with their defaults.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
-
-/// Rereads the configuration of a running command.
-class ConfigReloader {
-  public:
-    /// `settings`: the complete settings at the start. `command`: the command's name.
-    ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
-                   const RunFlags& flags, const Settings& settings);
-
-    /// Returns the changes to make now. Logs the changes that are not possible, with reasons.
-    /// Changes nothing if the configuration is invalid.
-    [[nodiscard]] process::ReloadedSettings operator()();
-
-  private:
-    /// Rereads the configuration and returns the changes. Errors: UsageError; nothing has changed
-    /// then.
-    [[nodiscard]] process::ReloadedSettings reread();
-    [[nodiscard]] std::optional<std::vector<process::ConfiguredServer>>
-    servers_of(const RunFlags& flags) const;
-
-    std::string command_;
-    Invocation invocation_;
-    MakeFlags make_flags_;
-    /// RunFlags::prepare_servers() of the flags at the start, because the session limit of these
-    /// flags stays in force.
-    std::function<void(std::size_t count)> prepare_servers_;
-    bool named_;                             ///< true if the servers have names
-    std::vector<process::GivenFlag> values_; ///< the values in force
-};
 
 /// Sets the actions of signals that may arrive before their handlers exist, in both processes of a
 /// live run.

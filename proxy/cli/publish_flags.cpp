@@ -334,11 +334,7 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
             kSuggestedHttpPort)};
     }
     pipeline::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
-    options.demos.folder = existing_folders("--http-recordings", {recordings}).front();
-    if (::access(options.demos.folder.c_str(), W_OK | X_OK) != 0) {
-        throw UsageError{fmt::format("--http-recordings {}: {}; name a writable folder", recordings,
-                                     std::generic_category().message(errno))};
-    }
+    options.demos.folder = writable_folder("--http-recordings", recordings);
     return options;
 }
 

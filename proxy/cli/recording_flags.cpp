@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
@@ -17,7 +16,6 @@
 
 #include <boost/algorithm/string/predicate.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace tw::cli {
 
@@ -336,12 +334,7 @@ void FlightFlags::add_to(Command& command) {
 }
 
 std::filesystem::path FlightFlags::folder() const {
-    auto folder = existing_folders("--flight", {parts_of(what).second}).front();
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        throw UsageError{fmt::format("--flight {}: {}; name a writable folder", folder.string(),
-                                     std::generic_category().message(errno))};
-    }
-    return folder;
+    return writable_folder("--flight", parts_of(what).second);
 }
 
 std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const {

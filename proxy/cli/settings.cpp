@@ -531,4 +531,13 @@ std::vector<std::filesystem::path> existing_folders(const std::string& flag,
     return folders;
 }
 
+std::filesystem::path writable_folder(const std::string& flag, const std::string& name) {
+    auto folder = existing_folders(flag, {name}).front();
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+        throw UsageError{fmt::format("{} {}: {}; name a writable folder", flag, name,
+                                     std::generic_category().message(errno))};
+    }
+    return folder;
+}
+
 } // namespace tw::cli

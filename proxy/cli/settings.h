@@ -107,6 +107,11 @@ class Settings {
 [[nodiscard]] std::vector<std::filesystem::path>
 existing_folders(const std::string& flag, const std::vector<std::string>& names);
 
+/// Returns the folder that a flag names.
+/// Errors: UsageError if the path is no folder, or one in which no file can be created.
+[[nodiscard]] std::filesystem::path writable_folder(const std::string& flag,
+                                                    const std::string& name);
+
 /// The parts of "HOST:PORT", "[V6]:PORT" or ":PORT".
 struct HostPort {
     std::string host; ///< empty if only a port was given
