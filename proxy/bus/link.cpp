@@ -1,10 +1,10 @@
 #include "proxy/bus/link.h"
 
 #include "proxy/base/files.h"
+#include "proxy/base/numbers.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <tuple>
 #include <utility>
@@ -374,10 +374,7 @@ std::uint64_t line_of_id(std::string_view id, std::string_view run) {
     if (!id.starts_with(run) || id.size() <= run.size() || id[run.size()] != ':') {
         return 0;
     }
-    const std::string_view digits = id.substr(run.size() + 1);
-    std::uint64_t line = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), line);
-    return error == std::errc{} && end == digits.data() + digits.size() ? line : 0;
+    return base::parse_number<std::uint64_t>(id.substr(run.size() + 1)).value_or(0);
 }
 
 std::string_view run_of_id(std::string_view id) {

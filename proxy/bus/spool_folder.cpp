@@ -1,11 +1,11 @@
 #include "proxy/bus/spool_folder.h"
 
 #include "proxy/base/files.h"
+#include "proxy/base/numbers.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -23,13 +23,6 @@ constexpr std::size_t kRunLength = 36;
 constexpr std::string_view kLines = ".jsonl";
 constexpr std::string_view kState = ".state";
 constexpr std::string_view kNoSequence = "--------------------";
-
-std::optional<std::uint64_t> parse_number(std::string_view digits) {
-    std::uint64_t number = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto parsed = std::from_chars(digits.data(), end, number);
-    return parsed.ec == std::errc{} && parsed.ptr == end ? std::optional{number} : std::nullopt;
-}
 
 /// Removes the key, a value and a space from the start of a text, and returns the value. Returns
 /// nullopt if the text does not start with the key.
@@ -61,12 +54,13 @@ std::optional<SpoolState> read_spool_state(std::string_view text) {
         return std::nullopt;
     }
     text.remove_suffix(1);
-    const auto settled = parse_number(take_value(text, "settled=").value_or(""));
+    const auto settled =
+        base::parse_number<std::uint64_t>(take_value(text, "settled=").value_or(""));
     const auto sequence = take_value(text, "place=").value_or("");
     const auto server = take_value(text, "server=").value_or("");
     const auto stream = take_value(text, "stream=");
     SpoolState state{.settled = settled.value_or(0),
-                     .sequence = parse_number(sequence),
+                     .sequence = base::parse_number<std::uint64_t>(sequence),
                      .server = std::string{server},
                      .stream = std::string{stream.value_or("")}};
     const bool is_valid = settled && (state.sequence || sequence == kNoSequence) &&
@@ -82,7 +76,8 @@ std::string spool_file_name(std::string_view run, std::uint64_t first) {
 std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
     const std::string_view run = name.substr(0, kRunLength);
     const std::string_view rest = name.substr(run.size());
-    const auto first = parse_number(rest.substr(std::min<std::size_t>(rest.size(), 1), kDigits));
+    const auto first = base::parse_number<std::uint64_t>(
+        rest.substr(std::min<std::size_t>(rest.size(), 1), kDigits));
     if (!is_run(run) || !first || *first == 0 || name != spool_file_name(run, *first)) {
         return std::nullopt;
     }

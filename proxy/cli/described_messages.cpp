@@ -1,3 +1,4 @@
+#include "proxy/base/numbers.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 
@@ -131,15 +132,14 @@ bool needs_no_escape(std::string_view text) {
 }
 
 std::int64_t parse_value(const JsonReader& in, std::string_view text) {
-    std::int64_t value = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) {
+    const auto value = base::parse_number<std::int64_t>(text);
+    if (!value) {
         in.fail(R"('names' maps numbers to strings: {"0": "red"})");
     }
-    if (value < INT32_MIN || value > UINT32_MAX) {
-        in.fail(fmt::format("'names': {} is not a number of 32 bits", value));
+    if (*value < INT32_MIN || *value > UINT32_MAX) {
+        in.fail(fmt::format("'names': {} is not a number of 32 bits", *value));
     }
-    return value;
+    return *value;
 }
 
 } // namespace

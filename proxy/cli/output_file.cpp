@@ -7,13 +7,13 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/output.h"
+#include "proxy/sink/retention.h"
 #include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -272,15 +272,6 @@ analyze::Outcome LineChecks::outcome(const analyze::FailingFindings& fail_on,
 
 namespace {
 
-constexpr std::string_view kHour = "dddd-dd-ddTdd";
-
-bool is_hour(std::string_view text) {
-    return text.size() == kHour.size() &&
-           std::equal(text.begin(), text.end(), kHour.begin(), [](char got, char shape) {
-               return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
-           });
-}
-
 std::string compress(std::string_view text) {
     sink::ZstdFrameWriter frames;
     std::string out;
@@ -291,11 +282,12 @@ std::string compress(std::string_view text) {
 } // namespace
 
 std::string collected_file_name(const bus::CollectedRecord& record) {
+    constexpr std::string_view kHour = "dddd-dd-ddTdd";
     const auto head = filter::read_line_head(record.line);
     const std::string_view hour = head ? head->time.substr(0, kHour.size()) : std::string_view{};
     return fmt::format("{}/{}.jsonl.zst",
                        bus::is_subject_token(record.server) ? record.server : "other",
-                       is_hour(hour) ? fmt::format("{}Z", hour) : "other");
+                       sink::matches_shape(hour, kHour) ? fmt::format("{}Z", hour) : "other");
 }
 
 BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter> filter,

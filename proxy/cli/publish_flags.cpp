@@ -1,5 +1,6 @@
 #include "proxy/cli/publish_flags.h"
 
+#include "proxy/base/numbers.h"
 #include "proxy/bus/link.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/help.h"
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
@@ -265,15 +265,13 @@ namespace {
 constexpr std::string_view kUnix = "unix:";
 
 std::uint16_t read_port(const std::string& text) {
-    std::uint16_t port = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, port);
-    if (parsed.ec != std::errc{} || parsed.ptr != end) {
+    const auto port = base::parse_number<std::uint16_t>(text);
+    if (!port) {
         throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example {}, or "
                                      "ADDR:PORT, or unix:PATH",
                                      text, kSuggestedHttpPort)};
     }
-    return port;
+    return *port;
 }
 
 web::HttpAddress read_address(const std::string& text) {

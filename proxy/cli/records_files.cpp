@@ -1,5 +1,6 @@
 #include "proxy/cli/records_files.h"
 
+#include "proxy/base/numbers.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/demo_reader.h"
@@ -21,7 +22,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -44,19 +44,9 @@ namespace tw::cli {
 
 namespace {
 
-/// True if the text has the shape's characters, with a digit for each 'd'.
-bool matches_shape(std::string_view text, std::string_view shape) {
-    return std::ranges::equal(text, shape, [](char got, char wanted) {
-        return wanted == 'd' ? got >= '0' && got <= '9' : got == wanted;
-    });
-}
-
 /// True for a session number. A leading zero would mean octal.
 bool is_session(const std::string& text) {
-    std::uint32_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, number);
-    return read.ec == std::errc{} && read.ptr == end && text.front() != '0';
+    return base::parse_number<std::uint32_t>(text) && !text.starts_with('0');
 }
 
 } // namespace
@@ -89,7 +79,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given) {
     }
     const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
                        (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
-    const bool shaped = whole && matches_shape(text, kShape.substr(0, text.size()));
+    const bool shaped = whole && sink::matches_shape(text, kShape.substr(0, text.size()));
     const std::string seconds =
         text.substr(0, kEarliest.size()) +
         std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
@@ -115,12 +105,8 @@ constexpr std::chrono::milliseconds kPollInterval{100};
 /// records of the previous segment are older.
 std::string earliest_record_time(const sink::Segment& segment) {
     constexpr std::time_t kToleranceSeconds = 2; // names contain whole seconds
-    std::tm begun{};
-    const std::string time = segment.file.substr(segment.name.size() + 1);
-    if (::strptime(time.c_str(), "%Y%m%dT%H%M%SZ", &begun) == nullptr) {
-        return {};
-    }
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&begun) + kToleranceSeconds));
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
+                       fmt::gmtime(std::time_t{segment.begun} + kToleranceSeconds));
 }
 
 /// Returns the segments of a folder, except those that ended before `from`.
@@ -150,7 +136,7 @@ std::vector<std::string> hourly_files_of(const std::string& folder, std::string_
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
         const std::string name = entry.path().filename().string();
-        if (matches_shape(name, kHour)) {
+        if (sink::matches_shape(name, kHour)) {
             files.push_back(name);
         }
     }

@@ -1,4 +1,5 @@
 #include "proxy/base/clock.h"
+#include "proxy/base/numbers.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/inspect_flags.h"
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -275,13 +275,10 @@ int ReplayCommand::run() {
 }
 
 std::string find_problem_of_speed(const std::string& text) {
-    double value = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, value);
-    const bool good =
-        read.ec == std::errc{} && read.ptr == end && value >= kMinSpeed && value <= kMaxSpeed;
-    return good ? std::string{}
-                : fmt::format("expected a number from {} to {}", kMinSpeed, kMaxSpeed);
+    const auto speed = base::parse_number<double>(text);
+    return speed && *speed >= kMinSpeed && *speed <= kMaxSpeed
+               ? std::string{}
+               : fmt::format("expected a number from {} to {}", kMinSpeed, kMaxSpeed);
 }
 
 std::string find_problem_of_password(const std::string& text) {

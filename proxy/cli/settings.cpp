@@ -1,6 +1,7 @@
 #include "proxy/cli/settings.h"
 
 #include "proxy/base/files.h"
+#include "proxy/base/numbers.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
 #include "proxy/filter/keys.h"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -491,17 +491,13 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
 HostPort parse_host_port(const std::string& text, const std::string& flag) {
     const auto colon = text.rfind(':');
     const bool bracketed = text.starts_with('[');
-    std::uint16_t port = 0;
-    bool good = colon != std::string::npos;
-    if (good) {
-        const std::string_view digits = std::string_view{text}.substr(colon + 1);
-        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-        good = !digits.empty() && parsed.ec == std::errc{} &&
-               parsed.ptr == digits.data() + digits.size();
-        if (parsed.ec == std::errc::result_out_of_range) {
-            throw UsageError{fmt::format("{} {}: expected a port up to 65535", flag, text)};
-        }
+    const auto port = colon == std::string::npos
+                          ? std::nullopt
+                          : base::parse_number<std::uint64_t>(text.substr(colon + 1));
+    if (port > std::numeric_limits<std::uint16_t>::max()) {
+        throw UsageError{fmt::format("{} {}: expected a port up to 65535", flag, text)};
     }
+    bool good = port.has_value();
     std::string host = good ? text.substr(0, colon) : "";
     if (bracketed) {
         good = good && host.size() > 2 && host.back() == ']';
@@ -514,7 +510,7 @@ HostPort parse_host_port(const std::string& text, const std::string& flag) {
                                      "[::1]:8303",
                                      flag, text)};
     }
-    return {.host = host, .port = port};
+    return {.host = host, .port = static_cast<std::uint16_t>(*port)};
 }
 
 std::vector<std::filesystem::path> existing_folders(const std::string& flag,

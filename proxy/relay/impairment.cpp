@@ -1,7 +1,8 @@
 #include "proxy/relay/impairment.h"
 
+#include "proxy/base/numbers.h"
+
 #include <algorithm>
-#include <charconv>
 
 namespace tw::relay {
 
@@ -92,18 +93,12 @@ std::optional<std::uint64_t> scaled(std::string_view digits, std::uint64_t steps
     const auto whole = digits.substr(0, point);
     const auto rest =
         point == std::string_view::npos ? std::string_view{} : digits.substr(point + 1);
-    const auto number = [](std::string_view text) -> std::optional<std::uint64_t> {
-        std::uint64_t value = 0;
-        const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool all = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
-        return all ? std::optional{value} : std::nullopt;
-    };
     if (whole.size() > kMaxDigits || rest.size() > kMaxDecimals ||
         (point != std::string_view::npos && rest.empty())) {
         return std::nullopt;
     }
-    const auto integer = number(whole);
-    const auto decimals = rest.empty() ? std::optional<std::uint64_t>{0} : number(rest);
+    const auto integer = base::parse_number<std::uint64_t>(whole);
+    const auto decimals = base::parse_number<std::uint64_t>(rest.empty() ? "0" : rest);
     if (!integer || !decimals) {
         return std::nullopt;
     }

@@ -1,9 +1,9 @@
 #include "proxy/sink/pcapng.h"
 
 #include "map/text.h"
+#include "proxy/base/numbers.h"
 #include "proxy/record/terminal_text.h"
 
-#include <charconv>
 #include <cstring>
 
 #include <arpa/inet.h>
@@ -91,13 +91,11 @@ std::optional<FrameEndpoint> parse_endpoint(std::string_view text) {
     if (colon == std::string_view::npos) {
         return std::nullopt;
     }
-    FrameEndpoint endpoint;
-    const std::string_view port = text.substr(colon + 1);
-    const auto [end, failed] =
-        std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-    if (failed != std::errc{} || end != port.data() + port.size()) {
+    const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
+    if (!port) {
         return std::nullopt;
     }
+    FrameEndpoint endpoint{.port = *port};
     std::string host{text.substr(0, colon)};
     endpoint.is_v6 = host.size() > 2 && host.front() == '[' && host.back() == ']';
     if (endpoint.is_v6) {

@@ -1,6 +1,7 @@
 #include "proxy/sink/retention.h"
 
-#include <charconv>
+#include "proxy/base/numbers.h"
+
 #include <ctime>
 #include <filesystem>
 #include <numeric>
@@ -19,35 +20,21 @@ namespace {
 constexpr std::string_view kTimeShape = "ddddddddTddddddZ";
 constexpr std::size_t kLeastDigits = 4;
 
-bool is_digit(char character) {
-    return character >= '0' && character <= '9';
-}
-
-bool is_time(std::string_view text) {
-    return std::equal(
-        text.begin(), text.end(), kTimeShape.begin(), kTimeShape.end(),
-        [](char got, char wanted) { return wanted == 'd' ? is_digit(got) : got == wanted; });
-}
-
-/// Parses a time in kTimeShape. Returns seconds since 1970-01-01 UTC.
-/// Precondition: is_time(text).
-std::int64_t read_time(std::string_view text) {
-    const auto number = [text](std::size_t at, std::size_t digits) {
-        int value = 0;
-        std::from_chars(text.data() + at, text.data() + at + digits, value);
-        return value;
-    };
+/// Reads a time in kTimeShape. Returns seconds since 1970-01-01 UTC; nullopt if it is no time.
+std::optional<std::int64_t> read_time(const std::string& text) {
     std::tm time{};
-    time.tm_year = number(0, 4) - 1900;
-    time.tm_mon = number(4, 2) - 1;
-    time.tm_mday = number(6, 2);
-    time.tm_hour = number(9, 2);
-    time.tm_min = number(11, 2);
-    time.tm_sec = number(13, 2);
-    return ::timegm(&time); // turns an invalid date into the next valid one
+    const bool is_time = matches_shape(text, kTimeShape) &&
+                         ::strptime(text.c_str(), "%Y%m%dT%H%M%SZ", &time) != nullptr;
+    return is_time ? std::optional<std::int64_t>{::timegm(&time)} : std::nullopt;
 }
 
 } // namespace
+
+bool matches_shape(std::string_view text, std::string_view shape) {
+    return std::ranges::equal(text, shape, [](char got, char wanted) {
+        return wanted == 'd' ? got >= '0' && got <= '9' : got == wanted;
+    });
+}
 
 std::string SegmentNames::path(std::int64_t utc, std::uint64_t number) const {
     return fmt::format("{}/{}-{:%Y%m%dT%H%M%SZ}-{:04}{}", folder, name,
@@ -64,17 +51,18 @@ std::optional<Segment> parse_segment(std::string_view file) {
     const std::string_view front = stem.substr(0, dash);
     Segment segment{
         .file = std::string{file}, .name = {}, .suffix = std::string{file.substr(stem.size())}};
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), segment.number);
-    if (digits.size() < kLeastDigits || read.ec != std::errc{} ||
-        read.ptr != digits.data() + digits.size() || front.size() < kTimeShape.size() + 2) {
+    const auto number = base::parse_number<std::uint64_t>(digits);
+    if (digits.size() < kLeastDigits || !number || front.size() < kTimeShape.size() + 2) {
         return std::nullopt;
     }
+    segment.number = *number;
     const std::size_t time = front.size() - kTimeShape.size();
-    if (front[time - 1] != '-' || !is_time(front.substr(time))) {
+    const auto begun = read_time(std::string{front.substr(time)});
+    if (front[time - 1] != '-' || !begun) {
         return std::nullopt;
     }
     segment.name = front.substr(0, time - 1);
-    segment.begun = read_time(front.substr(time));
+    segment.begun = *begun;
     return segment;
 }
 

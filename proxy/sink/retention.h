@@ -15,6 +15,9 @@
 
 namespace tw::sink {
 
+/// Returns whether the text has the shape's characters, with a digit for each 'd'.
+[[nodiscard]] bool matches_shape(std::string_view text, std::string_view shape);
+
 /// Makes the file names of a recording's segments: `FOLDER/NAME-20261121T161530Z-0001.jsonl.zst`. A
 /// file name contains the segment's start time (UTC) and its number. Segments are ordered by
 /// number.

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "proxy/base/numbers.h"
 #include "proxy/web/http_server.h"
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -76,13 +76,7 @@ struct OriginOptions {
 template <typename Number>
 [[nodiscard]] std::optional<Number> query_number(std::string_view query, std::string_view name) {
     const auto digits = query_value(query, name);
-    if (!digits) {
-        return std::nullopt;
-    }
-    Number number{};
-    const char* const end = digits->data() + digits->size();
-    const auto read = std::from_chars(digits->data(), end, number);
-    return read.ec == std::errc{} && read.ptr == end ? std::optional{number} : std::nullopt;
+    return digits ? base::parse_number<Number>(*digits) : std::nullopt;
 }
 
 } // namespace tw::web

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace tw::base {
+
+/// Parses a text that consists of nothing but a number. Returns nullopt if it is no such text, or
+/// the number does not fit.
+template <typename Number>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
+    Number number{};
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    return read.ec == std::errc{} && read.ptr == end ? std::optional{number} : std::nullopt;
+}
+
+} // namespace tw::base
