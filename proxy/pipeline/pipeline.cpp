@@ -159,13 +159,13 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     }
     if (worlds != nullptr) {
         const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
-        sinks_.add(world_feed_.emplace(*worlds, messages));
+        sinks_.make<world::WorldInputConverter>({}, *worlds, messages);
     }
     if (outputs.sessions != nullptr) {
         sinks_.add(*outputs.sessions);
     }
     if (outputs.console != nullptr) {
-        sinks_.add(console_.emplace(*outputs.console), config.console_filter);
+        sinks_.make<sink::ConsoleSink>(config.console_filter, *outputs.console);
     }
     if (outputs.board != nullptr) {
         sinks_.add(live_.emplace(config.mod->objects));
@@ -184,7 +184,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
                                                                  ? DatagramChoice::selected
                                                                  : DatagramChoice::all));
         if (config.capture_filter) {
-            sinks_.add(capture_selector_.emplace(*capture_), config.capture_filter);
+            sinks_.make<sink::DatagramSelector>(config.capture_filter, *capture_);
         }
     }
     if (config.flight) {

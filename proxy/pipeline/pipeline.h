@@ -20,10 +20,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,6 +41,13 @@ class RecordFanout final : public record::RecordSink {
         add(filter ? filtered_.emplace_back(*filter, sink) : sink);
     }
 
+    /// Makes a sink that only receives records, and adds it as add() does.
+    template <typename Sink, typename... Arguments>
+    void make(const std::optional<filter::Filter>& filter, Arguments&&... arguments) {
+        add(*owned_.emplace_back(std::make_unique<Sink>(std::forward<Arguments>(arguments)...)),
+            filter);
+    }
+
     void on_record(const record::Record& record) override {
         for (record::RecordSink* sink : sinks_) {
             sink->on_record(record);
@@ -48,6 +57,7 @@ class RecordFanout final : public record::RecordSink {
   private:
     std::vector<record::RecordSink*> sinks_;
     std::deque<filter::FilteredSink> filtered_;
+    std::vector<std::unique_ptr<record::RecordSink>> owned_;
 };
 
 /// The sessions' states that an ending observer saves, by the session's number at the relay.
@@ -217,14 +227,11 @@ class Pipeline {
     RecordFanout sinks_; ///< all sinks of records; each record passes them in this order
     WrittenRecords written_;
     SnapshotRemover without_snapshots_{written_};
-    std::optional<world::WorldInputConverter> world_feed_;
-    std::optional<sink::ConsoleSink> console_;
     std::optional<web::StatusCollector> live_;
     std::optional<FindingContexts> contexts_;
     std::optional<LiveFeed> feed_;
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::CaptureSink> capture_;
-    std::optional<sink::DatagramSelector> capture_selector_;
     std::optional<sink::FlightRecorder> flight_;
     std::optional<PageRecorder> page_recorder_;
     inspect::Inspector inspector_;
