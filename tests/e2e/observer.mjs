@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
 import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
@@ -55,124 +55,125 @@ async function withGame(body, { args = [], records = recordsFile() } = {}) {
     }
 }
 
-test(`an observer that is killed ${KILLS} times is started again each time, and nobody in the game notices`, () =>
-    withGame(async ({ proxy, bot }) => {
-        let observer = await observerOf(proxy);
-        let logged = 0;
-        for (let kill = 1; kill <= KILLS; kill += 1) {
-            logged = proxy.child.errors.length;
-            process.kill(observer, 'SIGKILL');
-            observer = await observerOf(proxy, observer);
-            await plays(bot, 3);
-        }
-        await waitUntil('the last observer to look', () => proxy.child.errors.includes('running again', logged), WAIT_MS);
-        await plays(bot);
-        // The current observer sees a new client completely.
-        const late = await new Bot(proxy.port, 'late', { seed: 2, keep: true }).join();
-        await plays(late.walk());
-        await late.leave();
-        await bot.leave();
-        assert.equal(await proxy.drain(), 3, 'records are missing, which the exit code says');
-        const records = proxy.records();
-        const gaps = records.filter((record) => record.type === 'finding' && record.id === 'inspect.gap');
-        assert.ok(gaps.some((gap) => gap.name === 'new_observer'));
-        const lateSession = records.find((record) => record.type === 'session' && record.event === 'open'
-            && record.session === Math.max(...records.map((each) => each.session ?? 0))).session;
-        const seen = records.filter((record) => record.type === 'snapshot' && record.session === lateSession);
-        assert.ok(seen.length >= SNAPSHOTS && seen.every((snapshot) => snapshot.ok));
-        // Each observer continues the counts of the previous one.
-        const opened = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
-        assert.equal(new Set(opened).size, opened.length);
-    }));
+describe('an observer, each in a game of its own', { concurrency: 3 }, () => {
+    test(`an observer that is killed ${KILLS} times is started again each time, and nobody in the game notices`, () =>
+        withGame(async ({ proxy, bot }) => {
+            let observer = await observerOf(proxy);
+            let logged = 0;
+            for (let kill = 1; kill <= KILLS; kill += 1) {
+                logged = proxy.child.errors.length;
+                process.kill(observer, 'SIGKILL');
+                observer = await observerOf(proxy, observer);
+                await plays(bot, 3);
+            }
+            await waitUntil('the last observer to look', () => proxy.child.errors.includes('running again', logged), WAIT_MS);
+            await plays(bot);
+            // The current observer sees a new client completely.
+            const late = await new Bot(proxy.port, 'late', { seed: 2, keep: true }).join();
+            await plays(late.walk());
+            await late.leave();
+            await bot.leave();
+            assert.equal(await proxy.drain(), 3, 'records are missing, which the exit code says');
+            const records = proxy.records();
+            const gaps = records.filter((record) => record.type === 'finding' && record.id === 'inspect.gap');
+            assert.ok(gaps.some((gap) => gap.name === 'new_observer'));
+            const lateSession = records.find((record) => record.type === 'session' && record.event === 'open'
+                && record.session === Math.max(...records.map((each) => each.session ?? 0))).session;
+            const seen = records.filter((record) => record.type === 'snapshot' && record.session === lateSession);
+            assert.ok(seen.length >= SNAPSHOTS && seen.every((snapshot) => snapshot.ok));
+            // Each observer continues the counts of the previous one.
+            const opened = records.filter((record) => record.type === 'session' && record.event === 'open').map(({ session }) => session);
+            assert.equal(new Set(opened).size, opened.length);
+        }));
 
-test('an observer whose page\'s port is in use inspects and records, and opens the page later', async () => {
-    const page = await freePort();
-    const token = join(folder, 'late.token');
-    writeFileSync(token, 'correct-horse-battery\n');
-    const put = async (word) => (await fetch(`http://127.0.0.1:${page}/api/impairment`,
-        { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${word}` } })).status;
-    await withGame(async ({ proxy, bot }) => {
-        await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
-        assert.equal(await put('correct-horse-battery'), 200);
-        process.kill(await observerOf(proxy), 'SIGKILL');
-        const other = createServer((socket) => socket.destroy());
-        const take = () => new Promise((resolve) => { other.once('error', () => setTimeout(() => resolve(take()), 1)).listen(page, '127.0.0.1', resolve); });
-        await take();
-        const { length } = proxy.child.errors;
-        await proxy.child.waitFor(/live page: .*Address already in use .*; trying again/, WAIT_MS);
-        await plays(bot, 2 * SNAPSHOTS);
-        assert.doesNotMatch(proxy.child.errors.slice(length), /exit code 2/);
-        writeFileSync(token, 'another-horse-battery\n'); // written before there is a page
-        process.kill(proxy.child.process.pid, 'SIGHUP');
-        await proxy.child.waitFor(/configuration reloaded/, WAIT_MS);
-        await new Promise((closed) => { other.close(closed); });
-        await waitUntil('the page to be there', async () => (await fetch(`http://127.0.0.1:${page}/healthz`).catch(() => ({}))).ok, WAIT_MS);
-        assert.equal(await put('correct-horse-battery'), 401);
-        assert.equal(await put('another-horse-battery'), 200);
-        await bot.leave();
-        await proxy.drain();
-        const gap = proxy.records().findIndex(({ type, id, name }) => type === 'finding' && id === 'inspect.gap' && name === 'new_observer');
-        assert.ok(gap >= 0 && proxy.records().slice(gap).some(({ type }) => type === 'snapshot'), 'nothing was recorded');
-    }, { args: ['--http', String(page), '--http-token-file', token] });
-});
+    test('an observer whose page\'s port is in use inspects and records, and opens the page later', async () => {
+        const page = await freePort();
+        const token = join(folder, 'late.token');
+        writeFileSync(token, 'correct-horse-battery\n');
+        const put = async (word) => (await fetch(`http://127.0.0.1:${page}/api/impairment`,
+            { method: 'PUT', body: 'none', headers: { 'Content-Type': 'text/plain', Authorization: `Bearer ${word}` } })).status;
+        await withGame(async ({ proxy, bot }) => {
+            await proxy.child.waitFor(/live page on port \d+/, WAIT_MS);
+            assert.equal(await put('correct-horse-battery'), 200);
+            process.kill(await observerOf(proxy), 'SIGKILL');
+            const other = createServer((socket) => socket.destroy());
+            const take = () => new Promise((resolve) => { other.once('error', () => setTimeout(() => resolve(take()), 1)).listen(page, '127.0.0.1', resolve); });
+            await take();
+            const { length } = proxy.child.errors;
+            await proxy.child.waitFor(/live page: .*Address already in use .*; trying again/, WAIT_MS);
+            await plays(bot, 2 * SNAPSHOTS);
+            assert.doesNotMatch(proxy.child.errors.slice(length), /exit code 2/);
+            writeFileSync(token, 'another-horse-battery\n'); // written before there is a page
+            process.kill(proxy.child.process.pid, 'SIGHUP');
+            await proxy.child.waitFor(/configuration reloaded/, WAIT_MS);
+            await new Promise((closed) => { other.close(closed); });
+            await waitUntil('the page to be there', async () => (await fetch(`http://127.0.0.1:${page}/healthz`).catch(() => ({}))).ok, WAIT_MS);
+            assert.equal(await put('correct-horse-battery'), 401);
+            assert.equal(await put('another-horse-battery'), 200);
+            await bot.leave();
+            await proxy.drain();
+            const gap = proxy.records().findIndex(({ type, id, name }) => type === 'finding' && id === 'inspect.gap' && name === 'new_observer');
+            assert.ok(gap >= 0 && proxy.records().slice(gap).some(({ type }) => type === 'snapshot'), 'nothing was recorded');
+        }, { args: ['--http', String(page), '--http-token-file', token] });
+    });
 
-test('an observer that hangs is ended and started again', () =>
-    withGame(async ({ proxy, bot }) => {
-        const observer = await observerOf(proxy);
-        process.kill(observer, 'SIGSTOP');
-        await plays(bot);
-        await waitUntil('it to be ended', () => /has made no progress for/.test(proxy.child.errors), 2 * WAIT_MS);
-        await observerOf(proxy, observer);
-        await plays(bot);
-    }));
+    test('an observer that hangs is ended and started again', () =>
+        withGame(async ({ proxy, bot }) => {
+            const observer = await observerOf(proxy);
+            process.kill(observer, 'SIGSTOP');
+            await plays(bot);
+            await waitUntil('it to be ended', () => /has made no progress for/.test(proxy.child.errors), 2 * WAIT_MS);
+            await observerOf(proxy, observer);
+            await plays(bot);
+        }));
 
-test('if a reader of the records leaves, only its own lines end', () =>
-    withGame(async ({ server }) => {
+    test('if a reader of the records leaves, only its own lines end', () =>
+        withGame(async ({ server }) => {
+            const port = await freePort();
+            const shell = new Child('a reader that leaves', 'bash', ['-c',
+                `"$0" proxy -s 127.0.0.1:${server.port} -l 127.0.0.1:${port} -o - | head -n 1`, TWSCOPE]);
+            await waitUntil('twscope to listen', () => isBound(port), WAIT_MS);
+            const bot = await new Bot(port, 'bob', { seed: 3, keep: true }).join();
+            await plays(bot.walk(), 2 * SNAPSHOTS);
+            await waitUntil('it to say so', () => /recording to - stopped/.test(shell.errors), WAIT_MS);
+            await plays(bot);
+            await bot.leave();
+            process.kill(-shell.process.pid, 'SIGTERM');
+            await shell.ended;
+            assert.match(shell.errors, /records? could not be written/);
+        }));
+
+    test('stalled readers of records, log and console delay neither the game nor the end', async () => {
+        const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
         const port = await freePort();
-        const shell = new Child('a reader that leaves', 'bash', ['-c',
-            `"$0" proxy -s 127.0.0.1:${server.port} -l 127.0.0.1:${port} -o - | head -n 1`, TWSCOPE]);
+        // No process reads from these pipes.
+        const child = spawn(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', '-',
+            '--items', 'all', '--log-level', 'trace'], { stdio: ['ignore', 'pipe', 'pipe'] });
+        child.stdout.pause();
+        child.stderr.pause();
+        const ended = new Promise((resolve) => { child.once('exit', (code, signal) => resolve(signal ?? code)); });
         await waitUntil('twscope to listen', () => isBound(port), WAIT_MS);
-        const bot = await new Bot(port, 'bob', { seed: 3, keep: true }).join();
-        await plays(bot.walk(), 2 * SNAPSHOTS);
-        await waitUntil('it to say so', () => /recording to - stopped/.test(shell.errors), WAIT_MS);
-        await plays(bot);
-        await bot.leave();
-        process.kill(-shell.process.pid, 'SIGTERM');
-        await shell.ended;
-        assert.match(shell.errors, /records? could not be written/);
-    }));
+        const bots = [1, 2, 3].map((seed) => new Bot(port, `bot${seed}`, { seed, keep: true }));
+        await Promise.all(bots.map(async (bot) => plays((await bot.join()).walk(), 4 * SNAPSHOTS)));
+        const begin = Date.now();
+        child.kill('SIGTERM');
+        assert.equal(await ended, 3);
+        assert.ok(Date.now() - begin < END_MS + SLACK_MS, `it took ${Date.now() - begin} ms to end`);
+        await server.stop();
+    });
 
-test('stalled readers of records, log and console delay neither the game nor the end', async () => {
-    const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
-    const port = await freePort();
-    // No process reads from these pipes.
-    const child = spawn(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', '-',
-        '--items', 'all', '--log-level', 'trace'], { stdio: ['ignore', 'pipe', 'pipe'] });
-    child.stdout.pause();
-    child.stderr.pause();
-    const ended = new Promise((resolve) => { child.once('exit', (code, signal) => resolve(signal ?? code)); });
-    await waitUntil('twscope to listen', () => isBound(port), WAIT_MS);
-    const bots = [];
-    for (const seed of [1, 2, 3]) bots.push(await new Bot(port, `bot${seed}`, { seed, keep: true }).join());
-    for (const bot of bots) await plays(bot.walk(), 4 * SNAPSHOTS);
-    const begin = Date.now();
-    child.kill('SIGTERM');
-    assert.equal(await ended, 3);
-    assert.ok(Date.now() - begin < END_MS + SLACK_MS, `it took ${Date.now() - begin} ms to end`);
-    await server.stop();
-});
-
-test('if the relay is killed, the observer writes the rest and ends', async () => {
-    const records = recordsFile();
-    await withGame(async ({ proxy, bot }) => {
-        const observer = await observerOf(proxy);
-        await plays(bot);
-        proxy.child.signal('SIGKILL');
-        await waitUntil('the observer to end', () => {
-            try { process.kill(observer, 0); return false; } catch { return true; }
-        }, WAIT_MS);
-    }, { records });
-    const all = readRecords(records);
-    assert.equal(all.at(-1).type, 'summary');
-    assert.ok(all.filter((record) => record.type === 'snapshot').every((snapshot) => snapshot.ok));
+    test('if the relay is killed, the observer writes the rest and ends', async () => {
+        const records = recordsFile();
+        await withGame(async ({ proxy, bot }) => {
+            const observer = await observerOf(proxy);
+            await plays(bot);
+            proxy.child.signal('SIGKILL');
+            await waitUntil('the observer to end', () => {
+                try { process.kill(observer, 0); return false; } catch { return true; }
+            }, WAIT_MS);
+        }, { records });
+        const all = readRecords(records);
+        assert.equal(all.at(-1).type, 'summary');
+        assert.ok(all.filter((record) => record.type === 'snapshot').every((snapshot) => snapshot.ok));
+    });
 });

@@ -107,12 +107,14 @@ export function endChildren() {
     for (const child of Child.all) child.signal('SIGKILL');
 }
 
+const folders = [];
+
 /** Returns a temporary folder that is removed when this process ends, also on SIGINT and SIGTERM. */
 export function temporaryFolder() {
     for (const signal of ['SIGINT', 'SIGTERM']) {
         if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1));
     }
     const folder = mkdtempSync(join(tmpdir(), 'twscope-'));
-    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+    if (folders.push(folder) === 1) process.once('exit', () => folders.forEach((each) => rmSync(each, { recursive: true, force: true })));
     return folder;
 }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
 import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy } from './proxy.mjs';
@@ -89,45 +89,47 @@ function checkClient(bot) {
     assert.deepEqual(steps.filter((step) => step > LONGEST_STEP), [], 'snapshots are missing at the client');
 }
 
-test('a session is verified again as soon as another observer inspects it, without an effect on its client', async () => {
-    const { bot, records, sent, arrived } = await game({ args: ['--resync'] });
-    checkClient(bot);
-    const joined = records.filter((record) => isGap(record) && record.name === 'new_observer');
-    assert.equal(joined.length, KILLS);
-    const took = [];
-    for (const gap of joined) {
-        const verified = records.find((record) => record.type === 'snapshot' && record.session === gap.session && record.ok);
-        const first = records.find((record) => isResync(record) && record.session === gap.session);
-        assert.ok(verified, `session ${gap.session} stayed blind`);
-        assert.ok(first, `nothing was asked for session ${gap.session}`);
-        const ms = timeOf(verified) - timeOf(gap);
-        console.log(`verified again ${ms} ms after the next observer looked`);
-        assert.ok(ms <= BUSY_MS, `${ms} ms`);
-        took.push(ms);
-        assert.equal(verified.delta_tick, -1, 'it is a whole one');
-        const later = records.filter((record) => record.type === 'snapshot' && record.session === gap.session
-            && timeOf(record) >= timeOf(verified));
-        const share = later.filter(({ ok }) => ok).length / later.length;
-        console.log(`${(100 * share).toFixed(1)} % of the ${later.length} snapshots from it on are verified`);
-        assert.equal(share, 1, 'what the server sent behind it builds on it');
-        const before = records.filter(({ t }) => t < gap.t).at(-1);
-        assert.ok(timeOf(gap) - timeOf(before) < STARTED_MS);
-    }
-    assert.ok(Math.min(...took) <= VERIFIED_MS, `${took} ms`);
-    // Of findings that repeat within a second, only one is recorded, and a killed observer did not report the others.
-    const recorded = records.filter(isResync).length;
-    const touched = changed(sent, arrived);
-    console.log(`${touched} inputs were rewritten, ${recorded} findings`);
-    assert.ok(touched >= recorded && touched <= KILLS * MOST, `${touched} inputs were rewritten, ${recorded} findings`);
-    // The last request came after the client had left.
-    assert.ok(arrived.wire('s2c').startsWith(sent.wire('s2c')), 'nothing from the server was touched');
-});
+describe('games with a server each', { concurrency: 2 }, () => {
+    test('a session is verified again as soon as another observer inspects it, without an effect on its client', async () => {
+        const { bot, records, sent, arrived } = await game({ args: ['--resync'] });
+        checkClient(bot);
+        const joined = records.filter((record) => isGap(record) && record.name === 'new_observer');
+        assert.equal(joined.length, KILLS);
+        const took = [];
+        for (const gap of joined) {
+            const verified = records.find((record) => record.type === 'snapshot' && record.session === gap.session && record.ok);
+            const first = records.find((record) => isResync(record) && record.session === gap.session);
+            assert.ok(verified, `session ${gap.session} stayed blind`);
+            assert.ok(first, `nothing was asked for session ${gap.session}`);
+            const ms = timeOf(verified) - timeOf(gap);
+            console.log(`verified again ${ms} ms after the next observer looked`);
+            assert.ok(ms <= BUSY_MS, `${ms} ms`);
+            took.push(ms);
+            assert.equal(verified.delta_tick, -1, 'it is a whole one');
+            const later = records.filter((record) => record.type === 'snapshot' && record.session === gap.session
+                && timeOf(record) >= timeOf(verified));
+            const share = later.filter(({ ok }) => ok).length / later.length;
+            console.log(`${(100 * share).toFixed(1)} % of the ${later.length} snapshots from it on are verified`);
+            assert.equal(share, 1, 'what the server sent behind it builds on it');
+            const before = records.filter(({ t }) => t < gap.t).at(-1);
+            assert.ok(timeOf(gap) - timeOf(before) < STARTED_MS);
+        }
+        assert.ok(Math.min(...took) <= VERIFIED_MS, `${took} ms`);
+        // Of findings that repeat within a second, only one is recorded, and a killed observer did not report the others.
+        const recorded = records.filter(isResync).length;
+        const touched = changed(sent, arrived);
+        console.log(`${touched} inputs were rewritten, ${recorded} findings`);
+        assert.ok(touched >= recorded && touched <= KILLS * MOST, `${touched} inputs were rewritten, ${recorded} findings`);
+        // The last request came after the client had left.
+        assert.ok(arrived.wire('s2c').startsWith(sent.wire('s2c')), 'nothing from the server was touched');
+    });
 
-test('without --resync, no datagram is changed, and the session stays unverified', async () => {
-    const { bot, records, sent, arrived } = await game({ args: [] });
-    checkClient(bot);
-    assert.equal(sent.wire('c2s'), arrived.wire('c2s'));
-    assert.equal(records.filter(isResync).length, 0);
-    const last = Math.max(...records.filter(({ type }) => type === 'snapshot').map(({ session }) => session));
-    assert.ok(records.filter(({ type, session }) => type === 'snapshot' && session === last).every(({ ok }) => !ok));
+    test('without --resync, no datagram is changed, and the session stays unverified', async () => {
+        const { bot, records, sent, arrived } = await game({ args: [] });
+        checkClient(bot);
+        assert.equal(sent.wire('c2s'), arrived.wire('c2s'));
+        assert.equal(records.filter(isResync).length, 0);
+        const last = Math.max(...records.filter(({ type }) => type === 'snapshot').map(({ session }) => session));
+        assert.ok(records.filter(({ type, session }) => type === 'snapshot' && session === last).every(({ ok }) => !ok));
+    });
 });

@@ -4,7 +4,7 @@
 // TW_STALLS=5: multiplies the number of stalls of each kind.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { endPeers } from './bot.mjs';
 import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
@@ -23,6 +23,7 @@ const SLOWER_STEP = 50; // ticks between the snapshots of a server that waits fo
 const FULL_MS = 120; // within this time, a requested full snapshot arrives
 const WAIT_MS = 5000;
 const RIGHT = 0.95;
+const AT_A_TIME = 6; // games, each with a server of its own: they mostly wait
 
 after(() => {
     endPeers();
@@ -161,18 +162,20 @@ const TROUBLES = [
     } },
 ];
 
-for (const peer of PEERS) {
-    for (const { name, causes, least, ...how } of TROUBLES) {
-        test(`${peer.name}: ${name}`, async () => {
-            const once = async () => check(`${peer.name}: ${name}`, await play(peer, how), causes, least);
-            // A busy machine causes stalls of its own, so one failure is repeated; the second one counts. All attempts are counted in the end.
-            await once().catch(once);
+describe('one kind of stall', { concurrency: AT_A_TIME }, () => {
+    for (const peer of PEERS) {
+        for (const { name, causes, least, ...how } of TROUBLES) {
+            test(`${peer.name}: ${name}`, async () => {
+                const once = async () => check(`${peer.name}: ${name}`, await play(peer, how), causes, least);
+                // A busy machine causes stalls of its own, so one failure is repeated; the second one counts. All attempts are counted in the end.
+                await once().catch(once);
+            });
+        }
+        test(`${peer.name}: a normal join and play`, async () => {
+            assert.deepEqual(await play(peer, { times: 1, trouble: () => delay(1000) }), []);
         });
     }
-    test(`${peer.name}: a normal join and play`, async () => {
-        assert.deepEqual(await play(peer, { times: 1, trouble: () => delay(1000) }), []);
-    });
-}
+});
 
 test('all kinds of stalls together', () => {
     const [right, all] = scores.reduce(([some, of], [each, total]) => [some + each, of + total], [0, 0]);
