@@ -85,7 +85,7 @@ function holdsAll(ticks, bot) {
     assert.deepEqual(missing, []);
 }
 
-describe('recordings, each of a game of its own', { concurrency: 4 }, () => {
+describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
     for (const form of ['records/', 'game.jsonl']) {
         test(`${form}: one twscope writes to it: a second one is refused, a takeover has it, and a killed one leaves no lock`, () =>
             withServer(async ({ folder, server, record, enter }) => {

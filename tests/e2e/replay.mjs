@@ -72,7 +72,7 @@ async function between(server, pass) {
     };
 }
 
-describe('replays, each on a server of its own', { concurrency: 3 }, () => {
+describe('replays, each on a server of its own', { concurrency: 2 }, () => {
     for (const [name, capture] of [['with a token', GOLDEN], ['without one', TOKENLESS]]) {
         test(`a client that was captured ${name} plays again through twscope, and all that it gets is verified`, () =>
             withServer(async ({ folder, server }) => {
