@@ -299,10 +299,15 @@ std::string ObserverRun::recording_text() const {
     if (file->path() == "-") {
         return "recording to standard output";
     }
+    constexpr std::size_t kLongPath = 24;
+    std::string_view path = file->path();
+    if (path.size() > kLongPath) { // the start-up has logged all of it
+        path.remove_prefix(path.find_last_of('/', path.size() - 2) + 1);
+    }
     const std::uint64_t bytes = file->written_bytes();
     return fmt::format("recording {}to {}",
                        bytes != 0 ? file_size_text(bytes) + ' ' : std::string{},
-                       record::terminal_text(file->path()));
+                       record::terminal_text(path));
 }
 
 /// Prints new findings and the status. On a terminal, the status replaces the previous status every

@@ -193,23 +193,28 @@ std::string Console::take_status(record::Timestamp now, double seconds,
                                    : ", " + colour(verified < snapshots ? "31" : "32",
                                                    share_text(verified, snapshots) + " verified"),
                     record::counted(findings_.num_findings(), "finding[s]"));
-    line += recording.empty() ? "" : " | " + recording;
+    const auto fits = [columns](const std::string& text) {
+        return cut_to_columns(text, columns) == text;
+    };
+    if (const std::string text = line + " | " + recording; !recording.empty() && fits(text)) {
+        line = text;
+    }
     // Shows as many players as the line has space for, and the number of the others.
-    for (std::size_t most = std::min(tees_.size(), kMaxTees);; --most) {
+    for (std::size_t left_out = tees_.size() - std::min(tees_.size(), kMaxTees);
+         left_out <= tees_.size(); ++left_out) {
         std::string text = line;
-        for (auto each = tees_.begin();
-             each != std::next(tees_.begin(), static_cast<std::ptrdiff_t>(most)); ++each) {
+        std::size_t most = tees_.size() - left_out;
+        for (auto each = tees_.begin(); most != 0; ++each, --most) {
             const auto& [session, tee] = *each;
             text += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
                                      : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
         }
-        if (most < tees_.size()) {
-            text += fmt::format(" | and {} more", tees_.size() - most);
-        }
-        if (std::string cut = cut_to_columns(text, columns); most == 0 || cut == text) {
-            return cut;
+        text += left_out == 0 ? std::string{} : fmt::format(" | and {} more", left_out);
+        if (fits(text)) {
+            return text;
         }
     }
+    return cut_to_columns(line, columns);
 }
 
 std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommand& explain) {
@@ -235,7 +240,8 @@ void ConsoleSink::handle_record(const record::SessionRecord& record) {
         break;
     case record::SessionEvent::established:
         console_->set_tee(
-            session, {.name = {}, .place = {}, .state = "speaks " + std::string{record.protocol}});
+            session,
+            {.name = {}, .place = {}, .state = std::string{record.protocol} + ", joining"});
         break;
     case record::SessionEvent::close:
         console_->remove_tee(session);

@@ -78,6 +78,19 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
     }
 }
 
+TEST_CASE("the status leaves out a recording for which it has no space, rather than a part of it") {
+    Console console{false};
+    console.set_tee(1, {.name = "ann", .place = "(1,2)", .state = {}});
+    console.set_tee(2, {.name = "bob", .place = "(3,4)", .state = {}});
+    const auto status = [&console](std::size_t columns) {
+        return console.take_status(0, 1, "recording to a", columns);
+    };
+    CHECK(status(87).ends_with("findings | recording to a | ann (1,2) | bob (3,4)"));
+    CHECK(status(76).ends_with("findings | recording to a | and 2 more"));
+    CHECK(status(63).ends_with("findings | recording to a"));
+    CHECK(status(61).ends_with("findings | and 2 more"));
+}
+
 TEST_CASE("players for whom the status has no space are counted") {
     struct Row {
         std::size_t columns;
@@ -89,6 +102,7 @@ TEST_CASE("players for whom the status has no space are counted") {
         {79, "findings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
         {78, "findings | p0 (1,2) | and 2 more"},
         {60, "findings | and 3 more"},
+        {47, "0 findings"},
         {30, "3 players, 0 snapsho"},
     };
     Console console{false};
