@@ -162,7 +162,7 @@ TW_FINDING(session_antispoof, "session.antispoof", info,
            "The server sent its anti-spoof prelude before the real map.",
            "A client without token support: the server verifies its address first.")
 TW_FINDING(inspect_gap, "inspect.gap", warning,
-           "Some traffic was not analysed; the name says why. Players are unaffected.",
+           "Some traffic was not analysed. Players are unaffected.",
            "ring_full: more traffic than this machine can decode; forwarding takes priority, and "
            "the newest sessions are set aside. new_observer: the observer ended, and a new one "
            "joined the running session. memory: all sessions together needed more than --memory "
@@ -174,12 +174,10 @@ TW_FINDING(snapshot_tick_jump, "snapshot.tick_jump", warning,
            "A snapshot's tick jumps by more than the elapsed time explains; clients that accept a "
            "future one drop all that follow it.",
            "A forged packet, or a server that restarted unnoticed.")
-TW_FINDING(packet_not_accepted, "packet.not_accepted", info,
-           "The receiver discards this packet; the name says why.",
+TW_FINDING(packet_not_accepted, "packet.not_accepted", info, "The receiver discards this packet.",
            "A packet that arrived late or twice, or one forged to be seen but not accepted.")
 TW_FINDING(message_unexpected, "message.unexpected", info,
-           "A known message from the side, or of the kind, that never sends it; receivers ignore "
-           "it.",
+           "This message never comes from this side; receivers ignore it.",
            "A client library with a wrong id, or someone who wants it shown under another name.")
 TW_FINDING(snapshot_leftover, "snapshot.leftover", info,
            "A snapshot of the previous map arrived after the map change; clients drop it.",

@@ -51,8 +51,8 @@ std::optional<FindingId> find_finding(std::string_view name) {
 }
 
 std::string_view shown_name(std::string_view id, std::string_view name) {
-    constexpr std::string_view kFamily = "snapshot.";
-    if (id.starts_with(kFamily) && id.substr(kFamily.size()) == name) {
+    constexpr std::string_view kMaps = "map."; // whose names are those of maps
+    if (!id.starts_with(kMaps) && id.substr(id.find('.') + 1) == name) {
         return {};
     }
     return id == finding_info(snapshot_crc_mismatch).name && name == "unknown"

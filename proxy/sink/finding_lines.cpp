@@ -175,6 +175,9 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
             lines.push_back("    " + explain(total.session, *total.tick));
         }
     }
+    if (explain) {
+        lines.emplace_back("'twscope explain NAME' says what a finding means, and what causes it.");
+    }
     const auto last =
         std::ranges::max_element(totals_, {}, [](const auto& each) { return each.second.last; });
     if (const std::tm time = local_time(last->second.last); time.tm_gmtoff != 0) {

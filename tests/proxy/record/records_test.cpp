@@ -60,6 +60,8 @@ TEST_CASE("a name that repeats the id is not shown, nor the detail that repeats 
     CHECK(line.find(", wrong value unknown. ") != std::string::npos);
     CHECK(line.ends_with(" (a detail)"));
     CHECK(shown_name("map.not_found", "not_found") == "not_found");
+    CHECK(shown_name("packet.huffman_truncated", "huffman_truncated").empty());
+    CHECK(shown_name("packet.not_accepted", "wrong_token") == "wrong_token");
 }
 
 TEST_CASE("a silent server is a warning, and its next answer is information") {

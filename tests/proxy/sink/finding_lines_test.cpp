@@ -153,7 +153,8 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
         "finding                        reported  first     last      sessions",
         "snapshot.crc_mismatch                 2  00:00:03  00:00:07         2",
         "    explain 2 at 150",
-        "packet.too_short                      1  00:00:05  00:00:05         1"};
+        "packet.too_short                      1  00:00:05  00:00:05         1",
+        "'twscope explain NAME' says what a finding means, and what causes it."};
     CHECK(findings.table(explain) == expected);
     CHECK(findings.table(nullptr).size() == 3);
     CHECK(findings.num_findings() == 3); // without the informational one
