@@ -54,7 +54,7 @@ struct ReportFlags {
 
 void ReportFlags::add_to(Command& command) {
     command.add_switch("--stats", stats,
-                       "Show where every byte went: traffic by message and item type, losses, and "
+                       "Show traffic by message and item type, losses, and "
                        "the snapshot rate");
     command.add_switch("--sizes", sizes,
                        "Show which of the server's snapshot objects differ in size from those "
@@ -148,6 +148,8 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                           {"--summary", records.summary},
                           {"--write-objects", flags.reports.objects},
                           {"--write", flags.artifacts.capture}});
+    check_replaceable("--write-objects", flags.reports.objects, FileType::objects);
+    check_replaceable("--write", flags.artifacts.capture, FileType::capture);
     captures_.emplace(std::move(files), flags.captures.servers());
     // Everything is checked by now, as opening files empties them.
     summary_ = open_output_file("--summary", records.summary);

@@ -94,10 +94,9 @@ struct FileKind {
 };
 
 constexpr std::string_view kZstdMark = "\x28\xB5\x2F\xFD";
-constexpr std::string_view kRecordMark = "{\"v\":";
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
 constexpr std::string_view kMap = "this is a map; use 'twscope map'";
-constexpr std::array<FileKind, 9> kFileKinds{{
+constexpr std::array<FileKind, 10> kFileKinds{{
     {"\xD4\xC3\xB2\xA1", FileType::capture, kCapture},
     {"\xA1\xB2\xC3\xD4", FileType::capture, kCapture},
     {"\x4D\x3C\xB2\xA1", FileType::capture, kCapture},
@@ -106,18 +105,30 @@ constexpr std::array<FileKind, 9> kFileKinds{{
     {"TWDEMO", FileType::capture, "this is a demo; use 'twscope decode'"},
     {"DATA", FileType::map, kMap},
     {"ATAD", FileType::map, kMap},
-    {kRecordMark, FileType::records, "this is a recording; use 'twscope records'"},
+    {"{\"v\":", FileType::records, "this is a recording; use 'twscope records'"},
+    {"{", FileType::objects, "this is JSON, but not a recording"},
 }};
+
+/// Returns the row that tells what a file contains that begins like this; null if it is unknown.
+const FileKind* find_kind(std::string_view begin) {
+    const auto* const kind = std::ranges::find_if(
+        kFileKinds, [&](const FileKind& each) { return begin.starts_with(each.mark); });
+    return kind == kFileKinds.end() ? nullptr : kind;
+}
 
 } // namespace
 
-void check_replaceable(const std::string& flag, const std::string& path) {
+void check_replaceable(const std::string& flag, const std::string& path, FileType type) {
+    constexpr std::array<std::string_view, 4> kContents{"a capture", "a map", "records",
+                                                        "objects' sizes"};
     const std::string begin = beginning_of(path);
-    const std::string_view mark = is_compressed(flag, path) ? kZstdMark : kRecordMark;
-    if (!begin.empty() && !begin.starts_with(mark)) {
-        throw UsageError{fmt::format("{} {}: contains something other than records; name another "
+    const FileKind* const kind = find_kind(begin);
+    const bool expected = is_compressed(flag, path) ? begin.starts_with(kZstdMark)
+                                                    : kind != nullptr && kind->type == type;
+    if (!begin.empty() && !expected) {
+        throw UsageError{fmt::format("{} {}: contains something other than {}; name another "
                                      "file, or move this one away",
-                                     flag, path)};
+                                     flag, path, kContents[static_cast<std::size_t>(type)])};
     }
 }
 
@@ -127,9 +138,8 @@ std::string kind_hint(const std::string& path, FileType wanted) {
         return {}; // a pipe's data may be gone by now
     }
     const sink::FileStartReader begin{path, kLongestMark};
-    const auto* const kind = std::ranges::find_if(
-        kFileKinds, [&](const FileKind& each) { return begin.bytes().starts_with(each.mark); });
-    return kind == kFileKinds.end() || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
+    const FileKind* const kind = find_kind(begin.bytes());
+    return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 
 bool finish_records(const std::string& flag, sink::OutputFile& file, std::string_view what) {

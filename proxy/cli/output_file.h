@@ -33,12 +33,13 @@ inline constexpr std::string_view kCompressed = ".zst";
 open_output_file(const std::string& flag, const std::string& path,
                  const sink::Framing& units = sink::record_lines());
 
-/// Checks that an existing file may be replaced: it must begin like records, or like zstd data if
-/// its name ends in .zst. Compressed data is not decompressed, so any zstd file may be replaced.
-/// Errors: UsageError that names the flag.
-void check_replaceable(const std::string& flag, const std::string& path);
+enum class FileType : std::uint8_t { capture, map, records, objects };
 
-enum class FileType : std::uint8_t { capture, map, records };
+/// Checks that an existing file may be replaced: it must begin like a file of this type, or like
+/// zstd data if its name ends in .zst. Compressed data is not decompressed, so any zstd file may be
+/// replaced. Errors: UsageError that names the flag.
+void check_replaceable(const std::string& flag, const std::string& path,
+                       FileType type = FileType::records);
 
 /// Returns a text to append to an error, which says what a file is and which command reads it, such
 /// as "; this is a capture; use 'twscope decode'". Empty if the type is unknown or is `wanted`.

@@ -56,6 +56,26 @@ TEST_CASE("a file that another process records to is never overwritten") {
     CHECK(read_text(other) == read_text(files.records));
 }
 
+TEST_CASE("decode replaces only files of the kind that it writes") {
+    const Files files;
+    const std::string writing = ": contains something other than ";
+    check_refused({"decode", files.capture, "--show-secrets", "-w", files.kept},
+                  "--write " + files.kept + writing + "a capture; name another file");
+    check_refused({"decode", files.capture, "--show-secrets", "-w", files.records},
+                  "--write " + files.records + writing + "a capture; name another file");
+    check_refused({"decode", "--sizes", files.capture, "--write-objects", files.kept},
+                  "--write-objects " + files.kept + writing + "objects' sizes; name another file");
+    check_refused({"decode", files.capture, "-o", files.kept},
+                  "--output " + files.kept + writing + "records; name another file");
+    CHECK(read_text(files.kept) == "kept");
+    const std::string again = files.folder.file("again.pcapng");
+    const std::string sizes = files.folder.file("sizes.json");
+    for (int time = 0; time < 2; ++time) {
+        CHECK(twscope({"decode", files.capture, "--show-secrets", "-w", again}).status == 0);
+        CHECK(twscope({"decode", "--sizes", files.capture, "--write-objects", sizes}).status == 0);
+    }
+}
+
 TEST_CASE("an input file is never overwritten") {
     const Files files;
     const std::string records = read_text(files.records);
