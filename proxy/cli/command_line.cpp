@@ -183,8 +183,8 @@ constexpr const char* kAboutTwscope =
     "server's checksum, adds the map tile to every position, and records what it saw.\n"
     "\n"
     "  twscope proxy -s 127.0.0.1:8304                   clients connect to port 8303\n"
-    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl     also record everything\n"
-    "  twscope tap -i eth0 -o game.jsonl                 record beside the path\n"
+    "  twscope proxy -s 127.0.0.1:8304 -o records/       also record everything\n"
+    "  twscope tap -i eth0 -o records/                   record beside the path\n"
     "  twscope decode traffic.pcap -o -                  decode a capture\n"
     "  twscope records game.jsonl.zst --session 3        read a recording\n"
     "  twscope collect --bus nats://bus:4222 -o fleet/   collect from many servers\n"
@@ -201,10 +201,10 @@ constexpr std::string_view kLicenses =
 /// What a user is told who gives no command.
 constexpr const char* kFirstSteps =
     "twscope shows what a Teeworlds or DDNet server really sends. Name a command:\n"
-    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    stand between players and a server, "
+    "  twscope proxy -s 127.0.0.1:8304 -o records/      stand between players and a server, "
     "record\n"
     "  twscope decode traffic.pcap                      check a capture of a game\n"
-    "  twscope records game.jsonl                       read a recording\n"
+    "  twscope records records/                         read a recording\n"
     "'twscope --help' lists all, and 'twscope COMMAND --help' what a command can do.\n";
 
 constexpr const char* kSettings = "Every flag of a command can also be set by an environment "

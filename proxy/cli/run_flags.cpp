@@ -56,7 +56,7 @@ void RunFlags::add_lifecycle_flags(Command& command, const std::string& backgrou
     add_duration_flag(command, duration);
     command.add_switch(
         "--stats", records.config.stats,
-        "At the end, print where every byte went, as 'twscope decode --stats' does for captures");
+        "At the end, print traffic by message and item type, as 'twscope decode --stats' does");
     command.add_switch("-q,--quiet", quiet, "Do not print the status, findings or their table");
     command.add_switch("--check-config", check_config,
                        "Read flags, variables and --config, print what a run would do, or every "
