@@ -56,7 +56,10 @@ function checkFormat(text) {
         for (const { value } of metrics) assert.ok(value === undefined || Number.isFinite(Number(value)), `${name} is ${value}`);
     }
     const promtool = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
-    if (promtool.error?.code === 'ENOENT') return;
+    if (promtool.error?.code === 'ENOENT') {
+        console.log('# promtool is not installed (./dev deps monitoring): its check is left out');
+        return;
+    }
     assert.deepEqual([promtool.stdout, promtool.stderr, promtool.status], ['', '', 0]);
 }
 
