@@ -117,7 +117,13 @@ class PathReader::Collector {
         view.session = static_cast<std::int32_t>(id.first);
         if (type == "world") {
             view.server = id.second;
-            view.set_game(static_cast<std::uint64_t>(number_in(record, "run")));
+            const auto run = static_cast<std::uint64_t>(number_in(record, "run"));
+            const std::string_view map_name = text_of(record, "map");
+            if (run != view.game || map_name != view.map_name) {
+                view.map_name = map_name;
+                view.map_crc.clear();
+            }
+            view.set_game(run);
             add_items(record, view);
         } else if (type == "snapshot") {
             add_items(record, view);
@@ -377,14 +383,19 @@ class PathReader::Collector {
         }
     }
 
-    /// Returns the view of a session that received an item.
-    [[nodiscard]] const View* session_of(const View& view, const json::object& item) const {
+    /// Takes the checksum of a world's map from a session that received the item. A world may be
+    /// recorded when its sessions are already on the next map, so the map's name must be the same.
+    void find_map(View& world, const json::object& item) const {
         const json::array* seen_by = list_of(item, "seen_by");
-        if (seen_by != nullptr && !seen_by->empty() && seen_by->front().is_int64()) {
-            const auto found = views_.find({seen_by->front().get_int64(), {}});
-            return found == views_.end() ? nullptr : &found->second;
+        if (seen_by == nullptr || seen_by->empty() || !seen_by->front().is_int64()) {
+            return;
         }
-        return &view;
+        const auto session = views_.find({seen_by->front().get_int64(), {}});
+        if (session != views_.end() &&
+            (world.map_name.empty() || world.map_name == session->second.map_name)) {
+            world.map_crc = session->second.map_crc;
+            world.map_name = session->second.map_name;
+        }
     }
 
     /// Finds or adds the paths of a player; null if the limit of players is reached.
@@ -411,16 +422,17 @@ class PathReader::Collector {
 
     void add_tee(const json::object& record, View& view, const json::object& item,
                  const json::object& fields) {
-        const View* const session = session_of(view, item);
-        const bool knows_map = session != nullptr && !session->map_crc.empty();
-        if (knows_map && session->map_crc != map_crc_) {
+        if (view.map_crc.empty()) {
+            find_map(view, item);
+        }
+        if (!view.map_crc.empty() && view.map_crc != map_crc_) {
             ++all_.on_other_maps;
             if (all_.other_maps.size() < kMaxOtherMaps) {
-                all_.other_maps.insert(session->map_name);
+                all_.other_maps.insert(view.map_name);
             }
             return;
         }
-        all_.on_unknown_maps += knows_map ? 0 : 1;
+        all_.on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
         const std::int64_t id = number_in(item, "id");
         PlayerPath* const player_path = path_of(view, item, id);
         if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {

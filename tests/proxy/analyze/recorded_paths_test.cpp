@@ -1,5 +1,6 @@
 #include "proxy/analyze/recorded_paths.h"
 
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -66,6 +67,19 @@ std::string world(int tick, std::string_view items, std::string_view server = "a
     return line(
         "world", 0,
         fmt::format(R"("server":"{}","run":1,"tick":{},"items":[{}])", server, tick, items));
+}
+
+/// Returns a merged snapshot that session 1 received.
+std::string world_on(std::string_view map, int run, int tick, int x) {
+    return line("world", 0,
+                fmt::format(R"("server":"a:1","run":{},"map":"{}","tick":{},"items":[{{)"
+                            R"("type":"character","type_id":9,"id":0,"player":"ann","seen_by":[1],)"
+                            R"("fields":{{"x":{},"y":0}}}}])",
+                            run, map, tick, x));
+}
+
+std::string map_named(std::string_view name, std::string_view crc) {
+    return line("map", 1, fmt::format(R"("name":"{}","crc":"{}")", name, crc));
 }
 
 analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000) {
@@ -274,6 +288,29 @@ TEST_CASE("a path ends where the tee was killed, was missing or jumped") {
         CHECK(show(found) == row.paths);
         CHECK(show_deaths(found) == row.deaths);
     }
+}
+
+TEST_CASE("merged snapshots are on their own map, also if the next map was announced before them") {
+    const std::string next = opened(1) + map_named("a", "00000007") + world_on("a", 1, 98, 1) +
+                             map_named("b", kMap) + world_on("a", 1, 100, 2) +
+                             world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31) +
+                             world_on("b", 2, 12, 32) + killed(1, 0);
+    const auto found = read(next);
+    CHECK(show(found) == "31 32; ");
+    CHECK(show_deaths(found) == "32 ");
+    CHECK(found.on_other_maps == 3);
+    CHECK(found.other_maps == std::set<std::string>{"a"});
+    CHECK(found.on_unknown_maps == 0);
+
+    // Another version of a map, under the same name.
+    CHECK(show(read(map_named("a", "00000007") + world_on("a", 1, 98, 1) + map_named("a", kMap) +
+                    world_on("a", 1, 100, 2) + world_on("a", 1, 102, 3) + world_on("a", 2, 10, 31) +
+                    world_on("a", 2, 12, 32))) == "31 32; ");
+    // The recording begins between the announcement of a map and the last worlds of the map before.
+    const auto unknown = read(map_named("b", "00000007") + world_on("a", 1, 100, 2) +
+                              world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31));
+    CHECK(unknown.on_unknown_maps == 2);
+    CHECK(unknown.on_other_maps == 1);
 }
 
 TEST_CASE("a point has the tick of its position, the time of its record and the session") {
