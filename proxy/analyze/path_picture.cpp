@@ -227,8 +227,10 @@ map::Overlay heat_map(const RecordedPaths& paths, int width, int height) {
     }
     const auto steps = heat_steps(longest);
 
-    map::Overlay overlay{.title = fmt::format("Time in each tile, {}",
-                                              record::counted(paths.players.size(), "player[s]")),
+    const std::string players = paths.players.size() == 1
+                                    ? paths.players.front()
+                                    : record::counted(paths.players.size(), "player[s]");
+    map::Overlay overlay{.title = "Time in each tile, " + players,
                          .colors = {},
                          .tiles = {},
                          .paths = {},

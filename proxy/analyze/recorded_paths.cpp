@@ -96,8 +96,8 @@ std::int64_t speed_in(const json::object& fields) {
 
 class PathReader::Collector {
   public:
-    Collector(std::string_view map_crc, std::size_t max_points)
-        : map_crc_{map_crc}, max_points_{max_points} {}
+    Collector(std::string_view map_crc, PlayerNames wanted, std::size_t max_points)
+        : map_crc_{map_crc}, wanted_{std::move(wanted)}, max_points_{max_points} {}
 
     void add(const json::object& record) {
         const std::string_view type = text_of(record, "type");
@@ -398,12 +398,17 @@ class PathReader::Collector {
         }
     }
 
-    /// Finds or adds the paths of a player; null if the limit of players is reached.
-    [[nodiscard]] PlayerPath* path_of(const View& view, const json::object& item, std::int64_t id) {
-        std::string name{text_of(item, "player")};
-        if (name.empty()) {
-            name = fmt::format("session {} id {}", view.session, id);
+    /// Returns whether to draw the player. Adds the name to the players of this map.
+    bool is_wanted(const std::string& name) {
+        const bool listed = wanted_.contains(name);
+        if (listed || all_.players_on_map.size() < kMaxPlayersOnMap) {
+            all_.players_on_map.insert(name);
         }
+        return listed || wanted_.empty();
+    }
+
+    /// Finds or adds the paths of a player; null if the limit of players is reached.
+    [[nodiscard]] PlayerPath* path_of(const View& view, std::string name, std::int64_t id) {
         if (const auto found = player_paths_.find({view.server, name});
             found != player_paths_.end()) {
             const PlayerPath& player_path = found->second;
@@ -434,7 +439,14 @@ class PathReader::Collector {
         }
         all_.on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
         const std::int64_t id = number_in(item, "id");
-        PlayerPath* const player_path = path_of(view, item, id);
+        std::string name{text_of(item, "player")};
+        if (name.empty()) {
+            name = fmt::format("session {} id {}", view.session, id);
+        }
+        if (!is_wanted(name)) {
+            return;
+        }
+        PlayerPath* const player_path = path_of(view, std::move(name), id);
         if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
             ++all_.left_out;
             return;
@@ -550,6 +562,7 @@ class PathReader::Collector {
     }
 
     std::string map_crc_;
+    PlayerNames wanted_; ///< empty for all players
     std::map<ViewId, View> views_;
     std::map<std::pair<std::string, std::string>, PlayerPath>
         player_paths_; ///< paths by server and player name
@@ -574,8 +587,8 @@ bool may_be_wanted(std::string_view line) {
 
 } // namespace
 
-PathReader::PathReader(std::string_view map_crc, std::size_t max_points)
-    : collector_{std::make_unique<Collector>(map_crc, max_points)} {}
+PathReader::PathReader(std::string_view map_crc, PlayerNames wanted, std::size_t max_points)
+    : collector_{std::make_unique<Collector>(map_crc, std::move(wanted), max_points)} {}
 
 PathReader::~PathReader() = default;
 

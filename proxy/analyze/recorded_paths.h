@@ -16,6 +16,10 @@ namespace tw::analyze {
 inline constexpr std::size_t kMaxPathPoints = 4'000'000;
 /// The most names in RecordedPaths::other_maps.
 inline constexpr std::size_t kMaxOtherMaps = 8;
+/// The most names in RecordedPaths::players_on_map, beside those that are wanted.
+inline constexpr std::size_t kMaxPlayersOnMap = 64;
+
+using PlayerNames = std::set<std::string>;
 
 struct PathPoint {
     map::WorldPos at{0, 0};
@@ -33,6 +37,7 @@ struct RecordedPath {
 /// The paths of the tees of a recording on one map.
 struct RecordedPaths {
     std::vector<std::string> players; ///< names of the players
+    PlayerNames players_on_map;       ///< names of all players on the map, wanted or not
     std::vector<RecordedPath> paths;  ///< sorted by player, then by time
     std::vector<map::WorldPos> deaths;
     std::string begin;                 ///< time of the record with the first position
@@ -59,7 +64,9 @@ struct RecordedPaths {
 /// position. If there are more than `max_points` points, every second point is dropped.
 class PathReader {
   public:
-    explicit PathReader(std::string_view map_crc, std::size_t max_points = kMaxPathPoints);
+    /// `wanted`: names of the players whose paths and deaths are needed; empty for all.
+    explicit PathReader(std::string_view map_crc, PlayerNames wanted = {},
+                        std::size_t max_points = kMaxPathPoints);
     ~PathReader();
     PathReader(const PathReader&) = delete;
     PathReader& operator=(const PathReader&) = delete;

@@ -49,7 +49,8 @@ struct MapFlags {
     int scale = 0;
     std::string path;
     std::string heat;
-    std::string color_by; ///< empty for the player
+    std::vector<std::string> players; ///< empty for all
+    std::string color_by;             ///< empty for the player
 
     /// The recording whose players are drawn; empty for none.
     [[nodiscard]] const std::string& recording() const { return path.empty() ? heat : path; }
@@ -125,8 +126,8 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
                                   kind_hint(file, FileType::map))};
 }
 
-std::string names_of(const std::set<std::string>& maps) {
-    return record::terminal_text(fmt::format("{}", fmt::join(maps, ", ")));
+std::string joined_names(const std::set<std::string>& names) {
+    return record::terminal_text(fmt::format("{}", fmt::join(names, ", ")));
 }
 
 /// What a picture shows of a recording, and a sentence about it.
@@ -145,24 +146,31 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
         throw complaint(flags.file, bytes.error());
     }
     const std::string crc = map::to_hex(map::continue_crc(0, *bytes));
-    analyze::PathReader reader{crc};
+    analyze::PathReader reader{crc, {flags.players.begin(), flags.players.end()}};
     DrawnRecording drawn;
     drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
     const auto found = reader.finish();
-    if (found.paths.empty() && found.on_other_maps != 0) {
+    if (found.players_on_map.empty() && found.on_other_maps != 0) {
         throw UsageError{
             fmt::format("{} {}: all its positions are on other maps: {}; this map's checksum is {}",
-                        flags.recording_flag(), file, names_of(found.other_maps), crc)};
+                        flags.recording_flag(), file, joined_names(found.other_maps), crc)};
     }
-    if (found.paths.empty()) {
-        throw UsageError{fmt::format("{} {}: contains no snapshot with characters; record with "
-                                     "'twscope proxy -o FILE' and --items changed or all",
+    if (found.players_on_map.empty()) {
+        throw UsageError{fmt::format("{} {}: contains no snapshot with characters. Record with "
+                                     "--items changed or all. The worlds of a recording belong to "
+                                     "no session: choose a player with --player",
                                      flags.recording_flag(), file)};
+    }
+    for (const std::string& name : flags.players) {
+        if (!found.players_on_map.contains(name)) {
+            throw UsageError{fmt::format("--player {}: not on this map; the players are {}", name,
+                                         joined_names(found.players_on_map))};
+        }
     }
     if (found.on_other_maps != 0) {
         sink::print_error("{}: skipped {} on other maps: {}", file,
                           record::counted(found.on_other_maps, "position[s]"),
-                          names_of(found.other_maps));
+                          joined_names(found.other_maps));
     }
     if (found.on_unknown_maps != 0) {
         sink::print_error("{}: {} no map record; taken to be of this map", file,
@@ -228,6 +236,9 @@ void check_picture(const MapFlags& flags) {
     if (flags.png.empty() && !flags.recording().empty()) {
         throw UsageError{
             fmt::format("{} needs a picture to draw on; add --png FILE", flags.recording_flag())};
+    }
+    if (flags.recording().empty() && !flags.players.empty()) {
+        throw UsageError{"--player selects from a recording; add --heat FILE or --path FILE"};
     }
     if (flags.path.empty() && !flags.color_by.empty()) {
         throw UsageError{"--color-by applies only to paths; add --path FILE"};
@@ -307,6 +318,8 @@ Action add_map_command(Command& program) {
              "Draw how long tees were in each tile, and where they died, from these "
              "records: a file, or a folder of segments")
         .excludes(path);
+    command.add("--player", &flags->players, "NAME",
+                "Draw only this player, with --heat or --path (repeatable)");
     command.add("--color-by", &flags->color_by, "WHAT", "What the colour of a path means")
         .one_of({"player", "session", "time"})
         .show_default("player");

@@ -111,6 +111,8 @@ TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     paths.deaths = {{80, 80}, {-5, 7}};
     const map::Overlay overlay = heat_map(paths, 8, 4);
     CHECK(overlay.title == "Time in each tile, 2 players");
+    paths.players = {"ann"};
+    CHECK(heat_map(paths, 8, 4).title == "Time in each tile, ann");
     // The longest time: 100 ticks at one place, and a part of the 50 ticks to the next position.
     CHECK(legend(overlay).starts_with("3b4cc0 under 0.00 s; "));
     CHECK(legend(overlay).ends_with("ff1e1e from 1 s; ffffff 2 deaths; "));

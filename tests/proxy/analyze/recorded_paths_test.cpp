@@ -82,8 +82,9 @@ std::string map_named(std::string_view name, std::string_view crc) {
     return line("map", 1, fmt::format(R"("name":"{}","crc":"{}")", name, crc));
 }
 
-analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000) {
-    analyze::PathReader paths{kMap, max_points};
+analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000,
+                            const analyze::PlayerNames& wanted = {}) {
+    analyze::PathReader paths{kMap, wanted, max_points};
     std::istringstream lines{text};
     for (std::string line; std::getline(lines, line);) {
         paths.on_line(line);
@@ -311,6 +312,19 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
                               world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31));
     CHECK(unknown.on_unknown_maps == 2);
     CHECK(unknown.on_other_maps == 1);
+}
+
+TEST_CASE("only the paths and deaths of the wanted players are kept") {
+    const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
+                             seen(1, 4, tee(0, "ann", 2) + "," + tee(1, "bob", 6)) + killed(1, 0) +
+                             killed(1, 1);
+    const auto bob = read(both, 1000, {"bob", "cy"});
+    CHECK(show(bob) == "5 6; ");
+    CHECK(show_deaths(bob) == "6 ");
+    CHECK(bob.players == std::vector<std::string>{"bob"});
+    CHECK(bob.players_on_map == analyze::PlayerNames{"ann", "bob"});
+    CHECK(show(read(both, 1000, {"cy"})).empty());
+    CHECK(show(read(both)) == "1 2; 5 6; ");
 }
 
 TEST_CASE("a point has the tick of its position, the time of its record and the session") {

@@ -70,6 +70,9 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(told_of.out.empty());
     CHECK(told_of.err.starts_with("wrote " + png + " with 1 player from 20"));
     CHECK(told_of.err.ends_with("Z, 0 deaths\n"));
+    CHECK(drawn({"--path", records, "--player", "session 1 id 3"}) == way);
+    check_refused({"map", file, "--png", png, "--heat", records, "--player", "bob"},
+                  "--player bob: not on this map; the players are session 1 id 3");
 
     // A folder of consecutive segments.
     const std::string segments = folder.file("segments");
@@ -190,7 +193,9 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
         {{"map", file, "--at", "1,2,3"}, "--at 1,2,3"},
         {{"map", file, "--path", nobody}, "--png"},
         {{"map", file, "--heat", nobody}, "--heat needs a picture"},
-        {{"map", file, "--png", folder.file("a.png"), "--heat", nobody}, "--heat"},
+        {{"map", file, "--png", folder.file("a.png"), "--heat", nobody},
+         "belong to no session: choose a player with --player"},
+        {{"map", file, "--player", "ann"}, "add --heat FILE or --path FILE"},
         {{"map", file, "--png", folder.file("a.png"), "--heat", nobody, "--path", nobody},
          "--path"},
         {{"map", file, "--png", folder.file("a.png"), "--color-by", "time"}, "--path"},
