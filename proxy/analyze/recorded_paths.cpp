@@ -67,9 +67,19 @@ void each_item(const json::array& items, std::string_view type, Use use) {
     }
 }
 
+/// True if the tees cannot move: the game is paused, or shows the score at its end.
+bool is_stopped(const json::object& game_info) {
+    const json::object* names = object_of(game_info, "names");
+    const json::array* flags = names == nullptr ? nullptr : list_of(*names, "game_state_flags");
+    return flags != nullptr && std::ranges::any_of(*flags, [](const json::value& flag) {
+               return flag == "paused" || flag == "gameover" || flag == "roundover";
+           });
+}
+
 /// Converts a record's time, such as 2026-11-21T02:04:47.000000Z, to milliseconds since 1970; 0 if
 /// the text is no time.
-std::int64_t ms_of(const std::string& time) {
+std::int64_t ms_of(std::string_view text) {
+    const std::string time{text};
     std::tm seconds{};
     const char* const fraction = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S.", &seconds);
     constexpr std::ptrdiff_t kDigits = 3;
@@ -182,6 +192,8 @@ class PathReader::Collector {
         std::int64_t tick = 0;                ///< tick of the last snapshot
         std::int64_t team_kill = kNever;      ///< tick of the last kill message for a whole team
         std::map<std::int64_t, Tee> tees{};   ///< the tees of the last snapshot, by client id
+        bool stopped = false;                 ///< the game was paused or over in the last snapshot
+        std::int64_t stopped_ms = 0;          ///< time of that snapshot
         /// The players that death events named, by client id.
         std::map<std::int64_t, PlayerPath*> dead{};
 
@@ -342,6 +354,10 @@ class PathReader::Collector {
                 on_death_event(*tee->second.player_path, view, position_in(fields));
             }
         });
+        if (find_stop(record, *items, view)) {
+            forget_tees(view);
+            return;
+        }
         remove_tees(record, *items, view);
         each_item(*items, "character", [&](const json::object& item, const json::object& fields) {
             add_tee(record, view, item, fields);
@@ -351,6 +367,32 @@ class PathReader::Collector {
                 tee.player_path->shown = view.tick;
             }
         }
+    }
+
+    /// Returns whether the game is paused or over. Adds up for how long.
+    bool find_stop(const json::object& record, const json::array& items, View& view) {
+        const bool was_stopped = view.stopped;
+        for (const std::string_view type : {"game_info", "game_data"}) { // 0.6, 0.7
+            each_item(items, type, [&](const json::object& item, const json::object& fields) {
+                if (fields.contains("game_state_flags")) {
+                    view.stopped = is_stopped(item);
+                }
+            });
+        }
+        if (view.stopped && !is_on_other_map(view)) {
+            const std::int64_t now = ms_of(text_of(record, "t"));
+            // Other sessions may show the same time.
+            const std::int64_t since =
+                std::max(was_stopped ? view.stopped_ms : now, stopped_until_);
+            all_.stopped_ms += static_cast<std::uint64_t>(std::max<std::int64_t>(now - since, 0));
+            stopped_until_ = std::max(stopped_until_, now);
+            view.stopped_ms = now;
+        }
+        return view.stopped;
+    }
+
+    [[nodiscard]] bool is_on_other_map(const View& view) const {
+        return !view.map_crc.empty() && view.map_crc != map_crc_;
     }
 
     /// Removes the tees from the view that are not in the snapshot.
@@ -430,7 +472,7 @@ class PathReader::Collector {
         if (view.map_crc.empty()) {
             find_map(view, item);
         }
-        if (!view.map_crc.empty() && view.map_crc != map_crc_) {
+        if (is_on_other_map(view)) {
             ++all_.on_other_maps;
             if (all_.other_maps.size() < kMaxOtherMaps) {
                 all_.other_maps.insert(view.map_name);
@@ -568,9 +610,10 @@ class PathReader::Collector {
         player_paths_; ///< paths by server and player name
     std::size_t max_points_;
     std::size_t points_ = 0;
-    std::uint64_t every_ = 1; ///< only every n-th position becomes a point; this is n
-    std::int64_t begin_ = 0;  ///< time of the first position, in milliseconds
-    std::int64_t now_ = 0;    ///< time of the last position, in milliseconds
+    std::uint64_t every_ = 1;        ///< only every n-th position becomes a point; this is n
+    std::int64_t begin_ = 0;         ///< time of the first position, in milliseconds
+    std::int64_t now_ = 0;           ///< time of the last position, in milliseconds
+    std::int64_t stopped_until_ = 0; ///< the latest time that RecordedPaths::stopped_ms includes
     RecordedPaths all_;
 };
 

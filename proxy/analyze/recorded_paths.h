@@ -45,6 +45,7 @@ struct RecordedPaths {
     std::uint64_t on_other_maps = 0;   ///< number of positions on other maps, which are left out
     std::set<std::string> other_maps;  ///< names of other maps, at most kMaxOtherMaps
     std::uint64_t on_unknown_maps = 0; ///< number of positions on unknown maps, which are included
+    std::uint64_t stopped_ms = 0;      ///< how long the game was paused or over, which is left out
     std::uint64_t left_out = 0;        ///< number of positions and deaths beyond a limit
 };
 
@@ -54,6 +55,7 @@ struct RecordedPaths {
 ///
 /// A path ends
 /// - when the tee was killed or paused: a kill message or a death event names the tee,
+/// - when the game was paused or over,
 /// - when the tee was missing: the session from which the path is taken got a snapshot without the
 ///   tee, got no snapshot for more than a second, or lost records, and no other session had the tee,
 /// - when the tee jumped, as through a teleporter: it moved farther than two tiles plus the distance

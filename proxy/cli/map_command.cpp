@@ -176,6 +176,10 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
         sink::print_error("{}: {} no map record; taken to be of this map", file,
                           record::counted(found.on_unknown_maps, "position[s] [has|have]"));
     }
+    if (found.stopped_ms != 0) {
+        sink::print_error("{}: left out {:.1f} s in which the game was paused or over", file,
+                          static_cast<double>(found.stopped_ms) / 1000);
+    }
     if (found.left_out != 0) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
                           record::counted(found.left_out, "position[s] and deaths"));

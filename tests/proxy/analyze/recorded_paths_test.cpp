@@ -314,6 +314,51 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
     CHECK(unknown.on_other_maps == 1);
 }
 
+TEST_CASE("the time in which the game is paused or over is left out") {
+    const auto info = [](std::string_view type, std::string_view flag) {
+        return fmt::format(R"({{"type":"{}","id":0,"fields":{{"game_state_flags":1}},)"
+                           R"("names":{{"game_state_flags":["{}"]}}}})",
+                           type, flag);
+    };
+    const std::string begin = seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2));
+    const auto at = [](std::string_view seconds, int session, int tick, std::string_view items) {
+        return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:{}00Z","type":"snapshot",)"
+                           R"("session":{},"tick":{},"items":[{}]}})",
+                           seconds, session, tick, items) +
+               '\n';
+    };
+
+    struct Row {
+        std::string_view type;
+        std::string_view flag;
+    };
+
+    const Row rows[] = {{"game_info", "paused"},
+                        {"game_info", "gameover"},
+                        {"game_data", "roundover"},
+                        {"game_data", "paused"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.flag);
+        const auto found =
+            read(at("48.0000", 1, 2, tee(0, "ann", 1)) + at("48.0400", 1, 4, tee(0, "ann", 2)) +
+                 at("48.0800", 1, 6, tee(0, "ann", 3) + "," + info(row.type, row.flag)) +
+                 at("48.0801", 2, 6, info(row.type, row.flag)) + at("49.0800", 1, 8, "") +
+                 at("49.0801", 2, 8, tee(0, "ann", 4)) + at("49.5800", 1, 10, "") +
+                 at("49.6000", 1, 12, tee(0, "ann", 5) + "," + info(row.type, "suddendeath")) +
+                 at("49.6400", 1, 14, tee(0, "ann", 6)));
+        CHECK(show(found) == "1 2; 5 6; ");
+        CHECK(found.stopped_ms == 1500);
+    }
+    // The last kill ends the game.
+    CHECK(show_deaths(read(begin + killed(1, 0) + seen(1, 6, info("game_info", "gameover")))) ==
+          "2 ");
+    CHECK(show_deaths(read(begin + seen(1, 6, death(0, 7) + "," + info("game_info", "gameover")) +
+                           killed(1, 0))) == "7 ");
+    CHECK(read(map_of(1, "00000007") + seen(1, 2, info("game_info", "paused")) +
+               seen(1, 4, tee(0, "ann", 1)))
+              .stopped_ms == 0);
+}
+
 TEST_CASE("only the paths and deaths of the wanted players are kept") {
     const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
                              seen(1, 4, tee(0, "ann", 2) + "," + tee(1, "bob", 6)) + killed(1, 0) +
