@@ -278,6 +278,13 @@ function testBlock(block, folder) {
     }
 }
 
+/** Runs the SQL of these files of a page on a recording without compression. Returns the rows. */
+function runQueries(folder, ...files) {
+    const blocks = blocksOf('docs/analyse.md', read('docs/analyse.md'));
+    const input = files.map((name) => blocks.find(({ file }) => file === name).text).join('').replaceAll('world.jsonl.zst', 'world.jsonl');
+    return execFileSync(process.execPath, [DUCKDB_SHELL], { cwd: folder, input, encoding: 'utf8' }).trim().split('\n');
+}
+
 test('the query for messages has each message once', () => {
     const folder = temporaryFolder();
     const record = (ms, session, message) => JSON.stringify({ t: new Date(ms).toISOString(), type: 'message', session, name: 'sv_chat',
@@ -286,11 +293,29 @@ test('the query for messages has each message once', () => {
     const lines = [...told(1000, 'gg', 1, 64), ...told(1500, 'gg', 1, 64), ...told(9000, 'gg', 1, 80), ...told(60000, 'to one', 3, 3),
         ...told(70000, 'lost', 1, 63), record(71900, 64, 'lost'), JSON.stringify({ t: new Date(0).toISOString(), type: 'world', items: [] })];
     writeFileSync(join(folder, 'world.jsonl'), `${lines.join('\n')}\n`);
-    const { text } = blocksOf('docs/analyse.md', read('docs/analyse.md')).find(({ file }) => file === 'messages.sql');
-    const input = text.replaceAll('world.jsonl.zst', 'world.jsonl');
-    const rows = execFileSync(process.execPath, [DUCKDB_SHELL], { cwd: folder, input, encoding: 'utf8' });
-    assert.deepEqual(rows.trim().split('\n').slice(-5).map((row) => row.split('|').slice(1).join(' ')),
+    const rows = runQueries(folder, 'messages.sql');
+    assert.deepEqual(rows.slice(-5).map((row) => row.split('|').slice(1).join(' ')),
         ['64 gg', '64 gg', '80 gg', '1 to one', '64 lost']);
+});
+
+test('the queries for speeds, kills and flags count what each player did', () => {
+    const folder = temporaryFolder();
+    const t = (tick) => new Date(1000000 + tick * 20).toISOString();
+    const tee = (id, player, x, tick) => ({ type: 'character', id, player, fields: { tick, health: 10 }, names: { weapon: 'gun' },
+        at: { x, y: 16, game: 'air' } });
+    const world = (tick, red, score, items) => ({ t: t(tick), type: 'world', run: 1, map: 'ctf1', tick, items: [...items,
+        { type: 'game_data', id: 0, fields: { flag_carrier_red: red, flag_carrier_blue: -2 } },
+        { type: 'player_info', id: 0, player: 'ann', fields: { score } }] });
+    const kill = (tick, killer, victim) => [1, 2].map((session) => ({ t: t(tick), type: 'message', session, name: 'sv_kill_msg',
+        fields: { killer, victim, weapon: 1 }, names: { weapon: 'gun' } }));
+    // ann moves ten tiles in a second, and is shown at one position twice; she carries the flag for 60 ticks.
+    const records = [world(100, -2, 0, [tee(0, 'ann', 0, 100), tee(1, 'bob', 64, 100)]), world(110, 0, 0, [tee(0, 'ann', 0, 100)]),
+        ...kill(111, 0, 1), ...kill(112, 1, 1), world(150, 0, 1, [tee(0, 'ann', 320, 150), tee(1, 'bob', 64, 0)]),
+        world(170, -2, 2, [tee(0, 'ann', 320, 150)])];
+    writeFileSync(join(folder, 'world.jsonl'), `${records.map((record) => JSON.stringify(record)).join('\n')}\n`);
+    const rows = runQueries(folder, 'tees.sql', 'speed.sql', 'messages.sql', 'kills.sql');
+    const answers = rows.filter((row) => /\|[\d.]+$/.test(row) && !row.startsWith('ctf1'));
+    assert.deepEqual(answers.sort(), ['1|ann|1', '1|ann|1.2', '1|ann|2', 'ann|10', 'bob|0'], rows.join('\n'));
 });
 
 test('commands that cannot run and empty marks are errors', () => {
