@@ -111,6 +111,7 @@ class PathReader::Collector {
 
     void add(const json::object& record) {
         const std::string_view type = text_of(record, "type");
+        types_.emplace(type);
         if (type == "records_lost") {
             for (auto& [unused, view] : views_) {
                 forget_tees(view);
@@ -153,6 +154,9 @@ class PathReader::Collector {
     }
 
     [[nodiscard]] RecordedPaths finish() {
+        // Without session records, nothing links kill messages to worlds.
+        all_.knows_deaths =
+            types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {
             const std::size_t number = all_.players.size();
             for (auto& points : player_path.paths) {
@@ -614,6 +618,7 @@ class PathReader::Collector {
     std::int64_t begin_ = 0;         ///< time of the first position, in milliseconds
     std::int64_t now_ = 0;           ///< time of the last position, in milliseconds
     std::int64_t stopped_until_ = 0; ///< the latest time that RecordedPaths::stopped_ms includes
+    std::set<std::string> types_;    ///< types of the records so far
     RecordedPaths all_;
 };
 
@@ -621,8 +626,8 @@ namespace {
 
 bool may_be_wanted(std::string_view line) {
     constexpr std::array<std::string_view, 6> kWanted{
-        R"("type":"snapshot")", R"("type":"world")",      R"("type":"session")",
-        R"("type":"map")",      R"("name":"sv_kill_msg)", R"("type":"records_lost")"};
+        R"("type":"snapshot")", R"("type":"world")", R"("type":"message")",
+        R"("type":"session")",  R"("type":"map")",   R"("type":"records_lost")"};
     return std::ranges::any_of(kWanted, [line](std::string_view each) {
         return line.find(each) != std::string_view::npos;
     });

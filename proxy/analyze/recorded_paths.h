@@ -40,6 +40,7 @@ struct RecordedPaths {
     PlayerNames players_on_map;       ///< names of all players on the map, wanted or not
     std::vector<RecordedPath> paths;  ///< sorted by player, then by time
     std::vector<map::WorldPos> deaths;
+    bool knows_deaths = false;         ///< false if the records that tell of deaths are missing
     std::string begin;                 ///< time of the record with the first position
     std::string end;                   ///< time of the record with the last position
     std::uint64_t on_other_maps = 0;   ///< number of positions on other maps, which are left out

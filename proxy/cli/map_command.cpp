@@ -184,9 +184,15 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
                           record::counted(found.left_out, "position[s] and deaths"));
     }
-    drawn.about = fmt::format(" with {} from {} to {}, {}",
-                              record::counted(found.players.size(), "player[s]"), found.begin,
-                              found.end, record::counted(found.deaths.size(), "death[s]"));
+    drawn.about =
+        fmt::format(" with {} from {} to {}", record::counted(found.players.size(), "player[s]"),
+                    found.begin, found.end);
+    if (!flags.heat.empty()) {
+        drawn.about += found.knows_deaths
+                           ? ", " + record::counted(found.deaths.size(), "death[s]")
+                           : "; deaths are not known: the recording has no message records or no "
+                             "session records";
+    }
     const auto physics = map.physics();
     drawn.overlay = flags.heat.empty() ? analyze::path_lines(found, parse_color(flags.color_by))
                     : physics ? analyze::heat_map(found, physics->width(), physics->height())

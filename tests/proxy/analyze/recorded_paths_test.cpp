@@ -359,6 +359,14 @@ TEST_CASE("the time in which the game is paused or over is left out") {
               .stopped_ms == 0);
 }
 
+TEST_CASE("deaths are known if messages were recorded and, with merged snapshots, sessions") {
+    const std::string chat = line("message", 1, R"("name":"sv_chat","fields":{})");
+    CHECK_FALSE(read(opened(1) + seen(1, 2, tee(0, "ann", 1))).knows_deaths);
+    CHECK(read(chat + seen(1, 2, tee(0, "ann", 1))).knows_deaths);
+    CHECK_FALSE(read(chat + world(2, tee(0, "ann", 1))).knows_deaths);
+    CHECK(read(opened(1) + chat + world(2, tee(0, "ann", 1))).knows_deaths);
+}
+
 TEST_CASE("only the paths and deaths of the wanted players are kept") {
     const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
                              seen(1, 4, tee(0, "ann", 2) + "," + tee(1, "bob", 6)) + killed(1, 0) +

@@ -74,6 +74,13 @@ TEST_CASE("twscope map describes and draws a map") {
     check_refused({"map", file, "--png", png, "--heat", records, "--player", "bob"},
                   "--player bob: not on this map; the players are session 1 id 3");
 
+    const std::string filtered = folder.file("filtered.jsonl");
+    CHECK(twscope({"records", records, "--filter", "map or snapshot", "-o", filtered}).status == 0);
+    CHECK(twscope({"map", file, "--png", png, "--heat", filtered})
+              .err.ends_with("Z; deaths are not known: the recording has no message records or no "
+                             "session records\n"));
+    CHECK(twscope({"map", file, "--png", png, "--path", filtered}).err.ends_with("Z\n"));
+
     // A folder of consecutive segments.
     const std::string segments = folder.file("segments");
     std::filesystem::create_directory(segments);
