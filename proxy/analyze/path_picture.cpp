@@ -1,5 +1,6 @@
 #include "proxy/analyze/path_picture.h"
 
+#include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -123,11 +124,8 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
 /// Returns the time that is this long after RecordedPaths::begin, with the date if the recording
 /// has more than one day.
 std::string time_label(const RecordedPaths& paths, std::uint64_t ms) {
-    std::tm time{};
-    if (strptime(paths.begin.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) {
-        return {};
-    }
-    const auto at = fmt::gmtime(timegm(&time) + static_cast<std::time_t>(ms / 1000));
+    const auto at = fmt::gmtime(static_cast<std::time_t>(
+        (filter::unix_ms(paths.begin) + static_cast<std::int64_t>(ms)) / 1000));
     const bool one_day = paths.begin.substr(0, 10) == paths.end.substr(0, 10);
     return one_day ? fmt::format("{:%H:%M:%S}", at) : fmt::format("{:%m-%d %H:%M}", at);
 }

@@ -1,13 +1,12 @@
 #include "proxy/analyze/recorded_paths.h"
 
+#include "proxy/filter/line_record.h"
 #include "proxy/record/json.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdlib>
-#include <ctime>
 #include <limits>
 #include <map>
 #include <optional>
@@ -74,21 +73,6 @@ bool is_stopped(const json::object& game_info) {
     return flags != nullptr && std::ranges::any_of(*flags, [](const json::value& flag) {
                return flag == "paused" || flag == "gameover" || flag == "roundover";
            });
-}
-
-/// Converts a record's time, such as 2026-11-21T02:04:47.000000Z, to milliseconds since 1970; 0 if
-/// the text is no time.
-std::int64_t ms_of(std::string_view text) {
-    const std::string time{text};
-    std::tm seconds{};
-    const char* const fraction = ::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S.", &seconds);
-    constexpr std::ptrdiff_t kDigits = 3;
-    if (fraction == nullptr || time.c_str() + time.size() - fraction < kDigits) {
-        return 0;
-    }
-    int milliseconds = 0;
-    std::from_chars(fraction, fraction + kDigits, milliseconds);
-    return std::int64_t{::timegm(&seconds)} * 1000 + milliseconds;
 }
 
 /// The highest velocities and distances that are used, because records may contain any numbers.
@@ -384,7 +368,7 @@ class PathReader::Collector {
             });
         }
         if (view.stopped && !is_on_other_map(view)) {
-            const std::int64_t now = ms_of(text_of(record, "t"));
+            const std::int64_t now = filter::unix_ms(text_of(record, "t"));
             // Other sessions may show the same time.
             const std::int64_t since =
                 std::max(was_stopped ? view.stopped_ms : now, stopped_until_);
@@ -576,7 +560,7 @@ class PathReader::Collector {
     std::uint32_t time_of(const json::object& record) {
         if (const std::string_view time = text_of(record, "t"); time != all_.end) {
             all_.end = time;
-            now_ = ms_of(all_.end);
+            now_ = filter::unix_ms(time);
             if (all_.begin.empty()) {
                 all_.begin = time;
                 begin_ = now_;

@@ -7,8 +7,10 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <set>
+#include <system_error>
 
 namespace tw::filter {
 
@@ -245,6 +247,20 @@ std::optional<RecordLineHead> read_line_head(std::string_view line) {
     return RecordLineHead{.time = time->substr(1, time->size() - 2),
                           .type = type->substr(1, type->size() - 2),
                           .session = *session};
+}
+
+std::int64_t unix_ms(std::string_view time) {
+    constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
+    const std::string text{time.substr(0, kShape.size())};
+    std::tm utc{};
+    std::int64_t ms = 0;
+    const char* const fraction = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S.", &utc);
+    if (fraction == nullptr || text.size() < kShape.size() ||
+        std::from_chars(fraction, text.data() + text.size(), ms).ec != std::errc{}) {
+        return 0;
+    }
+    constexpr std::int64_t kSecond = 1000;
+    return ::timegm(&utc) * kSecond + ms;
 }
 
 bool is_record_line(std::string_view line) {

@@ -37,6 +37,9 @@ struct RecordLineHead {
 /// dozen bytes if twscope wrote the line; a line with another order of keys takes longer.
 [[nodiscard]] std::optional<RecordLineHead> read_line_head(std::string_view line);
 
+/// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
+[[nodiscard]] std::int64_t unix_ms(std::string_view time);
+
 /// Checks quickly whether a line is a complete record. Recognises lines that are damaged by a
 /// crash, which may contain zeros or a part of another line.
 [[nodiscard]] bool is_record_line(std::string_view line);

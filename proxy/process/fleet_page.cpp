@@ -10,8 +10,6 @@
 #include "proxy/record/records.h"
 
 #include <algorithm>
-#include <charconv>
-#include <ctime>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -41,21 +39,6 @@ std::optional<Number> number_in(const Object& object, std::string_view key) {
     const auto number = record::number_of(object, key);
     return number && std::in_range<Number>(*number) ? std::optional{static_cast<Number>(*number)}
                                                     : std::nullopt;
-}
-
-/// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
-std::int64_t unix_ms(std::string_view time) {
-    constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
-    const std::string text{time.substr(0, kShape.size())};
-    std::tm utc{};
-    std::int64_t ms = 0;
-    const char* const fraction = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S.", &utc);
-    if (fraction == nullptr || text.size() < kShape.size() ||
-        std::from_chars(fraction, text.data() + text.size(), ms).ec != std::errc{}) {
-        return 0;
-    }
-    constexpr std::int64_t kSecond = 1000;
-    return ::timegm(&utc) * kSecond + ms;
 }
 
 /// Returns whether a record line contains a message with a player's name. For most lines, only the
@@ -190,7 +173,7 @@ void FleetBoard::add_record_line(const RecordSender& from, std::string_view line
         return;
     }
     ++server->records;
-    if (const std::int64_t time = unix_ms(head->time); time != 0) {
+    if (const std::int64_t time = filter::unix_ms(head->time); time != 0) {
         server->last_ms = std::min(time, now_ms);
     }
     // A record without a session does not end the sessions of the previous run, because it may come
@@ -248,7 +231,7 @@ void FleetBoard::update_session(const RecordSender& from, Server& server,
     view.client = text_in(record, "client");
     view.protocol = text_in(record, "protocol");
     view.connected = view.connected || event == "established";
-    view.opened_ms = view.opened_ms == 0 ? unix_ms(head.time) : view.opened_ms;
+    view.opened_ms = view.opened_ms == 0 ? filter::unix_ms(head.time) : view.opened_ms;
 }
 
 void FleetBoard::add_finding(const RecordSender& from, Server& server,
@@ -287,7 +270,7 @@ void FleetBoard::add_finding(const RecordSender& from, Server& server,
     if (recent_findings_.size() == web::StatusView::kMaxFindings) {
         recent_findings_.pop_front();
     }
-    recent_findings_.push_back({.time_ms = unix_ms(head.time),
+    recent_findings_.push_back({.time_ms = filter::unix_ms(head.time),
                                 .session = finding.head.session,
                                 .tick = finding.tick,
                                 .severity = std::string{record::severity_name(severity)},
@@ -298,7 +281,7 @@ void FleetBoard::update_silence(Server& server, const filter::RecordLineHead& he
                                 const Object& record) {
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
-        server.silence = {.since_ms = unix_ms(head.time) -
+        server.silence = {.since_ms = filter::unix_ms(head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
     }
