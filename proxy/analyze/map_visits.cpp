@@ -68,7 +68,8 @@ void take_own_name(const json::object& record, std::string& name) {
     }
 }
 
-/// Returns a session that received an item of a merged snapshot; nullopt if none is recorded.
+} // namespace
+
 std::optional<std::int64_t> first_seen_by(const json::object& world) {
     const json::array* items = list_of(world, "items");
     const json::object* item =
@@ -77,8 +78,6 @@ std::optional<std::int64_t> first_seen_by(const json::object& world) {
     return sessions == nullptr || sessions->empty() ? std::nullopt
                                                     : integer_of<std::int64_t>(&sessions->front());
 }
-
-} // namespace
 
 std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key) {
@@ -200,19 +199,22 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
     }
 }
 
-/// Sets the map of a merged snapshot to the map of a session that received a part of the snapshot.
+/// Sets the map of a merged snapshot to the map of a session that received a part of the snapshot,
+/// unless that session is already on the next map.
 void MapVisitReader::on_merged_snapshot(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
-    if (const auto shown = first_seen_by(record)) {
-        if (const auto found = sessions_.find({*shown, {}}); found != sessions_.end()) {
-            session.map = found->second.map;
-            session.crc = found->second.crc;
-        }
-    }
     const auto run = integer_of<std::int64_t>(record.if_contains("run")).value_or(0);
     if (run != session.run) {
         session.run = run;
         session.visit.reset();
+        session.map.clear();
+        session.crc.clear();
+    }
+    const std::string_view map = text_of(record, "map");
+    const auto found = sessions_.find({first_seen_by(record).value_or(0), {}});
+    if (found != sessions_.end() && (map.empty() || map == found->second.map)) {
+        session.map = found->second.map;
+        session.crc = found->second.crc;
     }
 }
 

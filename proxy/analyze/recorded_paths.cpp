@@ -1,5 +1,6 @@
 #include "proxy/analyze/recorded_paths.h"
 
+#include "proxy/analyze/map_visits.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/json.h"
 
@@ -112,13 +113,8 @@ class PathReader::Collector {
         view.session = static_cast<std::int32_t>(id.first);
         if (type == "world") {
             view.server = id.second;
-            const auto run = static_cast<std::uint64_t>(number_in(record, "run"));
-            const std::string_view map_name = text_of(record, "map");
-            if (run != view.game || map_name != view.map_name) {
-                view.map_name = map_name;
-                view.map_crc.clear();
-            }
-            view.set_game(run);
+            view.set_game(static_cast<std::uint64_t>(number_in(record, "run")));
+            find_map(view, record);
             add_items(record, view);
         } else if (type == "snapshot") {
             add_items(record, view);
@@ -181,12 +177,12 @@ class PathReader::Collector {
         std::int64_t team_kill = kNever;      ///< tick of the last kill message for a whole team
         std::map<std::int64_t, Tee> tees{};   ///< the tees of the last snapshot, by client id
         bool stopped = false;                 ///< the game was paused or over in the last snapshot
-        std::int64_t stopped_ms = 0;          ///< time of that snapshot
         /// The players that death events named, by client id.
         std::map<std::int64_t, PlayerPath*> dead{};
 
         void set_game(std::uint64_t now) {
             new_game = new_game || now != game;
+            stopped = stopped && now == game;
             game = now;
         }
     };
@@ -360,27 +356,40 @@ class PathReader::Collector {
     /// Returns whether the game is paused or over. Adds up for how long.
     bool find_stop(const json::object& record, const json::array& items, View& view) {
         const bool was_stopped = view.stopped;
-        for (const std::string_view type : {"game_info", "game_data"}) { // 0.6, 0.7
-            each_item(items, type, [&](const json::object& item, const json::object& fields) {
-                if (fields.contains("game_state_flags")) {
-                    view.stopped = is_stopped(item);
-                }
-            });
+        for (const json::value& item : items) {
+            const json::object* fields = object_of(item.if_object(), "fields");
+            if (fields != nullptr && fields->contains("game_state_flags")) {
+                view.stopped = is_stopped(item.get_object());
+            }
         }
         if (view.stopped && !is_on_other_map(view)) {
             const std::int64_t now = filter::unix_ms(text_of(record, "t"));
-            // Other sessions may show the same time.
-            const std::int64_t since =
-                std::max(was_stopped ? view.stopped_ms : now, stopped_until_);
-            all_.stopped_ms += static_cast<std::uint64_t>(std::max<std::int64_t>(now - since, 0));
+            if (was_stopped && now > stopped_until_) { // other sessions may show the same time
+                all_.stopped_ms += static_cast<std::uint64_t>(now - stopped_until_);
+            }
             stopped_until_ = std::max(stopped_until_, now);
-            view.stopped_ms = now;
         }
         return view.stopped;
     }
 
     [[nodiscard]] bool is_on_other_map(const View& view) const {
         return !view.map_crc.empty() && view.map_crc != map_crc_;
+    }
+
+    /// Finds the map of a world: its name, and the checksum from a session that received the world.
+    /// That session may already be on the next map, so its map must have the same name.
+    void find_map(View& world, const json::object& record) const {
+        const std::string_view name = text_of(record, "map");
+        if (world.new_game || world.map_name != name) {
+            world.map_name = name;
+            world.map_crc.clear();
+        }
+        const auto session = views_.find({first_seen_by(record).value_or(0), {}});
+        if (world.map_crc.empty() && session != views_.end() &&
+            (name.empty() || name == session->second.map_name)) {
+            world.map_name = session->second.map_name;
+            world.map_crc = session->second.map_crc;
+        }
     }
 
     /// Removes the tees from the view that are not in the snapshot.
@@ -413,21 +422,6 @@ class PathReader::Collector {
         }
     }
 
-    /// Takes the checksum of a world's map from a session that received the item. A world may be
-    /// recorded when its sessions are already on the next map, so the map's name must be the same.
-    void find_map(View& world, const json::object& item) const {
-        const json::array* seen_by = list_of(item, "seen_by");
-        if (seen_by == nullptr || seen_by->empty() || !seen_by->front().is_int64()) {
-            return;
-        }
-        const auto session = views_.find({seen_by->front().get_int64(), {}});
-        if (session != views_.end() &&
-            (world.map_name.empty() || world.map_name == session->second.map_name)) {
-            world.map_crc = session->second.map_crc;
-            world.map_name = session->second.map_name;
-        }
-    }
-
     /// Returns whether to draw the player. Adds the name to the players of this map.
     bool is_wanted(const std::string& name) {
         const bool listed = wanted_.contains(name);
@@ -457,9 +451,6 @@ class PathReader::Collector {
 
     void add_tee(const json::object& record, View& view, const json::object& item,
                  const json::object& fields) {
-        if (view.map_crc.empty()) {
-            find_map(view, item);
-        }
         if (is_on_other_map(view)) {
             ++all_.on_other_maps;
             if (all_.other_maps.size() < kMaxOtherMaps) {

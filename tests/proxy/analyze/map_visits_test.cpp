@@ -193,12 +193,13 @@ TEST_CASE("the map of merged snapshots is that of a session that received them")
     const auto map = [](int session, std::string_view name, std::string_view crc) {
         return line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
     };
-    const auto world = [](int run, int tick, std::string_view seen_by) {
+    const auto world = [](int run, int tick, std::string_view seen_by,
+                          std::string_view its_map = "") {
         return line(
             "world",
-            fmt::format(R"("tick":{},"server":"a:1","run":{},"num_items":1,"full":true,)"
+            fmt::format(R"("tick":{},"server":"a:1","run":{}{},"num_items":1,"full":true,)"
                         R"("items":[{{"type":"pickup","type_id":4,"id":1,"fields":{{}}{}}}])",
-                        tick, run, seen_by),
+                        tick, run, its_map, seen_by),
             0);
     };
     CHECK_FALSE(reader.on_line(map(1, "ctf5", "aa")));
@@ -206,10 +207,16 @@ TEST_CASE("the map of merged snapshots is that of a session that received them")
     REQUIRE(reader.on_line(world(1, 10, R"(,"seen_by":[2,1])")));
     REQUIRE(reader.on_line(world(2, 20, R"(,"seen_by":[1])")));
     REQUIRE(reader.on_line(world(3, 30, R"(,"seen_by":[9])"))); // the session is unknown
-    REQUIRE(reader.visits().size() == 3);
+    // The recording begins when the session is already on the next map.
+    REQUIRE(reader.on_line(world(4, 40, R"(,"seen_by":[1])", R"(,"map":"dm1")")));
+    REQUIRE(reader.on_line(world(5, 50, R"(,"seen_by":[1])", R"(,"map":"ctf5")")));
+    REQUIRE(reader.visits().size() == 5);
     CHECK(reader.visits()[0].map == "dm1");
     CHECK(reader.visits()[0].crc == "bb");
     CHECK(reader.visits()[1].map == "ctf5");
+    CHECK(reader.visits()[2].map.empty());
+    CHECK(reader.visits()[3].map.empty());
+    CHECK(reader.visits()[4].crc == "aa");
 }
 
 TEST_CASE("hostile lines give no snapshots and do no harm") {

@@ -354,9 +354,31 @@ TEST_CASE("the time in which the game is paused or over is left out") {
           "2 ");
     CHECK(show_deaths(read(begin + seen(1, 6, death(0, 7) + "," + info("game_info", "gameover")) +
                            killed(1, 0))) == "7 ");
-    CHECK(read(map_of(1, "00000007") + seen(1, 2, info("game_info", "paused")) +
-               seen(1, 4, tee(0, "ann", 1)))
-              .stopped_ms == 0);
+    // Of this map only; and each stop counts from its own beginning.
+    const std::string stop =
+        at("48.0000", 1, 2, info("game_info", "paused")) + at("48.5000", 1, 4, "");
+    CHECK(read(map_of(1, kMap) + stop).stopped_ms == 500);
+    CHECK(read(map_of(1, "00000007") + stop).stopped_ms == 0);
+    CHECK(read(map_of(1, "00000007") + stop + map_of(1, kMap) +
+               at("59.0000", 1, 2, info("game_info", "paused")) + at("59.2000", 1, 4, ""))
+              .stopped_ms == 200);
+    CHECK(read(map_of(1, kMap) + stop + at("bad", 1, 6, "") + at("49.0000", 1, 8, "")).stopped_ms ==
+          1000);
+}
+
+TEST_CASE("a world is on its map also if no tee is seen, as while the game is paused") {
+    const auto paused = [](std::string_view seconds, int tick) {
+        return fmt::format(
+                   R"({{"v":1,"t":"2026-11-21T02:04:{}00Z","type":"world","session":0,)"
+                   R"("server":"a:1","run":1,"map":"a","tick":{},"items":[{{"type":"game_info",)"
+                   R"("id":0,"seen_by":[1],"fields":{{"game_state_flags":4}},)"
+                   R"("names":{{"game_state_flags":["paused"]}}}}]}})",
+                   seconds, tick) +
+               '\n';
+    };
+    const std::string worlds = paused("48.0000", 2) + paused("49.0000", 4);
+    CHECK(read(map_named("a", kMap) + worlds).stopped_ms == 1000);
+    CHECK(read(map_named("a", "00000007") + worlds).stopped_ms == 0);
 }
 
 TEST_CASE("deaths are known if messages were recorded and, with merged snapshots, sessions") {
