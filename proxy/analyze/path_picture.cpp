@@ -192,10 +192,9 @@ std::array<double, kRamp.size()> heat_steps(double longest) {
     return seconds; // the first colour is used from 0 on
 }
 
-/// Returns a duration as "0.3 s", "10 s", "5 min" or "3 h", rounded to the unit.
+/// Returns a duration as "30 ms", "10 s", "5 min" or "3 h".
 std::string duration(double seconds) {
-    return seconds < 0.095  ? fmt::format("{:.2f} s", seconds)
-           : seconds < 0.95 ? fmt::format("{:.1f} s", seconds)
+    return seconds < 0.95   ? fmt::format("{:.3g} ms", seconds * 1000)
            : seconds < 120  ? fmt::format("{:.0f} s", seconds)
            : seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60)
                             : fmt::format("{:.0f} h", seconds / 3600);

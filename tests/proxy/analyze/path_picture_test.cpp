@@ -114,8 +114,10 @@ TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     paths.players = {"ann"};
     CHECK(heat_map(paths, 8, 4).title == "Time in each tile, ann");
     // The longest time: 100 ticks at one place, and a part of the 50 ticks to the next position.
-    CHECK(legend(overlay).starts_with("3b4cc0 under 0.00 s; "));
-    CHECK(legend(overlay).ends_with("ff1e1e from 1 s; ffffff 2 deaths; "));
+    CHECK(legend(overlay) ==
+          "3b4cc0 under 1 ms; 2f8fe0 from 1 ms; 25c4b8 from 3 ms; 58d65a from 10 ms; "
+          "c8e020 from 30 ms; ffb000 from 100 ms; ff6a00 from 300 ms; ff1e1e from 1 s; "
+          "ffffff 2 deaths; ");
     CHECK(overlay.crosses.size() == 2);
     CHECK(overlay.paths.empty());
     const auto color_of = [&overlay](int x, int y) {
