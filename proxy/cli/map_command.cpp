@@ -16,6 +16,8 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -260,6 +262,13 @@ void check_picture(const MapFlags& flags) {
     if (flags.png == "-" && (flags.json || !flags.at.empty())) {
         throw UsageError{"--png -: --json and --at also write to standard output; name a file"};
     }
+    constexpr std::array<std::string_view, 6> kOtherPictures = {".bmp", ".gif", ".jpeg",
+                                                                ".jpg", ".svg", ".webp"};
+    std::filesystem::path name{flags.png};
+    if (std::ranges::find(kOtherPictures, name.extension().string()) != kOtherPictures.end()) {
+        throw UsageError{fmt::format("--png {}: pictures are PNG files; name it {}", flags.png,
+                                     name.replace_extension(".png").string())};
+    }
     check_outputs({flags.file, flags.recording()}, {{"--png", flags.png}});
 }
 
@@ -288,16 +297,17 @@ int run_map(const MapFlags& flags) {
         }
     }
     const auto description = map::describe(*file, {.points = points, .boxes = boxes});
+    const auto physics = file->physics();
     if (flags.json) {
         print_json(description, name);
-    } else {
+    } else if (points.empty()) {
         fmt::print("{}", record::terminal_lines(analyze::map_text(description, name)));
-        const auto physics = file->physics();
-        for (std::size_t i = 0; i < points.size() && physics; ++i) {
-            fmt::print("{}\n", analyze::describe_position(*physics, points[i].x, points[i].y));
+    } else if (physics) {
+        for (const map::PointToDescribe& point : points) {
+            fmt::print("{}\n", analyze::describe_position(*physics, point.x, point.y));
         }
     }
-    if (const auto physics = file->physics(); !physics) {
+    if (!physics) {
         throw complaint(flags.file, physics.error());
     }
     return status;

@@ -34,8 +34,8 @@ TEST_CASE("twscope map describes and draws a map") {
 
     const Finished page = twscope({"map", file, "--at", "80,80"});
     CHECK(page.status == 0);
-    CHECK(page.out.find("finish") != std::string::npos);
-    CHECK(page.out.find('8') != std::string::npos);
+    CHECK(page.out == "80,80: tile 2,2 finish; a tee here is in the air\n");
+    CHECK(twscope({"map", file}).out.starts_with("map         tiny.map\n"));
 
     const std::string png = folder.file("tiny.png");
     const auto drawn = [&](const Arguments& more) {
@@ -186,7 +186,7 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
 
     struct Row {
         Arguments arguments;
-        std::string_view what;
+        std::string what;
     };
 
     const Row rows[] = {
@@ -194,6 +194,8 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
         {{"map", noise}, "noise.map"},
         {{"map", folder.path()}, folder.path()},
         {{"map", folder.file("missing.map")}, "missing.map"},
+        {{"map", file, "--png", folder.file("a.jpg")},
+         "pictures are PNG files; name it " + folder.file("a.png")},
         {{"map", file, "--at", "5"}, "--at 5"},
         {{"map", file, "--at", "5,"}, "--at 5,"},
         {{"map", file, "--at", "nan,0"}, "--at nan,0"},
