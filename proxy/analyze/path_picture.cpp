@@ -174,20 +174,18 @@ void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int
 }
 
 /// Returns the shortest time (seconds) for each colour, ascending: 1, 3, 10, 30 and so on. The last
-/// of these times is at most `longest`.
+/// of these times is at most `longest`, but at least 0.01.
 std::array<double, kRamp.size()> heat_steps(double longest) {
-    std::array<double, kRamp.size()> seconds{};
-    double step = 0.01;
-    bool one = true;
-    const auto grow = [&one](double value) { return value * (one ? 3 : 10.0 / 3); };
-    while (grow(step) <= longest) {
-        step = grow(step);
-        one = !one;
+    const auto step = [](int n) {
+        return std::pow(10, std::floor(n / 2.0)) * (n % 2 == 0 ? 1 : 3) / 1000;
+    };
+    int last = 2;
+    while (step(last + 1) <= longest) {
+        ++last;
     }
+    std::array<double, kRamp.size()> seconds{};
     for (std::size_t i = seconds.size(); i-- > 1;) {
-        seconds.at(i) = step;
-        one = !one;
-        step /= one ? 3 : 10.0 / 3;
+        seconds.at(i) = step(last--);
     }
     return seconds; // the first colour is used from 0 on
 }

@@ -134,6 +134,10 @@ TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     CHECK(color_of(7, 0) == 3);  // later positions are outside the map
     CHECK(color_of(5, 2) == -1); // no tee was here
     CHECK(overlay.tiles.size() == 8 + 3);
+    // 15 ticks are exactly 300 ms.
+    paths.paths = {{.player = 0, .points = {{.at = {16, 16}}, {.at = {16, 16}, .tick = 15}}}};
+    paths.deaths.clear();
+    CHECK(heat_map(paths, 8, 4).colors.back().label == "from 300 ms");
 }
 
 TEST_CASE("impossible positions are limited, and a recording without positions has no heat map") {
