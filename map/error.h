@@ -91,10 +91,6 @@ inline constexpr std::array kErrorTable{
 #undef TW_ROW
 };
 
-[[nodiscard]] constexpr std::span<const ErrorInfo> error_table() {
-    return kErrorTable;
-}
-
 [[nodiscard]] constexpr const ErrorInfo& error_info(MapErrc code) {
     const auto index = static_cast<std::size_t>(code);
     return kErrorTable[index < kErrorTable.size() ? index : 0];
@@ -160,10 +156,6 @@ inline constexpr std::array kWarningTable{
     TW_MAP_WARNINGS(TW_ROW)
 #undef TW_ROW
 };
-
-[[nodiscard]] constexpr std::span<const WarningInfo> warning_table() {
-    return kWarningTable;
-}
 
 [[nodiscard]] constexpr const WarningInfo& warning_info(WarningId id) {
     return kWarningTable[static_cast<std::size_t>(id)];

@@ -8,24 +8,6 @@ namespace {
 
 using namespace fields;
 
-constexpr int hex_digit(char c) {
-    return c >= 'a' ? c - 'a' + 10 : c - '0';
-}
-
-// Parses a UUID such as "76ce455b-f9eb-3a48-add7-e04b941d045c".
-consteval Uuid uuid(std::string_view text) {
-    Uuid bytes{};
-    std::size_t digits = 0;
-    for (const char c : text) {
-        if (c != '-') {
-            auto& byte = bytes[digits / 2];
-            byte = static_cast<std::uint8_t>(byte * 16 + hex_digit(c));
-            ++digits;
-        }
-    }
-    return bytes;
-}
-
 constexpr auto kObject = ObjectKind::object;
 constexpr auto kEvent = ObjectKind::event;
 constexpr std::optional<PositionSpec> kNowhere;
@@ -97,11 +79,12 @@ constexpr ObjectSpec six_tells(ObjectSpec object) {
     return object;
 }
 
-constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name, const Uuid& id,
-                              ObjectKind kind, std::uint8_t size, std::uint8_t min_size,
-                              std::span<const FieldSpec> fields,
+constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
+                              std::string_view uuid, ObjectKind kind, std::uint8_t size,
+                              std::uint8_t min_size, std::span<const FieldSpec> fields,
                               std::optional<PositionSpec> position) {
-    return {0, id, name, uuid_name, kind, size, min_size, fields, position, client_field(fields)};
+    return {0,    parse_uuid(uuid), name,   uuid_name, kind,
+            size, min_size,         fields, position,  client_field(fields)};
 }
 
 // The object with type number n is at index n - 1. The position of a global sound has no meaning.
@@ -129,61 +112,57 @@ constexpr std::array kObjects{
     numbered(19, "sound_world", kEvent, kSoundGlobal, kFirstInts),
     numbered(20, "damage_ind", kEvent, kDamageInd, kFirstInts),
     extended("my_own_object", "my-own-object@heinrich5991.de",
-             uuid("0dc77a02-bfee-3a53-ac8e-0bb0241bd722"), kObject, 1, 1, kTest, kNowhere),
+             "0dc77a02-bfee-3a53-ac8e-0bb0241bd722", kObject, 1, 1, kTest, kNowhere),
     of_client(extended("ddnet_character", "character@netobj.ddnet.tw",
-                       uuid("76ce455b-f9eb-3a48-add7-e04b941d045c"), kObject, 11, 0,
-                       kDdnetCharacter, kNowhere)),
-    of_client(extended("ddnet_player", "player@netobj.ddnet.tw",
-                       uuid("22ca938d-1380-3e2b-9e7b-d2558ea6be11"), kObject, 4, 2, kDdnetPlayer,
+                       "76ce455b-f9eb-3a48-add7-e04b941d045c", kObject, 11, 0, kDdnetCharacter,
                        kNowhere)),
-    extended("game_info_ex", "gameinfo@netobj.ddnet.tw",
-             uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 6, 0, kGameInfoEx, kNowhere),
+    of_client(extended("ddnet_player", "player@netobj.ddnet.tw",
+                       "22ca938d-1380-3e2b-9e7b-d2558ea6be11", kObject, 4, 2, kDdnetPlayer,
+                       kNowhere)),
+    extended("game_info_ex", "gameinfo@netobj.ddnet.tw", "933dea6a-da79-30ea-a98f-8af03689a945",
+             kObject, 6, 0, kGameInfoEx, kNowhere),
     form_of(ObjectFamily::projectile, 1,
             extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
-                     uuid("0e6db85c-2b61-386f-bbf2-d0d0471b9272"), kObject, 6, 6, kDdraceProjectile,
+                     "0e6db85c-2b61-386f-bbf2-d0d0471b9272", kObject, 6, 6, kDdraceProjectile,
                      kHundredths)),
     form_of(ObjectFamily::laser, 0,
-            extended("ddnet_laser", "laser@netobj.ddnet.tw",
-                     uuid("29de68a2-6928-31b8-8360-a2307e0d844f"), kObject, 10, 7, kDdnetLaser,
-                     kFirstInts)),
+            extended("ddnet_laser", "laser@netobj.ddnet.tw", "29de68a2-6928-31b8-8360-a2307e0d844f",
+                     kObject, 10, 7, kDdnetLaser, kFirstInts)),
     form_of(ObjectFamily::projectile, 0,
             whole(extended("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
-                           uuid("6550fbce-f317-3b31-8ffe-d2b37f3ab40e"), kObject, 10, 10,
+                           "6550fbce-f317-3b31-8ffe-d2b37f3ab40e", kObject, 10, 10,
                            kDdnetProjectile, kHundredths))),
     form_of(ObjectFamily::pickup, 0,
             extended("ddnet_pickup", "pickup@netobj.ddnet.tw",
-                     uuid("ea5e4a51-58fb-3684-96e4-e0d267f4ca65"), kObject, 6, 5, kDdnetPickup,
+                     "ea5e4a51-58fb-3684-96e4-e0d267f4ca65", kObject, 6, 5, kDdnetPickup,
                      kFirstInts)),
     per_session(extended("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
-                         uuid("d13307b2-9a19-37cb-8f8c-07c718521883"), kObject, 5, 4,
-                         kDdnetSpectatorInfo, kNowhere)),
+                         "d13307b2-9a19-37cb-8f8c-07c718521883", kObject, 5, 4, kDdnetSpectatorInfo,
+                         kNowhere)),
     per_session(extended("spectator_count", "spectator-count@netobj.ddnet.org",
-                         uuid("5e5ca96f-c728-30fd-bfb3-155b07692556"), kObject, 1, 1,
-                         kSpectatorCount, kNowhere)),
-    extended("birthday", "birthday@netevent.ddnet.org",
-             uuid("1fd35746-6263-358c-b4d6-6ef60e0efaaa"), kEvent, 2, 2, kPlace, kFirstInts),
-    extended("finish", "finish@netevent.ddnet.org", uuid("68bf8939-ef55-3878-9082-13527eb0a597"),
+                         "5e5ca96f-c728-30fd-bfb3-155b07692556", kObject, 1, 1, kSpectatorCount,
+                         kNowhere)),
+    extended("birthday", "birthday@netevent.ddnet.org", "1fd35746-6263-358c-b4d6-6ef60e0efaaa",
              kEvent, 2, 2, kPlace, kFirstInts),
-    extended("my_own_event", "my-own-event@heinrich5991.de",
-             uuid("0c4fd27d-47e3-3871-a226-9f417486a311"), kObject, 1, 1, kTest, kNowhere),
+    extended("finish", "finish@netevent.ddnet.org", "68bf8939-ef55-3878-9082-13527eb0a597", kEvent,
+             2, 2, kPlace, kFirstInts),
+    extended("my_own_event", "my-own-event@heinrich5991.de", "0c4fd27d-47e3-3871-a226-9f417486a311",
+             kObject, 1, 1, kTest, kNowhere),
     of_client(extended("spec_char", "spec-char@netobj.ddnet.tw",
-                       uuid("4b801c74-e24c-3ce0-b92c-b754d02cfc8a"), kObject, 2, 2, kPlace,
-                       kFirstInts)),
-    extended("switch_state", "switch-state@netobj.ddnet.tw",
-             uuid("ec15e669-ce11-3367-ae8e-b90e5b27b9d5"), kObject, 17, 0, kSwitchState, kNowhere),
-    extended("entity_ex", "entity-ex@netobj.ddnet.tw", uuid("2de9aec3-32e4-3986-8f7e-e7459da7f535"),
+                       "4b801c74-e24c-3ce0-b92c-b754d02cfc8a", kObject, 2, 2, kPlace, kFirstInts)),
+    extended("switch_state", "switch-state@netobj.ddnet.tw", "ec15e669-ce11-3367-ae8e-b90e5b27b9d5",
+             kObject, 17, 0, kSwitchState, kNowhere),
+    extended("entity_ex", "entity-ex@netobj.ddnet.tw", "2de9aec3-32e4-3986-8f7e-e7459da7f535",
              kObject, 3, 3, kEntityEx, kNowhere),
     extended("map_best_time", "map-best-time@netobj.ddnet.org",
-             uuid("9ebfc6ed-bf50-30ca-988a-0ce8921ad85f"), kObject, 2, 2, kMapBestTime, kNowhere),
+             "9ebfc6ed-bf50-30ca-988a-0ce8921ad85f", kObject, 2, 2, kMapBestTime, kNowhere),
     extended("map_sound_world", "map-sound-world@netevent.ddnet.org",
-             uuid("54ecad2e-bfad-3be5-8903-621ba052458e"), kEvent, 3, 3, kMapSoundWorld,
-             kFirstInts),
+             "54ecad2e-bfad-3be5-8903-621ba052458e", kEvent, 3, 3, kMapSoundWorld, kFirstInts),
     // These objects are obsolete, but old servers still send them.
     of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
-                       uuid("e525322e-d4d3-3397-9577-3a6b992435fb"), kObject, 1, 1, kAuthInfo,
-                       kNowhere)),
+                       "e525322e-d4d3-3397-9577-3a6b992435fb", kObject, 1, 1, kAuthInfo, kNowhere)),
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
-                       uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
+                       "e7b431e5-dee0-3e5f-9224-2c95efb38878", kObject, 5, 5, {}, kNowhere)),
     // The objects of 0.7, sorted by type number from 1 on. Types 13 to 15 occur in demos only.
     of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
     of_both(form_of(ObjectFamily::projectile, 2,

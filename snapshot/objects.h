@@ -239,7 +239,21 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 [[nodiscard]] std::size_t decode_int_string(std::span<const std::int32_t> ints,
                                             std::span<char> out);
 
-/// Formats a UUID like "76ce455b-f9eb-3a48-add7-e04b941d045c".
+/// Parses a UUID such as "76ce455b-f9eb-3a48-add7-e04b941d045c" in a constexpr table, where a
+/// malformed UUID is a compile error.
+constexpr Uuid parse_uuid(std::string_view text) {
+    Uuid bytes{};
+    std::size_t digits = 0;
+    for (const char c : text) {
+        if (c != '-') {
+            auto& byte = bytes.at(digits++ / 2);
+            byte = static_cast<std::uint8_t>(byte * 16 + (c >= 'a' ? c - 'a' + 10 : c - '0'));
+        }
+    }
+    return digits == 2 * bytes.size() ? bytes : throw "not a UUID";
+}
+
+/// Formats a UUID as parse_uuid() reads it.
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);
 
 /// An object that a mod adds, or a mod's variant of a known object, as declared in the mod's

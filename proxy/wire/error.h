@@ -3,23 +3,29 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include <tl/expected.hpp>
 
 namespace tw::wire {
 
+/// All errors: X(name, one sentence in plain words).
+#define TW_WIRE_ERRORS(X)                                                                          \
+    X(none, "Nothing is wrong.")                                                                   \
+    X(too_short, "The datagram holds fewer bytes than its header needs.")                          \
+    X(too_long, "The datagram is larger than 1400 bytes; every receiver drops it.")                \
+    X(huffman_truncated, "The compressed payload ends before its end symbol.")                     \
+    X(huffman_overflow, "The compressed payload decompresses to more than a packet can hold.")     \
+    X(control_empty, "A control packet has no byte that says its kind.")                           \
+    X(chunk_truncated, "The payload ends inside a chunk; the chunks before it count.")             \
+    X(message_id_invalid,                                                                          \
+      "A message id is negative, too large, or announces a UUID that is not there.")
+
 /// Why a datagram could not be decoded; see `error_info`.
 enum class WireErrc : std::uint8_t {
-    none,
-    too_short,          ///< fewer bytes than the header needs
-    too_long,           ///< more than kMaxDatagramSize bytes; all receivers drop the datagram
-    huffman_truncated,  ///< compressed data ends before the end symbol
-    huffman_overflow,   ///< the decompressed payload is longer than kMaxPayloadSize bytes
-    control_empty,      ///< control packet without a kind
-    chunk_truncated,    ///< the payload ends inside a chunk; the chunks before it are valid
-    message_id_invalid, ///< the message id is negative or above 65535
+#define TW_ENUMERATOR(name, sentence) name,
+    TW_WIRE_ERRORS(TW_ENUMERATOR)
+#undef TW_ENUMERATOR
 };
 
 struct WireError {
@@ -42,26 +48,10 @@ struct ErrorInfo {
 
 /// All errors, in the order of WireErrc.
 inline constexpr std::array kErrorTable{
-    ErrorInfo{WireErrc::none, "none", "Nothing is wrong."},
-    ErrorInfo{WireErrc::too_short, "too_short",
-              "The datagram holds fewer bytes than its header needs."},
-    ErrorInfo{WireErrc::too_long, "too_long",
-              "The datagram is larger than 1400 bytes; every receiver drops it."},
-    ErrorInfo{WireErrc::huffman_truncated, "huffman_truncated",
-              "The compressed payload ends before its end symbol."},
-    ErrorInfo{WireErrc::huffman_overflow, "huffman_overflow",
-              "The compressed payload decompresses to more than a packet can hold."},
-    ErrorInfo{WireErrc::control_empty, "control_empty",
-              "A control packet has no byte that says its kind."},
-    ErrorInfo{WireErrc::chunk_truncated, "chunk_truncated",
-              "The payload ends inside a chunk; the chunks before it count."},
-    ErrorInfo{WireErrc::message_id_invalid, "message_id_invalid",
-              "A message id is negative, too large, or announces a UUID that is not there."},
+#define TW_ROW(name, sentence) ErrorInfo{WireErrc::name, #name, sentence},
+    TW_WIRE_ERRORS(TW_ROW)
+#undef TW_ROW
 };
-
-[[nodiscard]] constexpr std::span<const ErrorInfo> error_table() {
-    return kErrorTable;
-}
 
 [[nodiscard]] constexpr const ErrorInfo& error_info(WireErrc code) {
     const auto index = static_cast<std::size_t>(code);

@@ -30,36 +30,22 @@ enum class Direction : std::uint8_t { c2s, s2c };
     return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
 }
 
-/// The messages whose content twscope interprets. All other messages (`other`) are only decoded and
-/// recorded.
+/// The messages whose content twscope interprets: X(name). The last four are of 0.7 only.
+// clang-format off
+#define TW_INTERPRETED_MESSAGES(X)                                                                 \
+    X(info) X(map_change) X(map_data) X(con_ready) X(snap) X(snap_empty) X(snap_single)            \
+    X(input_timing) X(ready) X(enter_game) X(input) X(rcon_auth) X(rcon_cmd) X(request_map_data)   \
+    X(map_details) X(capabilities) X(client_version) X(sv_tune_params) X(sv_ready_to_enter)        \
+    X(sv_chat) X(cl_say) X(cl_start_info) X(cl_command) X(sv_client_info) X(sv_client_drop)        \
+    X(sv_team)
+// clang-format on
+
+/// An interpreted message, or `other`. All other messages are only decoded and recorded.
 enum class MessageId : std::uint8_t {
     other,
-    info,
-    map_change,
-    map_data,
-    con_ready,
-    snap,
-    snap_empty,
-    snap_single,
-    input_timing,
-    ready,
-    enter_game,
-    input,
-    rcon_auth,
-    rcon_cmd,
-    request_map_data,
-    map_details,
-    capabilities,
-    client_version,
-    sv_tune_params,
-    sv_ready_to_enter,
-    sv_chat,
-    cl_say,
-    cl_start_info,
-    cl_command,     ///< 0.7 only
-    sv_client_info, ///< 0.7 only
-    sv_client_drop, ///< 0.7 only
-    sv_team,        ///< 0.7 only
+#define TW_ENUMERATOR(name) name,
+    TW_INTERPRETED_MESSAGES(TW_ENUMERATOR)
+#undef TW_ENUMERATOR
 };
 
 /// Whether the message is one of the three kinds of snapshot message.

@@ -1,5 +1,6 @@
 #include "proxy/wire/message_layouts.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -8,9 +9,6 @@ namespace {
 
 /// All integer message ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
 constexpr std::size_t kClassicIds = 64;
-/// The number of hash slots for UUIDs: a power of two, more than twice the number of UUIDs.
-constexpr std::size_t kUuidSlots = 128;
-
 /// Finds message types by id or by UUID.
 class MessageIndex {
   public:
@@ -30,9 +28,10 @@ class MessageIndex {
                 classic_[row(message.system, message.dialect)][message.number % kClassicIds] =
                     &message;
             } else {
-                *slot(message.uuid) = &message;
+                with_uuid_.push_back(&message);
             }
         }
+        std::ranges::sort(with_uuid_, {}, &MessageSpec::uuid);
     }
 
     [[nodiscard]] std::span<const MessageSpec> messages() const { return messages_; }
@@ -43,12 +42,8 @@ class MessageIndex {
     }
 
     [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
-        for (std::size_t at = first_slot(uuid);; at = (at + 1) % kUuidSlots) {
-            const MessageSpec* const found = uuids_[at];
-            if (found == nullptr || found->uuid == uuid) {
-                return found;
-            }
-        }
+        const auto found = std::ranges::lower_bound(with_uuid_, uuid, {}, &MessageSpec::uuid);
+        return found != with_uuid_.end() && (*found)->uuid == uuid ? *found : nullptr;
     }
 
   private:
@@ -56,24 +51,9 @@ class MessageIndex {
         return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
     }
 
-    /// Returns the slot where the search for a UUID begins. UUIDs are hashes, so each byte is
-    /// evenly distributed. Peers cannot slow a search down, because only UUIDs of the table are
-    /// stored.
-    [[nodiscard]] static std::size_t first_slot(const snapshot::Uuid& uuid) {
-        return uuid[0] % kUuidSlots;
-    }
-
-    [[nodiscard]] const MessageSpec** slot(const snapshot::Uuid& uuid) {
-        std::size_t at = first_slot(uuid);
-        while (uuids_[at] != nullptr) {
-            at = (at + 1) % kUuidSlots;
-        }
-        return &uuids_[at];
-    }
-
     std::vector<MessageSpec> messages_;
     std::array<std::array<const MessageSpec*, kClassicIds>, 2 * snapshot::kDialects> classic_{};
-    std::array<const MessageSpec*, kUuidSlots> uuids_{};
+    std::vector<const MessageSpec*> with_uuid_; ///< sorted by UUID
 };
 
 const MessageIndex& index() {

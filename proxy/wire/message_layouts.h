@@ -4,6 +4,7 @@
 #include "snapshot/names.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -94,12 +95,6 @@ constexpr MessageField optional(MessageField field) {
     return field;
 }
 
-/// A field with a tuning parameter as an integer in hundredths. The field is optional, because
-/// older versions have fewer tuning parameters.
-constexpr MessageField tuning(std::string_view name) {
-    return optional(integer(name));
-}
-
 constexpr MessageField defaulted(MessageField field, std::int32_t value) {
     field.optional = true;
     field.default_value = value;
@@ -117,59 +112,12 @@ constexpr MessageField always_shown(MessageField field) {
     return field;
 }
 
-/// Parses a UUID such as "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" at compile time. A malformed UUID
-/// is a compile error.
-constexpr snapshot::Uuid parse_uuid(std::string_view uuid_text) {
-    snapshot::Uuid bytes{};
-    std::size_t digits = 0;
-    for (const char c : uuid_text) {
-        if (c == '-') {
-            continue;
-        }
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0 || digits >= 32) {
-            throw "not a UUID";
-        }
-        auto& byte = bytes.at(digits / 2);
-        byte = static_cast<std::uint8_t>(byte * 16 + digit);
-        ++digits;
-    }
-    if (digits != 32) {
-        throw "not a UUID";
-    }
-    return bytes;
-}
-
-/// The names of the messages in MessageId from `info` on, in the same order.
+/// The names of the messages in MessageId, except `other`, in the same order.
 inline constexpr std::string_view kInterpreted[] = {
-    "info",
-    "map_change",
-    "map_data",
-    "con_ready",
-    "snap",
-    "snap_empty",
-    "snap_single",
-    "input_timing",
-    "ready",
-    "enter_game",
-    "input",
-    "rcon_auth",
-    "rcon_cmd",
-    "request_map_data",
-    "map_details",
-    "capabilities",
-    "client_version",
-    "sv_tune_params",
-    "sv_ready_to_enter",
-    "sv_chat",
-    "cl_say",
-    "cl_start_info",
-    "cl_command",
-    "sv_client_info",
-    "sv_client_drop",
-    "sv_team",
+#define TW_NAME(name) #name,
+    TW_INTERPRETED_MESSAGES(TW_NAME)
+#undef TW_NAME
 };
-static_assert(std::size(kInterpreted) == static_cast<std::size_t>(MessageId::sv_team));
 
 constexpr MessageId id_of(std::string_view name) {
     const auto* const found = std::ranges::find(kInterpreted, name);
@@ -196,7 +144,7 @@ constexpr MessageSpec game(std::string_view uuid, std::string_view uuid_name, st
                            MessageDirection direction, std::span<const MessageField> fields = {}) {
     MessageSpec message = game(0, name, direction, fields);
     message.uuid_name = uuid_name;
-    message.uuid = parse_uuid(uuid);
+    message.uuid = snapshot::parse_uuid(uuid);
     return message;
 }
 
@@ -293,54 +241,62 @@ inline constexpr MessageField kSvCommandInfo[] = {
 
 inline constexpr MessageField kSvCommandInfoRemove[] = {text("name", kStrict)};
 
-inline constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
-                                                 tuning("ground_control_accel"),
-                                                 tuning("ground_friction"),
-                                                 tuning("ground_jump_impulse"),
-                                                 tuning("air_jump_impulse"),
-                                                 tuning("air_control_speed"),
-                                                 tuning("air_control_accel"),
-                                                 tuning("air_friction"),
-                                                 tuning("hook_length"),
-                                                 tuning("hook_fire_speed"),
-                                                 tuning("hook_drag_accel"),
-                                                 tuning("hook_drag_speed"),
-                                                 tuning("gravity"),
-                                                 tuning("velramp_start"),
-                                                 tuning("velramp_range"),
-                                                 tuning("velramp_curvature"),
-                                                 tuning("gun_curvature"),
-                                                 tuning("gun_speed"),
-                                                 tuning("gun_lifetime"),
-                                                 tuning("shotgun_curvature"),
-                                                 tuning("shotgun_speed"),
-                                                 tuning("shotgun_speeddiff"),
-                                                 tuning("shotgun_lifetime"),
-                                                 tuning("grenade_curvature"),
-                                                 tuning("grenade_speed"),
-                                                 tuning("grenade_lifetime"),
-                                                 tuning("laser_reach"),
-                                                 tuning("laser_bounce_delay"),
-                                                 tuning("laser_bounce_num"),
-                                                 tuning("laser_bounce_cost"),
-                                                 tuning("laser_damage"),
-                                                 tuning("player_collision"),
-                                                 tuning("player_hooking"),
-                                                 tuning("jetpack_strength"),
-                                                 tuning("shotgun_strength"),
-                                                 tuning("explosion_strength"),
-                                                 tuning("hammer_strength"),
-                                                 tuning("hook_duration"),
-                                                 tuning("hammer_fire_delay"),
-                                                 tuning("gun_fire_delay"),
-                                                 tuning("shotgun_fire_delay"),
-                                                 tuning("grenade_fire_delay"),
-                                                 tuning("laser_fire_delay"),
-                                                 tuning("ninja_fire_delay"),
-                                                 tuning("hammer_hit_fire_delay"),
-                                                 tuning("ground_elasticity_x"),
-                                                 tuning("ground_elasticity_y"),
-                                                 optional(integers("more"))};
+/// The tuning parameters, as integers in hundredths. All are optional, because older versions have
+/// fewer of them.
+inline constexpr auto kSvTuneParams = [] {
+    constexpr std::string_view kNames[] = {"ground_control_speed",
+                                           "ground_control_accel",
+                                           "ground_friction",
+                                           "ground_jump_impulse",
+                                           "air_jump_impulse",
+                                           "air_control_speed",
+                                           "air_control_accel",
+                                           "air_friction",
+                                           "hook_length",
+                                           "hook_fire_speed",
+                                           "hook_drag_accel",
+                                           "hook_drag_speed",
+                                           "gravity",
+                                           "velramp_start",
+                                           "velramp_range",
+                                           "velramp_curvature",
+                                           "gun_curvature",
+                                           "gun_speed",
+                                           "gun_lifetime",
+                                           "shotgun_curvature",
+                                           "shotgun_speed",
+                                           "shotgun_speeddiff",
+                                           "shotgun_lifetime",
+                                           "grenade_curvature",
+                                           "grenade_speed",
+                                           "grenade_lifetime",
+                                           "laser_reach",
+                                           "laser_bounce_delay",
+                                           "laser_bounce_num",
+                                           "laser_bounce_cost",
+                                           "laser_damage",
+                                           "player_collision",
+                                           "player_hooking",
+                                           "jetpack_strength",
+                                           "shotgun_strength",
+                                           "explosion_strength",
+                                           "hammer_strength",
+                                           "hook_duration",
+                                           "hammer_fire_delay",
+                                           "gun_fire_delay",
+                                           "shotgun_fire_delay",
+                                           "grenade_fire_delay",
+                                           "laser_fire_delay",
+                                           "ninja_fire_delay",
+                                           "hammer_hit_fire_delay",
+                                           "ground_elasticity_x",
+                                           "ground_elasticity_y"};
+    std::array<MessageField, std::size(kNames) + 1> fields;
+    std::ranges::transform(kNames, fields.begin(),
+                           [](std::string_view name) { return optional(integer(name)); });
+    fields.back() = optional(integers("more"));
+    return fields;
+}();
 
 /// The largest client id in 0.7's messages.
 inline constexpr std::int64_t kSevenMaxClientId = 63;

@@ -56,10 +56,9 @@ static_assert(kSvTuneParams[kLaserDamage].name == "laser_damage");
 // The tuning parameters of 0.6 without laser_damage. Vanilla's last parameter is player_hooking.
 // All parameters after it are DDNet's.
 constexpr auto kSevenTuneParams = [] {
-    std::array<MessageField, std::size(kSvTuneParams) - 1> fields;
-    std::copy_n(kSvTuneParams, kLaserDamage, fields.begin());
-    std::copy(kSvTuneParams + kLaserDamage + 1, std::end(kSvTuneParams),
-              fields.begin() + kLaserDamage);
+    std::array<MessageField, kSvTuneParams.size() - 1> fields;
+    const auto rest = std::copy_n(kSvTuneParams.begin(), kLaserDamage, fields.begin());
+    std::copy(kSvTuneParams.begin() + kLaserDamage + 1, kSvTuneParams.end(), rest);
     return fields;
 }();
 

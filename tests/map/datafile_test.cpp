@@ -286,19 +286,19 @@ TEST_CASE("what is no file cannot be opened") {
 }
 
 TEST_CASE("every error and oddity has a name, a sentence and its place") {
-    for (std::size_t i = 0; i < error_table().size(); ++i) {
-        CHECK(static_cast<std::size_t>(error_table()[i].code) == i);
-        CHECK_FALSE(error_table()[i].name.empty());
-        CHECK_FALSE(error_table()[i].sentence.empty());
+    for (std::size_t i = 0; i < kErrorTable.size(); ++i) {
+        CHECK(static_cast<std::size_t>(kErrorTable[i].code) == i);
+        CHECK_FALSE(kErrorTable[i].name.empty());
+        CHECK_FALSE(kErrorTable[i].sentence.empty());
     }
-    for (std::size_t i = 0; i < warning_table().size(); ++i) {
-        CHECK(static_cast<std::size_t>(warning_table()[i].id) == i);
-        CHECK_FALSE(warning_table()[i].name.empty());
-        CHECK_FALSE(warning_table()[i].sentence.empty());
+    for (std::size_t i = 0; i < kWarningTable.size(); ++i) {
+        CHECK(static_cast<std::size_t>(kWarningTable[i].id) == i);
+        CHECK_FALSE(kWarningTable[i].name.empty());
+        CHECK_FALSE(kWarningTable[i].sentence.empty());
     }
-    CHECK(error_table().size() == static_cast<std::size_t>(MapErrc::out_of_memory) + 1);
-    CHECK(&error_info(static_cast<MapErrc>(error_table().size())) == error_table().data());
-    CHECK(warning_table().size() == static_cast<std::size_t>(WarningId::skip_bytes_set) + 1);
+    CHECK(kErrorTable.size() == static_cast<std::size_t>(MapErrc::out_of_memory) + 1);
+    CHECK(&error_info(static_cast<MapErrc>(kErrorTable.size())) == kErrorTable.data());
+    CHECK(kWarningTable.size() == static_cast<std::size_t>(WarningId::skip_bytes_set) + 1);
 }
 
 } // namespace tw::map

@@ -441,7 +441,7 @@ TEST_CASE("random packets survive encoding, and any cut of them is read without 
 }
 
 TEST_CASE("every error has its row in the table") {
-    const auto table = error_table();
+    const auto& table = kErrorTable;
     for (std::size_t i = 0; i < table.size(); ++i) {
         CHECK(static_cast<std::size_t>(table[i].code) == i);
         CHECK_FALSE(table[i].name.empty());
