@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -256,34 +255,24 @@ constexpr Uuid parse_uuid(std::string_view text) {
 /// Formats a UUID as parse_uuid() reads it.
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);
 
-/// An object that a mod adds, or a mod's variant of a known object, as declared in the mod's
-/// description file.
-struct CustomObject {
-    struct Field {
-        std::string name;
-        FieldKind kind = FieldKind::integer;
-        std::uint8_t offset = 0;
-        std::uint8_t count = 1;
-        bool flags = false;
-        std::vector<std::pair<std::int64_t, std::string>> names{};
-        const NameTable* known_names = nullptr; ///< a standard table, used if `names` is empty
-        std::uint32_t names_when = 0; ///< see FieldSpec::names_when; for `known_names` only
-        FieldMerge merge = FieldMerge::any;
-        RelationToSix in_six = RelationToSix::same;
-    };
+/// Owns the texts and tables to which the specs of a mod's description refer.
+class SpecStorage {
+  public:
+    /// Stores a value as long as this object. Returns it at its final address.
+    template <typename T>
+    const T& keep(T value) {
+        const auto kept = std::make_shared<const T>(std::move(value));
+        kept_.push_back(kept);
+        return *kept;
+    }
 
-    std::uint16_t type = 0; ///< type number; 0 for a type with a UUID
-    Uuid uuid{};
-    std::string name;
-    std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
-    std::uint8_t size = 0;
-    bool agreed = false; ///< for a numbered type: `size` is an agreed size (see AgreedSizes)
-    std::vector<Field> fields{};
-    std::optional<PositionSpec> position{};
-    std::optional<ClientSpec> client{};
-    Dialect dialect = Dialect::six; ///< dialect of a numbered type
-    ObjectKind kind = ObjectKind::object;
-    MergeSpec merge{};
+    /// Stores names of values, or of bits if `flags` is set.
+    const NameTable& keep_names(std::string_view name, bool flags, std::vector<NamedValue> values) {
+        return keep(NameTable{.name = name, .flags = flags, .values = keep(std::move(values))});
+    }
+
+  private:
+    std::vector<std::shared_ptr<const void>> kept_;
 };
 
 /// The objects that twscope knows: standard objects, and objects that a mod adds.
@@ -297,9 +286,11 @@ class ObjectSet {
     /// The maximum number of added objects. No known mod adds as many.
     static constexpr std::size_t kMaxCustom = 256;
 
-    /// Adds an object, or replaces the standard object with the same type or UUID. Returns false if
-    /// the set is full, if the type or UUID was added before, or if the type cannot be added.
-    [[nodiscard]] bool add(const CustomObject& object);
+    /// Adds an object, or replaces the standard object with the same type or UUID. `agreed`: its
+    /// size is an agreed size (see AgreedSizes). The texts and tables to which it refers must
+    /// outlive the set. Returns false if the set is full, if the type or UUID was added before, or
+    /// if the type cannot be added.
+    [[nodiscard]] bool add(const ObjectSpec& object, bool agreed);
 
     [[nodiscard]] const ObjectSpec* find(std::uint16_t type, Dialect dialect) const;
     [[nodiscard]] const ObjectSpec* find(const Uuid& uuid) const;
@@ -316,16 +307,7 @@ class ObjectSet {
     [[nodiscard]] std::size_t index_of(const ObjectSpec& spec) const;
 
   private:
-    /// The texts and tables to which the ObjectSpec of an added object refers.
-    struct OwnedTexts {
-        CustomObject object;
-        std::vector<FieldSpec> fields;
-        std::deque<std::vector<NamedValue>> values;
-        std::deque<NameTable> tables;
-    };
-
     std::vector<ObjectSpec> custom_; ///< never reallocated: space for kMaxCustom is reserved
-    std::vector<std::unique_ptr<OwnedTexts>> owned_;
     std::array<AgreedSizes, kDialects> sizes_{kAgreedSizes, kSevenAgreedSizes};
 };
 

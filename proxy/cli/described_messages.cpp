@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <boost/uuid/name_generator_md5.hpp>
 #include <fmt/format.h>
@@ -205,8 +206,9 @@ Identifier parse_identifier(const JsonReader& in, std::string_view number, std::
                                                                     : snapshot::Dialect::six};
 }
 
-std::vector<std::pair<std::int64_t, std::string>> parse_value_names(const JsonReader& in) {
-    std::vector<std::pair<std::int64_t, std::string>> names;
+std::vector<snapshot::NamedValue> parse_value_names(const JsonReader& in,
+                                                    snapshot::SpecStorage& storage) {
+    std::vector<snapshot::NamedValue> names;
     const json::object* const members = in.object("names");
     for (const auto& member : *members) {
         const std::int64_t value = parse_value(in, {member.key().data(), member.key().size()});
@@ -217,13 +219,14 @@ std::vector<std::pair<std::int64_t, std::string>> parse_value_names(const JsonRe
         if (!needs_no_escape(name)) {
             in.fail("'names' may not hold quotes, backslashes or control characters");
         }
-        names.emplace_back(value, name);
+        names.push_back({value, storage.keep(std::string{name})});
     }
     return names;
 }
 
-using wire::CustomMessage;
+using snapshot::SpecStorage;
 using wire::FieldType;
+using wire::MessageField;
 using wire::MessageSet;
 using wire::MessageSpec;
 
@@ -268,16 +271,19 @@ FieldType parse_kind(const JsonReader& in) {
     return found->second;
 }
 
-CustomMessage::Field parse_field(const JsonReader& in, const CustomMessage& message) {
+MessageField parse_field(const JsonReader& in, const std::vector<MessageField>& fields,
+                         SpecStorage& storage) {
     in.allow({"name", "kind", "optional", "secret", "names", "flags"});
-    CustomMessage::Field field{.name = in.name("name"),
-                               .type = parse_kind(in),
-                               .optional = in.flag("optional"),
-                               .secret = in.flag("secret")};
-    const CustomMessage::Field* const before =
-        message.fields.empty() ? nullptr : &message.fields.back();
-    if (std::ranges::find(message.fields, field.name, &CustomMessage::Field::name) !=
-        message.fields.end()) {
+    MessageField field{.name = storage.keep(in.name("name")),
+                       .type = parse_kind(in),
+                       .optional = in.flag("optional"),
+                       .secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open};
+    if (field.type == FieldType::boolean) { // game programs accept only 0 and 1
+        field.min = 0;
+        field.max = 1;
+    }
+    const MessageField* const before = fields.empty() ? nullptr : &fields.back();
+    if (std::ranges::find(fields, field.name, &MessageField::name) != fields.end()) {
         in.fail(fmt::format("the message already has a field '{}'", field.name));
     }
     if (before != nullptr && takes_the_rest(before->type)) {
@@ -294,24 +300,26 @@ CustomMessage::Field parse_field(const JsonReader& in, const CustomMessage& mess
         if (field.type != FieldType::integer) {
             in.fail("only an int can have 'names'");
         }
-        field.flags = in.flag("flags");
-        field.names = parse_value_names(in);
+        const bool flags = in.flag("flags");
+        if (auto values = parse_value_names(in, storage); !values.empty()) {
+            field.names = &storage.keep_names(field.name, flags, std::move(values));
+        }
     } else if (in.flag("flags")) {
         in.fail("'flags' needs 'names': the names of the bits");
     }
     return field;
 }
 
-CustomMessage parse_message(const JsonReader& in) {
+MessageSpec parse_message(const JsonReader& in, SpecStorage& storage) {
     in.allow({"name", "number", "uuid", "protocol", "system", "from", "secret", "fields"});
-    CustomMessage message{.name = in.name("name")};
+    MessageSpec message{.name = storage.keep(in.name("name"))};
     const Identifier id = parse_identifier(in, "number", UINT16_MAX, "a message");
     message.number = id.number;
     message.dialect = id.dialect;
     message.uuid = id.uuid;
-    message.uuid_name = id.uuid_name;
+    message.uuid_name = storage.keep(id.uuid_name);
     message.system = in.flag("system");
-    message.secret = in.flag("secret");
+    message.secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open;
     const std::string from = in.word("from", {"both", "server", "client"});
     message.direction = from == "server"   ? wire::MessageDirection::s2c
                         : from == "client" ? wire::MessageDirection::c2s
@@ -320,23 +328,25 @@ CustomMessage parse_message(const JsonReader& in) {
     if (fields.size() > kMaxFields) {
         in.fail(fmt::format("a message may have at most {} fields", kMaxFields));
     }
+    std::vector<MessageField> specs;
     for (const JsonReader& field : fields) {
-        message.fields.push_back(parse_field(field, message));
+        specs.push_back(parse_field(field, specs, storage));
     }
+    message.fields = storage.keep(std::move(specs));
     return message;
 }
 
-bool is_same(const MessageSpec& spec, const CustomMessage& message) {
+bool is_same(const MessageSpec& spec, const MessageSpec& message) {
     return spec.number == message.number && spec.uuid == message.uuid &&
            (message.number == 0 ||
             (spec.system == message.system && spec.dialect == message.dialect));
 }
 
-bool is_of_one_protocol(const MessageSpec& spec, const CustomMessage& message) {
+bool is_of_one_protocol(const MessageSpec& spec, const MessageSpec& message) {
     return spec.number == 0 || message.number == 0 || spec.dialect == message.dialect;
 }
 
-void check_name(const JsonReader& in, const CustomMessage& message, const MessageSet& messages) {
+void check_name(const JsonReader& in, const MessageSpec& message, const MessageSet& messages) {
     for (const auto& list : {wire::message_table(), messages.custom()}) {
         const bool is_taken = std::ranges::any_of(list, [&](const MessageSpec& spec) {
             return spec.name == message.name && is_of_one_protocol(spec, message) &&
@@ -351,20 +361,20 @@ void check_name(const JsonReader& in, const CustomMessage& message, const Messag
 
 } // namespace
 
-void add_message(const JsonReader& in, MessageSet& messages) {
-    const CustomMessage message = parse_message(in);
-    const auto custom = messages.custom();
+void add_message(const JsonReader& in, wire::ModDescription& mod) {
+    const MessageSpec message = parse_message(in, mod.storage);
+    const auto custom = mod.messages.custom();
     const auto twin = std::ranges::find_if(
         custom, [&](const MessageSpec& spec) { return is_same(spec, message); });
     if (twin != custom.end()) {
         in.fail(fmt::format("already exists: message {} has the same {}", twin - custom.begin(),
                             message.number == 0 ? "UUID" : "number"));
     }
-    check_name(in, message, messages);
+    check_name(in, message, mod.messages);
     if (custom.size() == MessageSet::kMaxCustom) {
         in.fail(fmt::format("a file may describe at most {} messages", MessageSet::kMaxCustom));
     }
-    if (!messages.add(message)) {
+    if (!mod.messages.add(message)) {
         in.fail("twscope itself reads the message of this number or UUID, so it cannot be "
                 "described anew");
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -18,12 +19,12 @@ namespace tw::cli {
 namespace {
 
 namespace json = boost::json;
-using snapshot::CustomObject;
 using snapshot::FieldKind;
 using snapshot::FieldMerge;
 using snapshot::FieldSpec;
 using snapshot::ObjectSet;
 using snapshot::ObjectSpec;
+using snapshot::SpecStorage;
 
 /// The most ints of an item. Snapshots could contain larger items, but no game does.
 constexpr std::int64_t kMaxInts = 255;
@@ -40,17 +41,11 @@ const FieldSpec* find_known(const ObjectSpec* known, std::string_view name) {
     return found == known->fields.end() ? nullptr : &*found;
 }
 
-/// Returns a known object's field at its usual place.
-CustomObject::Field inherited_field(const FieldSpec& known) {
-    return {.name = std::string{known.name},
-            .kind = known.kind,
-            .offset = known.offset,
-            .count = known.count,
-            .known_names = known.names,
-            .names_when = known.names_when,
-            .merge = known.merge,
-            .in_six = known.in_six};
-}
+/// An object that is being read. Its `fields` are set when all its keys were read.
+struct CustomObject : ObjectSpec {
+    std::vector<FieldSpec> read_fields{};
+    bool agreed = false; ///< deltas leave out the size
+};
 
 FieldKind find_kind(std::string_view word, std::int64_t count) {
     return word == "string" ? FieldKind::int_string
@@ -62,13 +57,12 @@ FieldKind find_kind(std::string_view word, std::int64_t count) {
 
 /// Reads a field of an object. Keys that the file leaves out have the values of the known object's
 /// field with the same name, if there is one.
-CustomObject::Field parse_field(const JsonReader& in, std::int64_t offset,
-                                const ObjectSpec* known_object) {
+FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpec* known_object,
+                      SpecStorage& storage) {
     in.allow({"name", "kind", "count", "names", "flags"});
-    const std::string name = in.name("name");
+    const std::string& name = storage.keep(in.name("name"));
     const FieldSpec* const known = find_known(known_object, name);
-    CustomObject::Field field =
-        known == nullptr ? CustomObject::Field{.name = name} : inherited_field(*known);
+    FieldSpec field = known == nullptr ? FieldSpec{.name = name} : *known;
     if (offset >= kMaxInts) {
         in.fail(fmt::format(
             "an object may have at most {} ints, which the fields before this one use up",
@@ -84,7 +78,7 @@ CustomObject::Field parse_field(const JsonReader& in, std::int64_t offset,
     const bool is_list = field.kind == FieldKind::int_string || field.kind == FieldKind::integers;
     if (in.has("kind") || (count != field.count && !is_list)) {
         field.kind = find_kind(in.word("kind", {"int", "bool", "string", "tick"}), count);
-        field.known_names = nullptr;
+        field.names = nullptr;
     }
     field.count = static_cast<std::uint8_t>(count);
     if (in.has("names")) {
@@ -92,9 +86,13 @@ CustomObject::Field parse_field(const JsonReader& in, std::int64_t offset,
             (field.kind != FieldKind::integer && field.kind != FieldKind::named)) {
             in.fail("only a single int can have 'names'");
         }
-        field.flags = in.flag("flags");
-        field.names = parse_value_names(in);
-    } else if (in.flag("flags") && field.known_names == nullptr) {
+        const bool flags = in.flag("flags");
+        if (auto values = parse_value_names(in, storage); !values.empty()) {
+            field.kind = FieldKind::named;
+            field.names = &storage.keep_names(name, flags, std::move(values));
+            field.names_when = 0;
+        }
+    } else if (in.flag("flags") && field.names == nullptr) {
         in.fail("'flags' needs 'names': the names of the bits");
     }
     return field;
@@ -108,38 +106,40 @@ bool follows(const ObjectSpec& known, std::string_view before, std::string_view 
 }
 
 /// Reads the fields of an entry; uses those of the known object if the entry lists none.
-void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& object) {
+void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& object,
+                  SpecStorage& storage) {
     const bool is_inherited = known != nullptr && !in.has("fields");
     if (is_inherited) {
-        std::ranges::transform(known->fields, std::back_inserter(object.fields), inherited_field);
+        object.read_fields.assign(known->fields.begin(), known->fields.end());
     }
     std::int64_t size = is_inherited ? known->size : 0;
     for (const JsonReader& field_in : in.elements("fields", "field")) {
-        CustomObject::Field field = parse_field(field_in, size, known);
-        if (std::ranges::find(object.fields, field.name, &CustomObject::Field::name) !=
-            object.fields.end()) {
+        FieldSpec field = parse_field(field_in, size, known, storage);
+        if (std::ranges::find(object.read_fields, field.name, &FieldSpec::name) !=
+            object.read_fields.end()) {
             field_in.fail(fmt::format("the object already has a field '{}'", field.name));
         }
         if (field.names_when != 0 &&
-            (object.fields.empty() || !follows(*known, object.fields.back().name, field.name))) {
+            (object.read_fields.empty() ||
+             !follows(*known, object.read_fields.back().name, field.name))) {
             // The meaning of this field's values depends on another field, which must directly
             // precede it.
             field.kind = FieldKind::integer;
-            field.known_names = nullptr;
+            field.names = nullptr;
             field.names_when = 0;
         }
         size += field.count;
-        object.fields.push_back(std::move(field));
+        object.read_fields.push_back(field);
     }
     object.size = static_cast<std::uint8_t>(size);
 }
 
 /// Returns a field with a single int.
 /// Errors: UsageError if there is no such field, or it is a text or a list.
-CustomObject::Field& int_field(const JsonReader& in, CustomObject& object, std::string_view role,
-                               std::string_view name) {
-    const auto found = std::ranges::find(object.fields, name, &CustomObject::Field::name);
-    if (found == object.fields.end()) {
+FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_view role,
+                     std::string_view name) {
+    const auto found = std::ranges::find(object.read_fields, name, &FieldSpec::name);
+    if (found == object.read_fields.end()) {
         in.fail(fmt::format("{}: there is no field '{}'", role, name));
     }
     if (found->count != 1 || found->kind == FieldKind::int_string) {
@@ -155,9 +155,9 @@ std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offs
     if (of_known == known.fields.end()) {
         return std::nullopt;
     }
-    const auto found = std::ranges::find(object.fields, of_known->name, &CustomObject::Field::name);
-    return found == object.fields.end() || found->count != 1 ? std::nullopt
-                                                             : std::optional{found->offset};
+    const auto found = std::ranges::find(object.read_fields, of_known->name, &FieldSpec::name);
+    return found == object.read_fields.end() || found->count != 1 ? std::nullopt
+                                                                  : std::optional{found->offset};
 }
 
 /// Takes over position and client of the known object, as far as their fields still exist.
@@ -188,11 +188,11 @@ void parse_per_viewer(const JsonReader& in, CustomObject& object) {
         in.fail("'per_viewer' must be true, or a list of fields");
     }
     for (const json::value& name : value->get_array()) {
-        const auto field =
-            name.is_string() ? std::ranges::find(object.fields, std::string_view{name.get_string()},
-                                                 &CustomObject::Field::name)
-                             : object.fields.end();
-        if (field == object.fields.end()) {
+        const auto field = name.is_string() ? std::ranges::find(object.read_fields,
+                                                                std::string_view{name.get_string()},
+                                                                &FieldSpec::name)
+                                            : object.read_fields.end();
+        if (field == object.read_fields.end()) {
             in.fail("'per_viewer' lists names of the object's fields");
         }
         field->merge = FieldMerge::per_viewer;
@@ -218,7 +218,7 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
     if (is_id) {
         object.client = snapshot::ClientSpec{};
     } else if (in.has("client")) {
-        CustomObject::Field& field = int_field(in, object, "client", in.text("client"));
+        FieldSpec& field = int_field(in, object, "client", in.text("client"));
         field.merge = FieldMerge::client;
         object.client = snapshot::ClientSpec{field.offset};
     }
@@ -227,12 +227,13 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
 
 /// Reads the identifier of an entry. Returns the standard object with that identifier; null if
 /// there is none.
-const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& object) {
+const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& object,
+                                          SpecStorage& storage) {
     const Identifier id = parse_identifier(in, "type", snapshot::kFirstUuidType - 1, "an object");
     object.type = id.number;
     object.dialect = id.dialect;
     object.uuid = id.uuid;
-    object.uuid_name = id.uuid_name;
+    object.uuid_name = storage.keep(id.uuid_name);
     return in.has("uuid") ? snapshot::find_object(object.uuid)
                           : snapshot::find_object(object.type, object.dialect);
 }
@@ -254,13 +255,13 @@ bool parse_agreed(const JsonReader& in, const CustomObject& object) {
     return agreed;
 }
 
-CustomObject parse_object(const JsonReader& in) {
+CustomObject parse_object(const JsonReader& in, SpecStorage& storage) {
     in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position", "client",
               "id_is_client", "per_viewer"});
     CustomObject object;
-    const ObjectSpec* const known = parse_object_identifier(in, object);
-    object.name = known == nullptr || in.has("name") ? in.name("name") : std::string{known->name};
-    parse_fields(in, known, object);
+    const ObjectSpec* const known = parse_object_identifier(in, object, storage);
+    object.name = known == nullptr || in.has("name") ? storage.keep(in.name("name")) : known->name;
+    parse_fields(in, known, object, storage);
     object.agreed = parse_agreed(in, object);
     if (known != nullptr) {
         object.kind = known->kind;
@@ -268,6 +269,7 @@ CustomObject parse_object(const JsonReader& in) {
         inherit_roles(*known, object);
     }
     parse_roles(in, object);
+    object.fields = storage.keep(std::move(object.read_fields));
     return object;
 }
 
@@ -295,9 +297,9 @@ void check_name(const JsonReader& in, const CustomObject& object, const ObjectSe
     }
 }
 
-void add_object(const JsonReader& in, ObjectSet& objects) {
-    const CustomObject object = parse_object(in);
-    const auto custom = objects.custom();
+void add_object(const JsonReader& in, wire::ModDescription& mod) {
+    const CustomObject object = parse_object(in, mod.storage);
+    const auto custom = mod.objects.custom();
     const auto twin = std::ranges::find_if(custom, [&](const ObjectSpec& other) {
         return other.type == object.type && other.uuid == object.uuid &&
                (object.type == 0 || other.dialect == object.dialect);
@@ -306,11 +308,11 @@ void add_object(const JsonReader& in, ObjectSet& objects) {
         in.fail(fmt::format("already exists: object {} has the same {}", twin - custom.begin(),
                             object.type == 0 ? "UUID" : "type"));
     }
-    check_name(in, object, objects);
+    check_name(in, object, mod.objects);
     if (custom.size() == ObjectSet::kMaxCustom) {
         in.fail(fmt::format("a file may describe at most {} objects", ObjectSet::kMaxCustom));
     }
-    if (!objects.add(object)) {
+    if (!mod.objects.add(object, object.agreed)) {
         in.fail("cannot be added: numbers are 1 to 16383, and only those below 64 can have an "
                 "agreed size");
     }
@@ -345,10 +347,10 @@ void read_objects_file(const std::string& path, wire::ModDescription& mod) {
         top.fail("has no 'objects' and no 'messages'");
     }
     for (const JsonReader& object : top.elements("objects", "object")) {
-        add_object(object, mod.objects);
+        add_object(object, mod);
     }
     for (const JsonReader& message : top.elements("messages", "message")) {
-        add_message(message, mod.messages);
+        add_message(message, mod);
     }
 }
 

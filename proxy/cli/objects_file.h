@@ -86,11 +86,11 @@ struct Identifier {
                                           std::uint16_t max, std::string_view what);
 
 /// Reads the key `names` of an object, which gives names to numbers.
-[[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
-parse_value_names(const JsonReader& in);
+[[nodiscard]] std::vector<snapshot::NamedValue> parse_value_names(const JsonReader& in,
+                                                                  snapshot::SpecStorage& storage);
 
 /// Adds a message from an element of the list `messages` in a mod's description
 /// (snapshot/OBJECTS.md).
-void add_message(const JsonReader& in, wire::MessageSet& messages);
+void add_message(const JsonReader& in, wire::ModDescription& mod);
 
 } // namespace tw::cli

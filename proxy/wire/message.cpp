@@ -517,7 +517,7 @@ const MessageSpec* MessageSet::find_added(const snapshot::Uuid& uuid) const {
     return found == custom_.end() ? nullptr : &*found;
 }
 
-bool MessageSet::add(const CustomMessage& message) {
+bool MessageSet::add(const MessageSpec& message) {
     const bool numbered = message.number != 0;
     const MessageSpec* const own = numbered
                                        ? find_added(message.system, message.number, message.dialect)
@@ -530,37 +530,7 @@ bool MessageSet::add(const CustomMessage& message) {
     if (own != nullptr || is_read || custom_.size() == kMaxCustom) {
         return false;
     }
-    auto owned = std::make_unique<OwnedTexts>();
-    owned->message = message;
-    for (const CustomMessage::Field& field : owned->message.fields) {
-        MessageField spec{.name = field.name,
-                          .type = field.type,
-                          .optional = field.optional,
-                          .secrecy = field.secret ? Secrecy::secret : Secrecy::open};
-        if (field.type == FieldType::boolean) { // game programs accept only 0 and 1
-            spec.min = 0;
-            spec.max = 1;
-        }
-        if (!field.names.empty()) {
-            auto& values = owned->values.emplace_back();
-            for (const auto& [value, name] : field.names) {
-                values.push_back({.value = value, .name = name});
-            }
-            owned->tables.push_back({.name = field.name, .flags = field.flags, .values = values});
-            spec.names = &owned->tables.back();
-        }
-        owned->fields.push_back(spec);
-    }
-    custom_.push_back({.number = message.number,
-                       .system = message.system,
-                       .direction = message.direction,
-                       .name = owned->message.name,
-                       .uuid_name = owned->message.uuid_name,
-                       .uuid = message.uuid,
-                       .fields = owned->fields,
-                       .secrecy = message.secret ? Secrecy::secret : Secrecy::open,
-                       .dialect = message.dialect});
-    owned_.push_back(std::move(owned));
+    custom_.push_back(message);
     return true;
 }
 

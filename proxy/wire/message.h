@@ -7,13 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tw::wire {
@@ -268,28 +265,6 @@ class FieldDecoder {
     snapshot::Dialect dialect_; ///< the dialect of objects that the message contains
 };
 
-/// A message type that a mod adds, as declared in the mod's description file.
-struct CustomMessage {
-    struct Field {
-        std::string name;
-        FieldType type = FieldType::integer;
-        bool optional = false;
-        bool secret = false;
-        bool flags = false;
-        std::vector<std::pair<std::int64_t, std::string>> names{};
-    };
-
-    std::uint16_t number = 0; ///< the id on the wire; 0 if the message is identified by a UUID
-    snapshot::Uuid uuid{};
-    std::string name;
-    std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
-    bool system = false;
-    MessageDirection direction = MessageDirection::both;
-    bool secret = false;
-    std::vector<Field> fields{};
-    snapshot::Dialect dialect = snapshot::Dialect::six; ///< the dialect to which `number` belongs
-};
-
 /// The message types that a mod adds to those of message_table().
 class MessageSet {
   public:
@@ -303,7 +278,8 @@ class MessageSet {
 
     /// Adds a message. Returns false if the set is full, if the number or UUID was added before, if
     /// the message table has the UUID, or if the number is the id of a message in MessageId.
-    [[nodiscard]] bool add(const CustomMessage& message);
+    /// The texts and tables to which it refers must outlive the set.
+    [[nodiscard]] bool add(const MessageSpec& message);
 
     /// Returns the added messages. Pointers to them stay valid when more messages are added.
     [[nodiscard]] std::span<const MessageSpec> custom() const { return custom_; }
@@ -314,16 +290,7 @@ class MessageSet {
     [[nodiscard]] const MessageSpec* find_added(const snapshot::Uuid& uuid) const;
 
   private:
-    /// The texts and tables to which the MessageSpec of an added message refers.
-    struct OwnedTexts {
-        CustomMessage message;
-        std::vector<MessageField> fields;
-        std::deque<std::vector<snapshot::NamedValue>> values;
-        std::deque<snapshot::NameTable> tables;
-    };
-
     std::vector<MessageSpec> custom_; ///< never reallocated: space for kMaxCustom is reserved
-    std::vector<std::unique_ptr<OwnedTexts>> owned_;
 };
 
 /// The objects and messages that twscope knows: the standard ones, and those that a mod's
@@ -331,6 +298,7 @@ class MessageSet {
 struct ModDescription {
     snapshot::ObjectSet objects{};
     MessageSet messages{};
+    snapshot::SpecStorage storage{}; ///< owns the texts and tables of the added specs
 
     /// Returns only the standard objects and messages.
     [[nodiscard]] static const ModDescription& standard() {

@@ -9,6 +9,7 @@ namespace {
 
 /// All integer message ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
 constexpr std::size_t kClassicIds = 64;
+
 /// Finds message types by id or by UUID.
 class MessageIndex {
   public:

@@ -372,14 +372,18 @@ TEST_CASE("every error has a name and a sentence of its own") {
 namespace tw::snapshot {
 namespace {
 
-CustomObject orb(std::uint16_t type) {
-    CustomObject object;
-    object.type = type;
-    object.name = "orb";
-    object.size = 2;
-    object.fields = {{.name = "x"},
-                     {.name = "mood", .offset = 1, .names = {{0, "calm"}, {1, "angry"}}}};
-    return object;
+constexpr names::Names kMood{"mood", 0, {"calm", "angry"}};
+constexpr std::array kOrbFields{
+    FieldSpec{.name = "x"},
+    FieldSpec{.name = "mood", .kind = FieldKind::named, .offset = 1, .names = &kMood}};
+
+ObjectSpec orb(std::uint16_t type) {
+    ObjectSpec spec;
+    spec.type = type;
+    spec.name = "orb";
+    spec.size = 2;
+    spec.fields = kOrbFields;
+    return spec;
 }
 
 } // namespace
@@ -402,37 +406,32 @@ TEST_CASE("the standard set is the table and nothing else") {
 
 TEST_CASE("a mod's types are of 0.6, or of 0.7 where it says so") {
     ObjectSet set;
-    CustomObject object = orb(40);
-    object.agreed = true;
+    ObjectSpec object = orb(40);
     object.dialect = Dialect::seven;
-    REQUIRE(set.add(object));
+    REQUIRE(set.add(object, true));
     CHECK(set.find(40, Dialect::six) == nullptr);
     REQUIRE(set.find(40, Dialect::seven) != nullptr);
     CHECK(set.find(40, Dialect::seven)->dialect == Dialect::seven);
     CHECK(set.sizes(Dialect::six) == kAgreedSizes);
     CHECK(set.sizes(Dialect::seven)[40] == 2);
     object.dialect = Dialect::six;
-    REQUIRE(set.add(object)); // another one
+    REQUIRE(set.add(object, true)); // another one
     CHECK(set.find(40, Dialect::six) != set.find(40, Dialect::seven));
     // The 0.7 form of a type is replaced, too.
     object.type = kSevenCharacterType;
     object.dialect = Dialect::seven;
-    REQUIRE(set.add(object));
+    REQUIRE(set.add(object, true));
     CHECK(set.find(kSevenCharacterType, Dialect::seven)->name == "orb");
     CHECK(set.find(kSevenCharacterType, Dialect::six)->name == "player_info");
     // A type that cannot have an agreed size does not replace an object.
     object = orb(1000);
     object.dialect = Dialect::seven;
-    CHECK(set.add(object));
+    CHECK(set.add(object, false));
 }
 
 TEST_CASE("what a mod adds is found by its number and described as it said") {
     ObjectSet set;
-    {
-        CustomObject object = orb(40);
-        object.agreed = true;
-        REQUIRE(set.add(object));
-    } // the set keeps what it was given
+    REQUIRE(set.add(orb(40), true));
     const ObjectSpec* found = set.find(40, Dialect::six);
     REQUIRE(found != nullptr);
     CHECK(found->name == "orb");
@@ -450,33 +449,31 @@ TEST_CASE("what a mod adds is found by its number and described as it said") {
 
 TEST_CASE("what is added without agreement has its size in deltas") {
     ObjectSet set;
-    REQUIRE(set.add(orb(41)));
+    REQUIRE(set.add(orb(41), false));
     CHECK(set.sizes(Dialect::six) == kAgreedSizes);
 }
 
 TEST_CASE("an object named by a UUID is found by it, and by no number") {
     ObjectSet set;
-    CustomObject object = orb(0);
+    ObjectSpec object = orb(0);
     object.uuid[0] = 0xab;
-    REQUIRE(set.add(object));
+    REQUIRE(set.add(object, false));
     const ObjectSpec* found = set.find(object.uuid);
     REQUIRE(found != nullptr);
     CHECK(found->name == "orb");
     CHECK(set.find(std::uint16_t{0}, Dialect::six) == nullptr);
-    CHECK_FALSE(set.add(object));
+    CHECK_FALSE(set.add(object, false));
 }
 
 TEST_CASE("a mod's own form of a type takes the place of the agreed one, once") {
     ObjectSet set;
-    CustomObject object = orb(kCharacterType);
-    object.agreed = true;
-    REQUIRE(set.add(object));
+    const ObjectSpec object = orb(kCharacterType);
+    REQUIRE(set.add(object, true));
     REQUIRE(set.find(kCharacterType, Dialect::six) != nullptr);
     CHECK(set.find(kCharacterType, Dialect::six)->name == "orb");
     CHECK(set.sizes(Dialect::six)[kCharacterType] == 2);
-    CHECK_FALSE(set.add(object));
-    object = orb(kPlayerInfoType);
-    REQUIRE(set.add(object));
+    CHECK_FALSE(set.add(object, true));
+    REQUIRE(set.add(orb(kPlayerInfoType), false));
     CHECK(set.sizes(Dialect::six)[kPlayerInfoType] == 0);
     CHECK(find_object(kCharacterType, Dialect::six)->name == "character");
 }
@@ -485,13 +482,15 @@ TEST_CASE("a mod's own form of a known UUID takes its place, once") {
     ObjectSet set;
     const ObjectSpec& known = object_table()[21];
     REQUIRE(known.type == 0);
-    CustomObject object = orb(0);
+    std::vector<FieldSpec> fields{kOrbFields.begin(), kOrbFields.end()};
+    fields[0].merge = FieldMerge::per_viewer;
+    ObjectSpec object = orb(0);
+    object.fields = fields;
     object.uuid = known.uuid;
     object.client = ClientSpec{};
     object.kind = ObjectKind::event;
-    object.fields[0].merge = FieldMerge::per_viewer;
-    REQUIRE(set.add(object));
-    CHECK_FALSE(set.add(object));
+    REQUIRE(set.add(object, false));
+    CHECK_FALSE(set.add(object, false));
     const ObjectSpec* const found = set.find(known.uuid);
     REQUIRE(found != nullptr);
     CHECK(found->name == "orb");
@@ -516,10 +515,9 @@ TEST_CASE("types that cannot be added are refused") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         ObjectSet set;
-        CustomObject object = orb(row.type);
+        ObjectSpec object = orb(row.type);
         object.uuid[0] = 0xab;
-        object.agreed = row.agreed;
-        CHECK_FALSE(set.add(object));
+        CHECK_FALSE(set.add(object, row.agreed));
         CHECK(set.custom().empty());
     }
 }
@@ -527,12 +525,23 @@ TEST_CASE("types that cannot be added are refused") {
 TEST_CASE("a set is bounded") {
     ObjectSet set;
     std::uint16_t type = 100;
-    while (set.add(orb(type))) {
+    while (set.add(orb(type), false)) {
         ++type;
     }
     CHECK(set.custom().size() == 256);
     CHECK(set.find(100, Dialect::six) != nullptr);
     CHECK(set.find(type, Dialect::six) == nullptr);
+}
+
+TEST_CASE("a storage keeps texts and tables where they are") {
+    SpecStorage storage;
+    const std::string_view name = storage.keep(std::string{"mood"});
+    const NameTable& names = storage.keep_names(name, false, {{0, "calm"}, {1, "angry"}});
+    for (int i = 0; i < 100; ++i) {
+        std::ignore = storage.keep(std::string{"another"});
+    }
+    CHECK(names.name == "mood");
+    CHECK(names.find(1) == "angry");
 }
 
 } // namespace tw::snapshot

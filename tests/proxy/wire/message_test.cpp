@@ -2,11 +2,13 @@
 // Covers: proxy/wire/message.cpp
 #include "proxy/wire/message.h"
 #include "proxy/wire/secrets.h"
+#include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <string>
 #include <string_view>
@@ -437,19 +439,21 @@ namespace {
 
 using tw::test::MessageBuilder;
 
-CustomMessage tile() {
-    CustomMessage message;
+constexpr snapshot::names::Names kMood{"mood", 0, {"calm", "angry"}};
+constexpr std::array kTileFields{
+    MessageField{.name = "x"},
+    MessageField{.name = "on", .type = FieldType::boolean, .min = 0, .max = 1},
+    MessageField{.name = "mood", .names = &kMood},
+    MessageField{
+        .name = "why", .type = FieldType::string, .optional = true, .secrecy = Secrecy::secret}};
+
+MessageSpec tile() {
+    MessageSpec message{.direction = MessageDirection::s2c, .name = "tile", .fields = kTileFields};
     message.uuid[0] = 0xab;
-    message.name = "tile";
-    message.direction = MessageDirection::s2c;
-    message.fields = {{.name = "x"},
-                      {.name = "on", .type = FieldType::boolean},
-                      {.name = "mood", .names = {{0, "calm"}, {1, "angry"}}},
-                      {.name = "why", .type = FieldType::string, .optional = true, .secret = true}};
     return message;
 }
 
-MessageBuilder builder(const CustomMessage& message) {
+MessageBuilder builder(const MessageSpec& message) {
     return MessageBuilder{
         MessageSpec{.number = message.number, .system = message.system, .uuid = message.uuid}};
 }
@@ -458,10 +462,7 @@ MessageBuilder builder(const CustomMessage& message) {
 
 TEST_CASE("a mod's message is decoded as it was described") {
     MessageSet set;
-    {
-        const CustomMessage message = tile();
-        REQUIRE(set.add(message));
-    } // the set keeps what it was given
+    REQUIRE(set.add(tile()));
     const auto bytes = builder(tile()).number(7).number(1).number(1).string("so").bytes();
     const auto unknown = decode_message_header(bytes, snapshot::Dialect::six);
     REQUIRE(unknown.has_value());
@@ -506,7 +507,7 @@ TEST_CASE("a number that the game uses may be a mod's own, unless the program ac
     for (const Row& row : rows) {
         CAPTURE(row.name);
         MessageSet set;
-        CustomMessage message{.number = row.number, .name = "own", .system = row.system};
+        MessageSpec message{.number = row.number, .system = row.system, .name = "own"};
         message.dialect = row.dialect;
         CHECK(set.add(message) == row.taken);
         CHECK_FALSE(set.add(message)); // not twice
@@ -518,7 +519,7 @@ TEST_CASE("a number that the game uses may be a mod's own, unless the program ac
 
 TEST_CASE("a set of messages is bounded") {
     MessageSet set;
-    CustomMessage message{.number = 100, .name = "own"};
+    MessageSpec message{.number = 100, .name = "own"};
     while (set.add(message)) {
         ++message.number;
     }

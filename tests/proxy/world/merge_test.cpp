@@ -3,6 +3,7 @@
 #include "tests/proxy/world/views.h"
 
 #include <algorithm>
+#include <array>
 
 #include <doctest/doctest.h>
 
@@ -166,22 +167,25 @@ TEST_CASE("fields made for the viewer are merged as the table of objects says") 
 
 TEST_CASE("what a mod makes for each viewer is no difference, and the owner's view tells it") {
     snapshot::ObjectSet objects;
-    snapshot::CustomObject object;
+    const std::array fields{snapshot::FieldSpec{.name = "class"},
+                            snapshot::FieldSpec{.name = "secret",
+                                                .offset = 1,
+                                                .merge = snapshot::FieldMerge::per_viewer}};
+    snapshot::ObjectSpec object;
     object.type = 40;
     object.name = "mine";
     object.size = 2;
-    object.fields = {{.name = "class"},
-                     {.name = "secret", .offset = 1, .merge = snapshot::FieldMerge::per_viewer}};
-    object.client = snapshot::ClientSpec{};
-    REQUIRE(objects.add(object));
+    object.fields = fields;
+    object.client.emplace();
+    REQUIRE(objects.add(object, false));
     object.type = 41;
     object.name = "timer";
     object.client.reset();
-    REQUIRE(objects.add(object));
+    REQUIRE(objects.add(object, false));
     object.type = 42;
     object.name = "menu";
     object.merge.per_session = true;
-    REQUIRE(objects.add(object));
+    REQUIRE(objects.add(object, false));
     Merging merge;
     merge.types = record::TypeNames{objects};
     // Session 2 belongs to client 0.
