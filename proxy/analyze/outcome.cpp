@@ -98,13 +98,13 @@ bool Outcome::passed() const {
 }
 
 void add_expectation_checks(std::vector<OutcomeCheck>& checks,
-                            std::vector<filter::ExpectationResult> expectations,
+                            std::span<const filter::Expectation> expectations,
                             std::string_view flag) {
-    for (filter::ExpectationResult& result : expectations) {
+    for (const filter::Expectation& expectation : expectations) {
         checks.push_back({.flag = std::string{flag},
-                          .text = record::terminal_text(result.text),
-                          .passed = result.met,
-                          .actual = std::move(result.instead)});
+                          .text = record::terminal_text(expectation.text()),
+                          .passed = expectation.is_met(),
+                          .actual = expectation.unmet_reason()});
     }
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,7 @@ struct Outcome {
 };
 
 void add_expectation_checks(std::vector<OutcomeCheck>& checks,
-                            std::vector<filter::ExpectationResult> expectations,
+                            std::span<const filter::Expectation> expectations,
                             std::string_view flag);
 
 [[nodiscard]] Outcome make_outcome(std::vector<OutcomeCheck> checks,

@@ -336,7 +336,7 @@ void RecordsCsv::append_rows(std::string_view line, std::string& out) {
 }
 
 void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
-    if (options_.where && !options_.where->matches(line_, item)) {
+    if (options_.where && !options_.where->matches_row(line_, item)) {
         return;
     }
     if (!fill_cells(item, true) && !options_.where) {

@@ -88,7 +88,7 @@ class RecordsCsv {
         /// Whether to put an apostrophe before text that spreadsheets take for a formula.
         bool no_formulas = false;
         /// Selects the items that become rows; nullopt: all items with at least one of the columns.
-        std::optional<filter::RowFilter> where{};
+        std::optional<filter::LineFilter> where{};
     };
 
     /// `columns`: keys of records, written as in filters.

@@ -381,8 +381,7 @@ int DecodeCommand::run() {
     const int reported = print_reports();
     print_totals();
     auto checks = fail_on_.make_checks(result_.totals, "--fail-on");
-    analyze::add_expectation_checks(checks, filter::Expectations{result_.expectations}.results(),
-                                    "--expect");
+    analyze::add_expectation_checks(checks, result_.expectations, "--expect");
     const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,
                                                          result_.sessions, running_.seconds()),
                                    summary_.get());

@@ -199,8 +199,7 @@ void print_stats(sink::BoundedWaitStream& console, const process::ObserverResult
 int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                sink::OutputFile* summary) {
     auto checks = flags.records.fail_on_findings().make_checks(result.seen.totals, "--fail-on");
-    analyze::add_expectation_checks(
-        checks, filter::Expectations{result.seen.expectations}.results(), "--expect");
+    analyze::add_expectation_checks(checks, result.seen.expectations, "--expect");
     const std::chrono::duration<double> seconds = result.duration;
     if (after_loss && (summary != nullptr || !checks.empty())) {
         checks.push_back(

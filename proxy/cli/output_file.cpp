@@ -270,13 +270,7 @@ void LineChecks::count(std::string_view line) {
 analyze::Outcome LineChecks::outcome(const analyze::FailingFindings& fail_on,
                                      double seconds) const {
     auto checks = fail_on.make_checks(totals_, "--fail-on");
-    std::vector<filter::ExpectationResult> results;
-    for (const filter::Expectation& expectation : expectations_) {
-        results.push_back({.text = std::string{expectation.text()},
-                           .met = expectation.is_met(),
-                           .instead = expectation.unmet_reason()});
-    }
-    analyze::add_expectation_checks(checks, std::move(results), "--expect");
+    analyze::add_expectation_checks(checks, expectations_, "--expect");
     return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);
 }
 

@@ -220,8 +220,8 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described
 
 /// Returns the condition on the rows of a table of items.
 /// Errors: UsageError for an invalid condition, or without a table.
-std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
-                                               filter::DescribedTypes described) {
+std::optional<filter::LineFilter> row_filter_of(const RecordsFlags& flags,
+                                                filter::DescribedTypes described) {
     if (flags.where.empty()) {
         return std::nullopt;
     }
@@ -229,7 +229,8 @@ std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
         throw UsageError{"--where selects rows of a table of items; add --columns, for example "
                          "--columns t,tick,items.player"};
     }
-    auto parsed = filter::RowFilter::parse(flags.where, {.described = described});
+    auto parsed =
+        filter::LineFilter::parse(flags.where, {.described = described}, filter::KeyScope::row);
     if (!parsed) {
         throw UsageError{fmt::format("--where '{}': {}", flags.where, parsed.error().message)};
     }

@@ -223,7 +223,7 @@ bool ReplayCommand::finish_file(const replay::ReplayResult& result) {
 int ReplayCommand::report_run(const replay::ReplayResult& result) {
     using replay::Ending;
     auto checks = fail_on_.make_checks(result.totals, "--fail-on");
-    analyze::add_expectation_checks(checks, written_->expectations().results(), "--expect");
+    analyze::add_expectation_checks(checks, written_->expectations().list(), "--expect");
     const int code = report_result(
         analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_.get());

@@ -248,14 +248,4 @@ void add_results(std::span<Expectation> expectations, std::span<const Expectatio
     }
 }
 
-std::vector<ExpectationResult> Expectations::results() const {
-    std::vector<ExpectationResult> results;
-    for (const Expectation& expectation : expectations_) {
-        results.push_back({.text = std::string{expectation.text()},
-                           .met = expectation.is_met(),
-                           .instead = expectation.unmet_reason()});
-    }
-    return results;
-}
-
 } // namespace tw::filter

@@ -97,13 +97,6 @@ class Expectation {
 /// Adds the results of `others`, copies of `expectations` in the same order.
 void add_results(std::span<Expectation> expectations, std::span<const Expectation> others);
 
-/// The final result of an expectation.
-struct ExpectationResult {
-    std::string text;
-    bool met = false;
-    std::string instead; ///< see Expectation::unmet_reason()
-};
-
 /// A sink that evaluates several expectations for each record.
 class Expectations final : public record::RecordSink {
   public:
@@ -114,8 +107,6 @@ class Expectations final : public record::RecordSink {
 
     /// Returns the expectations with their results so far.
     [[nodiscard]] const std::vector<Expectation>& list() const { return expectations_; }
-
-    [[nodiscard]] std::vector<ExpectationResult> results() const;
 
   private:
     std::vector<Expectation> expectations_;

@@ -279,59 +279,34 @@ bool matches_line(const Filter& filter, std::string_view line, ValueObserver* ob
     return fulfils(filter.program(), json, observer);
 }
 
-namespace {
-
-/// Returns an error if the filter has a key that lines never contain, and so cannot match any line.
-std::optional<FilterError> find_impossible_key(const FilterProgram& program) {
-    for (const Comparison& comparison : program.comparisons) {
-        if (comparison.key.name == "size_bytes") {
-            return FilterError{.message = "recorded lines have no " + comparison.text};
-        }
-    }
-    return std::nullopt;
-}
-
-} // namespace
-
-tl::expected<LineFilter, FilterError> LineFilter::parse(std::string_view text,
-                                                        const FilterOptions& options) {
-    auto filter = Filter::parse(text, options);
-    if (!filter) {
-        return tl::unexpected{std::move(filter.error())};
-    }
-    if (auto error = find_impossible_key(filter->program())) {
-        return tl::unexpected{*std::move(error)};
-    }
-    return LineFilter{*std::move(filter)};
-}
-
-bool LineFilter::matches(std::string_view line) {
-    if (!required_texts_.are_all_in(line)) {
-        return false;
-    }
-    line_.set_line(line);
-    return fulfils(filter_.program(), line_, nullptr);
-}
-
-tl::expected<RowFilter, FilterError> RowFilter::parse(std::string_view text,
-                                                      const FilterOptions& options) {
-    auto program = parse_filter(text, options, KeyScope::row);
+tl::expected<LineFilter, FilterError>
+LineFilter::parse(std::string_view text, const FilterOptions& options, KeyScope scope) {
+    auto program = parse_filter(text, options, scope);
     if (!program) {
         return tl::unexpected{std::move(program.error())};
     }
-    if (auto error = find_impossible_key(*program)) {
-        return tl::unexpected{*std::move(error)};
+    LineFilter filter{*std::move(program)};
+    if (filter.uses_key("size_bytes")) {
+        return tl::unexpected{FilterError{.message = "recorded lines have no size_bytes"}};
     }
-    return RowFilter{*std::move(program)};
+    return filter;
 }
 
-bool RowFilter::uses_key(std::string_view key) const {
+bool LineFilter::uses_key(std::string_view key) const {
     return std::ranges::any_of(program_.comparisons, [key](const Comparison& comparison) {
         return comparison.key.name == key;
     });
 }
 
-bool RowFilter::matches(JsonLine& line, JsonObject& item) {
+bool LineFilter::matches(std::string_view line) {
+    if (!may_match(line)) {
+        return false;
+    }
+    line_.set_line(line);
+    return fulfils(program_, line_, nullptr);
+}
+
+bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
     return Evaluation{program_, LineRecord{line}, nullptr}.matches(&item);
 }
 

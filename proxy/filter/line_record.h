@@ -54,48 +54,35 @@ struct RecordLineHead {
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
                                 ValueObserver* observer = nullptr);
 
-/// Matches lines against a filter, faster than matches_line() if there are many lines.
+/// Matches lines against a filter, faster than matches_line() if there are many lines; or rows of a
+/// table of items against a condition whose keys are those of the item and of the item's line.
 class LineFilter {
   public:
-    /// Errors: as Filter::parse; also if the filter has a key that lines never contain.
+    /// Parses a filter for lines, or with KeyScope::row for rows. Errors: as Filter::parse; also if
+    /// the filter has a key that lines never contain.
     [[nodiscard]] static tl::expected<LineFilter, FilterError>
-    parse(std::string_view text, const FilterOptions& options = {});
+    parse(std::string_view text, const FilterOptions& options = {},
+          KeyScope scope = KeyScope::record);
 
-    [[nodiscard]] bool matches(std::string_view line);
-
-  private:
-    explicit LineFilter(Filter filter)
-        : filter_{std::move(filter)}, required_texts_{filter_.program()} {}
-
-    Filter filter_;
-    RequiredTexts required_texts_;
-    JsonLine line_;
-};
-
-/// A condition in the language of filters that selects rows of a table of items. Its keys are those
-/// of the item and of the item's line.
-class RowFilter {
-  public:
-    /// Errors: as LineFilter::parse.
-    [[nodiscard]] static tl::expected<RowFilter, FilterError>
-    parse(std::string_view text, const FilterOptions& options = {});
-
-    /// Whether the condition names this key.
+    /// Whether the filter names this key.
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
-    /// Returns false if no item of the line can match; true if an item may match.
+    /// Returns false if neither the line nor an item of it can match; true if one may match.
     [[nodiscard]] bool may_match(std::string_view line) const {
         return required_texts_.are_all_in(line);
     }
 
-    [[nodiscard]] bool matches(JsonLine& line, JsonObject& item);
+    [[nodiscard]] bool matches(std::string_view line);
+    /// Matches a row. Precondition: the filter was parsed for rows.
+    [[nodiscard]] bool matches_row(JsonLine& line, JsonObject& item);
 
   private:
-    explicit RowFilter(FilterProgram program)
+    explicit LineFilter(FilterProgram program)
         : program_{std::move(program)}, required_texts_{program_} {}
 
     FilterProgram program_;
     RequiredTexts required_texts_;
+    JsonLine line_;
 };
 
 /// See Evaluation::has_keys().

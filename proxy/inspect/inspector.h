@@ -171,8 +171,6 @@ class Inspector {
     void for_each_session(
         const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
-    [[nodiscard]] std::size_t open_sessions() const { return sessions_.size(); }
-
     [[nodiscard]] std::uint32_t num_sessions_opened() const { return seen_; }
 
   private:

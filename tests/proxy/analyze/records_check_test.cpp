@@ -245,7 +245,7 @@ TEST_CASE("a condition selects rows of items and removed items") {
         CAPTURE(row.where);
         RecordsCsv::Options options;
         if (!row.where.empty()) {
-            auto where = tw::filter::RowFilter::parse(row.where);
+            auto where = tw::filter::LineFilter::parse(row.where, {}, tw::filter::KeyScope::row);
             REQUIRE(where);
             options.where = *std::move(where);
         }

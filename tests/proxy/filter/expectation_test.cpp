@@ -90,13 +90,12 @@ TEST_CASE("what several workers saw counts together") {
     second.on_record(&samples.finding);
     std::vector<Expectation> all = first.list();
     tw::filter::add_results(all, second.list());
-    const auto report = Expectations{all}.results();
-    REQUIRE(report.size() == 3);
-    CHECK(report[0].text == "tick > 1000");
-    CHECK(report[0].instead == "none of 2 records matched; seen: tick: 500 to 600");
-    CHECK(report[1].met);
-    CHECK_FALSE(report[2].met);
-    CHECK(report[2].instead ==
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].text() == "tick > 1000");
+    CHECK(all[0].unmet_reason() == "none of 2 records matched; seen: tick: 500 to 600");
+    CHECK(all[1].is_met());
+    CHECK_FALSE(all[2].is_met());
+    CHECK(all[2].unmet_reason() ==
           "1 of 2 records matched; the first: session 3, finding at 2026-01-01T00:00:00.123456Z, "
           "snapshot.crc_mismatch; seen: type: finding");
 }

@@ -404,7 +404,7 @@ TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
         CAPTURE(condition);
         if (const auto place = static_cast<std::size_t>(at->position());
             place >= rows_begin && place < rows_end) {
-            CHECK(tw::filter::RowFilter::parse(condition));
+            CHECK(tw::filter::LineFilter::parse(condition, {}, tw::filter::KeyScope::row));
             ++count_of_rows;
             continue;
         }

@@ -126,7 +126,7 @@ TEST_CASE("a filter for what stands in no line is told apart") {
     const auto filter = LineFilter::parse("snapshot and size_bytes > 5");
     REQUIRE_FALSE(filter);
     CHECK(filter.error().message == "recorded lines have no size_bytes");
-    CHECK_FALSE(RowFilter::parse("character and size_bytes > 5"));
+    CHECK_FALSE(LineFilter::parse("character and size_bytes > 5", {}, KeyScope::row));
     CHECK(LineFilter::parse("snapshots.size_bytes.max > 5"));
 }
 
@@ -276,15 +276,15 @@ TEST_CASE("a condition on rows names keys of the item, of its record, and remove
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        const auto parsed = RowFilter::parse(row.text);
+        const auto parsed = LineFilter::parse(row.text, {}, KeyScope::row);
         CHECK(parsed.has_value() == std::string_view{row.error}.empty());
         if (!parsed) {
             CHECK_MESSAGE(parsed.error().message.find(row.error) != std::string::npos,
                           parsed.error().message);
         }
     }
-    CHECK(RowFilter::parse("not removed")->uses_key(kRowRemoved));
-    CHECK(!RowFilter::parse("character")->uses_key(kRowRemoved));
+    CHECK(LineFilter::parse("not removed", {}, KeyScope::row)->uses_key(kRowRemoved));
+    CHECK(!LineFilter::parse("character", {}, KeyScope::row)->uses_key(kRowRemoved));
     CHECK(!Filter::parse("removed"));
     CHECK(!Filter::parse("any(items: removed)"));
 }
@@ -297,7 +297,7 @@ TEST_CASE("rows of an item match exactly when any(items: ...) does") {
         for (const std::string& key : all_keys(KeyScope::item)) {
             for (const char* const condition : {" == null", " != null", " == 0", " >= 2", " ~ e"}) {
                 const std::string text = key + condition;
-                auto row = RowFilter::parse(text);
+                auto row = LineFilter::parse(text, {}, KeyScope::row);
                 const auto filter = Filter::parse("any(items: " + text + ")");
                 REQUIRE(row.has_value() == filter.has_value());
                 if (!row) {
@@ -306,7 +306,7 @@ TEST_CASE("rows of an item match exactly when any(items: ...) does") {
                 bool any = false;
                 JsonLine json{line};
                 json.each_item([&](JsonObject& item) {
-                    any = row->matches(json, item) || any;
+                    any = row->matches_row(json, item) || any;
                     return false;
                 });
                 CAPTURE(text);
