@@ -1,5 +1,6 @@
 #include "map/tiles.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -12,175 +13,91 @@ constexpr unsigned kTele = 1U << 2U;
 constexpr unsigned kSpeedup = 1U << 3U;
 constexpr unsigned kSwitch = 1U << 4U;
 constexpr unsigned kTune = 1U << 5U;
+constexpr unsigned kPlay = kGame | kFront;
 constexpr unsigned kAll = 0x3fU;
 
-struct Row {
-    std::uint8_t index;
+/// The names of consecutive tile ids, separated by spaces, in the layers where they mean this.
+struct Run {
+    std::size_t first;
     unsigned layers;
-    std::string_view name;
+    std::string_view names;
 };
 
-constexpr std::array kRows = {
-    Row{0, kAll, "air"},
-    Row{1, kGame, "solid"},
-    Row{2, kGame | kFront, "death"},
-    Row{3, kGame, "nohook"},
-    Row{4, kGame | kFront, "nolaser"},
-    Row{5, kGame | kFront, "through_cut"},
-    Row{6, kGame | kFront, "through"},
-    Row{7, kSwitch, "jump"},
-    Row{9, kGame | kFront | kSwitch, "freeze"},
-    Row{10, kTele, "teleinevil"},
-    Row{11, kGame | kFront, "unfreeze"},
-    Row{12, kGame | kFront | kSwitch, "dfreeze"},
-    Row{13, kGame | kFront | kSwitch, "dunfreeze"},
-    Row{14, kTele, "teleinweapon"},
-    Row{15, kTele, "teleinhook"},
-    Row{16, kGame | kFront, "walljump"},
-    Row{17, kGame | kFront, "ehook_enable"},
-    Row{18, kGame | kFront, "ehook_disable"},
-    Row{19, kGame | kFront | kSwitch, "hit_enable"},
-    Row{20, kGame | kFront | kSwitch, "hit_disable"},
-    Row{21, kGame | kFront, "solo_enable"},
-    Row{22, kGame | kFront, "solo_disable"},
-    Row{22, kSwitch, "switchtimedopen"},
-    Row{23, kSwitch, "switchtimedclose"},
-    Row{24, kSwitch, "switchopen"},
-    Row{25, kSwitch, "switchclose"},
-    Row{26, kTele, "telein"},
-    Row{27, kTele, "teleout"},
-    Row{28, kSpeedup, "speed_boost_old"},
-    Row{29, kSpeedup, "speed_boost"},
-    Row{29, kTele, "telecheck"},
-    Row{30, kTele, "telecheckout"},
-    Row{31, kTele, "telecheckin"},
-    Row{32, kGame | kFront, "refill_jumps"},
-    Row{33, kGame | kFront, "start"},
-    Row{34, kGame | kFront, "finish"},
-    Row{35, kGame | kFront, "time_checkpoint_1"},
-    Row{36, kGame | kFront, "time_checkpoint_2"},
-    Row{37, kGame | kFront, "time_checkpoint_3"},
-    Row{38, kGame | kFront, "time_checkpoint_4"},
-    Row{39, kGame | kFront, "time_checkpoint_5"},
-    Row{40, kGame | kFront, "time_checkpoint_6"},
-    Row{41, kGame | kFront, "time_checkpoint_7"},
-    Row{42, kGame | kFront, "time_checkpoint_8"},
-    Row{43, kGame | kFront, "time_checkpoint_9"},
-    Row{44, kGame | kFront, "time_checkpoint_10"},
-    Row{45, kGame | kFront, "time_checkpoint_11"},
-    Row{46, kGame | kFront, "time_checkpoint_12"},
-    Row{47, kGame | kFront, "time_checkpoint_13"},
-    Row{48, kGame | kFront, "time_checkpoint_14"},
-    Row{49, kGame | kFront, "time_checkpoint_15"},
-    Row{50, kGame | kFront, "time_checkpoint_16"},
-    Row{51, kGame | kFront, "time_checkpoint_17"},
-    Row{52, kGame | kFront, "time_checkpoint_18"},
-    Row{53, kGame | kFront, "time_checkpoint_19"},
-    Row{54, kGame | kFront, "time_checkpoint_20"},
-    Row{55, kGame | kFront, "time_checkpoint_21"},
-    Row{56, kGame | kFront, "time_checkpoint_22"},
-    Row{57, kGame | kFront, "time_checkpoint_23"},
-    Row{58, kGame | kFront, "time_checkpoint_24"},
-    Row{59, kGame | kFront, "time_checkpoint_25"},
-    Row{60, kGame | kFront, "stop"},
-    Row{61, kGame | kFront, "stops"},
-    Row{62, kGame | kFront, "stopa"},
-    Row{63, kTele, "telecheckinevil"},
-    Row{64, kGame | kFront, "cp"},
-    Row{65, kGame | kFront, "cp_f"},
-    Row{66, kGame | kFront, "through_all"},
-    Row{67, kGame | kFront, "through_dir"},
-    Row{68, kTune, "tune"},
-    Row{71, kGame | kFront, "oldlaser"},
-    Row{72, kGame | kFront, "npc"},
-    Row{73, kGame | kFront, "ehook"},
-    Row{74, kGame | kFront, "nohit"},
-    Row{75, kGame | kFront, "nph"},
-    Row{76, kGame | kFront, "unlock_team"},
-    Row{79, kSwitch, "add_time"},
-    Row{88, kGame | kFront, "npc_disable"},
-    Row{89, kGame | kFront, "unlimited_jumps_disable"},
-    Row{90, kGame | kFront, "jetpack_disable"},
-    Row{91, kGame | kFront, "nph_disable"},
-    Row{95, kSwitch, "subtract_time"},
-    Row{96, kGame | kFront, "tele_gun_enable"},
-    Row{97, kGame | kFront, "tele_gun_disable"},
-    Row{98, kFront | kSwitch, "allow_tele_gun"},
-    Row{99, kFront | kSwitch, "allow_blue_tele_gun"},
-    Row{104, kGame | kFront, "npc_enable"},
-    Row{105, kGame | kFront, "unlimited_jumps_enable"},
-    Row{106, kGame | kFront, "jetpack_enable"},
-    Row{107, kGame | kFront, "nph_enable"},
-    Row{112, kGame | kFront, "tele_grenade_enable"},
-    Row{113, kGame | kFront, "tele_grenade_disable"},
-    Row{128, kGame | kFront, "tele_laser_enable"},
-    Row{129, kGame | kFront, "tele_laser_disable"},
-    Row{140, kGame | kFront, "credits_1"},
-    Row{141, kGame | kFront, "credits_2"},
-    Row{142, kGame | kFront, "credits_3"},
-    Row{143, kGame | kFront, "credits_4"},
-    Row{144, kGame | kFront | kSwitch, "lfreeze"},
-    Row{145, kGame | kFront | kSwitch, "lunfreeze"},
-    Row{156, kGame | kFront, "credits_5"},
-    Row{157, kGame | kFront, "credits_6"},
-    Row{158, kGame | kFront, "credits_7"},
-    Row{159, kGame | kFront, "credits_8"},
-    Row{190, kGame | kFront, "entities_off_1"},
-    Row{191, kGame | kFront, "entities_off_2"},
-    Row{192, kGame | kFront, "entity_spawn"},
-    Row{193, kGame | kFront, "entity_spawn_red"},
-    Row{194, kGame | kFront, "entity_spawn_blue"},
-    Row{195, kGame | kFront, "entity_flagstand_red"},
-    Row{196, kGame | kFront, "entity_flagstand_blue"},
-    Row{197, kGame | kFront | kSwitch, "entity_armor_1"},
-    Row{198, kGame | kFront | kSwitch, "entity_health_1"},
-    Row{199, kGame | kFront | kSwitch, "entity_weapon_shotgun"},
-    Row{200, kGame | kFront | kSwitch, "entity_weapon_grenade"},
-    Row{201, kGame | kFront | kSwitch, "entity_powerup_ninja"},
-    Row{202, kGame | kFront | kSwitch, "entity_weapon_laser"},
-    Row{203, kGame | kFront | kSwitch, "entity_laser_fast_ccw"},
-    Row{204, kGame | kFront | kSwitch, "entity_laser_normal_ccw"},
-    Row{205, kGame | kFront | kSwitch, "entity_laser_slow_ccw"},
-    Row{206, kGame | kFront | kSwitch, "entity_laser_stop"},
-    Row{207, kGame | kFront | kSwitch, "entity_laser_slow_cw"},
-    Row{208, kGame | kFront | kSwitch, "entity_laser_normal_cw"},
-    Row{209, kGame | kFront | kSwitch, "entity_laser_fast_cw"},
-    Row{210, kGame | kFront | kSwitch, "entity_laser_short"},
-    Row{211, kGame | kFront | kSwitch, "entity_laser_medium"},
-    Row{212, kGame | kFront | kSwitch, "entity_laser_long"},
-    Row{213, kGame | kFront | kSwitch, "entity_laser_c_slow"},
-    Row{214, kGame | kFront | kSwitch, "entity_laser_c_normal"},
-    Row{215, kGame | kFront | kSwitch, "entity_laser_c_fast"},
-    Row{216, kGame | kFront | kSwitch, "entity_laser_o_slow"},
-    Row{217, kGame | kFront | kSwitch, "entity_laser_o_normal"},
-    Row{218, kGame | kFront | kSwitch, "entity_laser_o_fast"},
-    Row{220, kGame | kFront | kSwitch, "entity_plasmae"},
-    Row{221, kGame | kFront | kSwitch, "entity_plasmaf"},
-    Row{222, kGame | kFront | kSwitch, "entity_plasma"},
-    Row{223, kGame | kFront | kSwitch, "entity_plasmau"},
-    Row{224, kGame | kFront | kSwitch, "entity_crazy_shotgun_ex"},
-    Row{225, kGame | kFront | kSwitch, "entity_crazy_shotgun"},
-    Row{226, kGame | kFront | kSwitch, "entity_armor_shotgun"},
-    Row{227, kGame | kFront | kSwitch, "entity_armor_grenade"},
-    Row{228, kGame | kFront | kSwitch, "entity_armor_ninja"},
-    Row{229, kGame | kFront | kSwitch, "entity_armor_laser"},
-    Row{233, kGame | kFront | kSwitch, "entity_dragger_weak"},
-    Row{234, kGame | kFront | kSwitch, "entity_dragger_normal"},
-    Row{235, kGame | kFront | kSwitch, "entity_dragger_strong"},
-    Row{236, kGame | kFront | kSwitch, "entity_dragger_weak_nw"},
-    Row{237, kGame | kFront | kSwitch, "entity_dragger_normal_nw"},
-    Row{238, kGame | kFront | kSwitch, "entity_dragger_strong_nw"},
-    Row{240, kGame | kFront | kSwitch, "entity_door"},
+constexpr Run kRuns[] = {
+    {0, kAll, "air"},
+    {1, kGame, "solid"},
+    {2, kPlay, "death"},
+    {3, kGame, "nohook"},
+    {4, kPlay, "nolaser through_cut through"},
+    {7, kSwitch, "jump"},
+    {9, kPlay | kSwitch, "freeze"},
+    {10, kTele, "teleinevil"},
+    {11, kPlay, "unfreeze"},
+    {12, kPlay | kSwitch, "dfreeze dunfreeze"},
+    {14, kTele, "teleinweapon teleinhook"},
+    {16, kPlay, "walljump ehook_enable ehook_disable"},
+    {19, kPlay | kSwitch, "hit_enable hit_disable"},
+    {21, kPlay, "solo_enable solo_disable"},
+    {22, kSwitch, "switchtimedopen switchtimedclose switchopen switchclose"},
+    {26, kTele, "telein teleout"},
+    {28, kSpeedup, "speed_boost_old speed_boost"},
+    {29, kTele, "telecheck telecheckout telecheckin"},
+    {32, kPlay,
+     "refill_jumps start finish time_checkpoint_1 time_checkpoint_2 time_checkpoint_3 "
+     "time_checkpoint_4 time_checkpoint_5 time_checkpoint_6 time_checkpoint_7 "
+     "time_checkpoint_8 time_checkpoint_9 time_checkpoint_10 time_checkpoint_11 "
+     "time_checkpoint_12 time_checkpoint_13 time_checkpoint_14 time_checkpoint_15 "
+     "time_checkpoint_16 time_checkpoint_17 time_checkpoint_18 time_checkpoint_19 "
+     "time_checkpoint_20 time_checkpoint_21 time_checkpoint_22 time_checkpoint_23 "
+     "time_checkpoint_24 time_checkpoint_25 stop stops stopa"},
+    {63, kTele, "telecheckinevil"},
+    {64, kPlay, "cp cp_f through_all through_dir"},
+    {68, kTune, "tune"},
+    {71, kPlay, "oldlaser npc ehook nohit nph unlock_team"},
+    {79, kSwitch, "add_time"},
+    {88, kPlay, "npc_disable unlimited_jumps_disable jetpack_disable nph_disable"},
+    {95, kSwitch, "subtract_time"},
+    {96, kPlay, "tele_gun_enable tele_gun_disable"},
+    {98, kFront | kSwitch, "allow_tele_gun allow_blue_tele_gun"},
+    {104, kPlay, "npc_enable unlimited_jumps_enable jetpack_enable nph_enable"},
+    {112, kPlay, "tele_grenade_enable tele_grenade_disable"},
+    {128, kPlay, "tele_laser_enable tele_laser_disable"},
+    {140, kPlay, "credits_1 credits_2 credits_3 credits_4"},
+    {144, kPlay | kSwitch, "lfreeze lunfreeze"},
+    {156, kPlay, "credits_5 credits_6 credits_7 credits_8"},
+    {190, kPlay,
+     "entities_off_1 entities_off_2 entity_spawn entity_spawn_red entity_spawn_blue "
+     "entity_flagstand_red entity_flagstand_blue"},
+    {197, kPlay | kSwitch,
+     "entity_armor_1 entity_health_1 entity_weapon_shotgun entity_weapon_grenade "
+     "entity_powerup_ninja entity_weapon_laser entity_laser_fast_ccw entity_laser_normal_ccw "
+     "entity_laser_slow_ccw entity_laser_stop entity_laser_slow_cw entity_laser_normal_cw "
+     "entity_laser_fast_cw entity_laser_short entity_laser_medium entity_laser_long "
+     "entity_laser_c_slow entity_laser_c_normal entity_laser_c_fast entity_laser_o_slow "
+     "entity_laser_o_normal entity_laser_o_fast"},
+    {220, kPlay | kSwitch,
+     "entity_plasmae entity_plasmaf entity_plasma entity_plasmau entity_crazy_shotgun_ex "
+     "entity_crazy_shotgun entity_armor_shotgun entity_armor_grenade entity_armor_ninja "
+     "entity_armor_laser"},
+    {233, kPlay | kSwitch,
+     "entity_dragger_weak entity_dragger_normal entity_dragger_strong entity_dragger_weak_nw "
+     "entity_dragger_normal_nw entity_dragger_strong_nw"},
+    {240, kPlay | kSwitch, "entity_door"},
 };
 
 using Names = std::array<std::array<std::string_view, 256>, kPhysicsLayers>;
 
 constexpr Names make_names() {
     Names names;
-    for (const Row& row : kRows) {
-        for (std::size_t layer = 0; layer < names.size(); ++layer) {
-            if ((row.layers >> layer & 1U) != 0) {
-                names[layer][row.index] = row.name;
+    for (const Run& run : kRuns) {
+        std::string_view left = run.names;
+        for (std::size_t index = run.first; !left.empty(); ++index) {
+            const std::string_view name = left.substr(0, left.find(' '));
+            left.remove_prefix(std::min(left.size(), name.size() + 1));
+            for (std::size_t layer = 0; layer < names.size(); ++layer) {
+                if ((run.layers >> layer & 1U) != 0) {
+                    names[layer][index] = name;
+                }
             }
         }
     }
