@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -353,6 +354,27 @@ void check_items(const Map& map, Warnings& warnings) {
             check_tiles(*layer, game, i, use, warnings);
         }
     }
+}
+
+namespace {
+
+std::string rejects(std::string_view why) {
+    return "rejects:" + std::string{why};
+}
+
+} // namespace
+
+MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physics) {
+    if (!physics) {
+        return judge(physics.error());
+    }
+    const auto strict = warnings.first_strict();
+    return {strict ? rejects(warning_info(*strict).name) : "accepts", "accepts"};
+}
+
+MapAcceptance judge(const MapError& error) {
+    const std::string acceptance = rejects(error_info(error.code).name);
+    return {acceptance, acceptance};
 }
 
 } // namespace tw::map

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace tw::map {
@@ -86,6 +87,19 @@ class Map {
     Warnings warnings_;
     std::array<std::optional<LayerPlace>, kPhysicsLayers> physics_{};
 };
+
+/// Whether programs accept a map. Each text is "accepts", or "rejects:" and the name of the first
+/// error or warning for which the program rejects the map.
+struct MapAcceptance {
+    std::string strict;  ///< whether DDNet master accepts the map
+    std::string lenient; ///< whether a program that needs only the physics layers accepts the map
+};
+
+/// Determines whether programs accept a map. `warnings`: the warnings about the map and about its
+/// physics layers.
+[[nodiscard]] MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physics);
+/// Returns the result for a file that is not a map: all programs reject it because of `error`.
+[[nodiscard]] MapAcceptance judge(const MapError& error);
 
 /// The layers of a group: the range [first, end) of all existing layers of the map.
 struct LayerRange {

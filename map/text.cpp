@@ -71,20 +71,6 @@ std::string decode_int_text(std::span<const std::int32_t> ints) {
     return text;
 }
 
-void encode_int_text(std::string_view text, std::span<std::int32_t> ints) {
-    const std::size_t room = ints.size() * 4;
-    for (std::size_t i = 0; i < ints.size(); ++i) {
-        std::uint32_t value = 0;
-        for (std::size_t k = i * 4; k < i * 4 + 4; ++k) {
-            const unsigned char c =
-                k < text.size() && k + 1 < room ? static_cast<unsigned char>(text[k]) : 0;
-            value = value << 8U | ((c + 128U) & 0xffU);
-        }
-        // As in the game, the last byte is 0, not 0 + 128.
-        ints[i] = static_cast<std::int32_t>(i + 1 == ints.size() ? value & 0xffffff00U : value);
-    }
-}
-
 std::optional<std::string> decode_block_text(std::span<const std::byte> block) {
     if (block.empty() || block.back() != std::byte{0}) {
         return std::nullopt;

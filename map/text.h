@@ -22,10 +22,6 @@ namespace tw::map {
 /// Source:  DDNet IntsToStr.
 [[nodiscard]] std::string decode_int_text(std::span<const std::int32_t> ints);
 
-/// Encodes a text in the form that decode_int_text decodes. Cuts a text of more than
-/// 4 * ints.size() - 1 bytes.
-void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
-
 /// Returns the text in a data block; nullopt if the text is not UTF-8, or if the block does not
 /// have exactly one NUL, at its end.
 ///

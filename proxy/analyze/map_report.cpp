@@ -2,17 +2,21 @@
 
 #include "map/error.h"
 #include "map/identity.h"
+#include "map/items.h"
+#include "map/layers.h"
 #include "map/tiles.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
+#include <variant>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -47,22 +51,21 @@ json::object counts_of(const Counts& counts) {
     return object;
 }
 
-template <typename Counts>
-json::array forms_of(const Counts& forms) {
-    json::array array;
-    for (const auto& [form, count] : forms) {
-        array.push_back({form.first, form.second, count});
-    }
-    return array;
-}
-
 std::string_view field_name(map::SizeField field) {
     constexpr std::array<std::string_view, 3> kNames = {"full", "short", "wrong"};
     return kNames.at(static_cast<std::size_t>(field));
 }
 
-void add_container(json::object& out, const map::ContainerDescription& container) {
-    const map::DatafileHeader& header = container.header;
+json::object begin_json(std::string_view file, std::span<const std::byte> bytes) {
+    const map::Identity identity = map::identify(bytes);
+    return {{"file", view(file)},
+            {"size", identity.size},
+            {"crc32", view(map::to_hex(identity.crc))},
+            {"sha256", view(map::to_hex(identity.sha256))}};
+}
+
+void add_container(json::object& out, const map::Datafile& file) {
+    const map::DatafileHeader& header = file.header();
     out["datafile"] = {{"magic", header.reversed_magic ? "ATAD" : "DATA"},
                        {"version", header.version},
                        {"num_item_types", header.num_item_types},
@@ -70,23 +73,31 @@ void add_container(json::object& out, const map::ContainerDescription& container
                        {"num_data", header.num_data},
                        {"item_size", header.item_size},
                        {"data_size", header.data_size},
-                       {"size_field", view(field_name(container.size_field))},
-                       {"swaplen_field", view(field_name(container.swaplen_field))},
-                       {"trailing_bytes", container.trailing_bytes}};
+                       {"size_field", view(field_name(file.size_field()))},
+                       {"swaplen_field", view(field_name(file.swaplen_field()))},
+                       {"trailing_bytes", file.trailing_bytes()}};
     json::array types;
-    for (const map::ItemType& type : container.item_types) {
+    for (const map::ItemType& type : file.item_types()) {
         types.push_back({type.type, type.start, type.num});
     }
     out["item_types"] = std::move(types);
-    out["unreadable_data"] = array_of(container.unreadable_blocks);
+    json::array unreadable;
+    for (std::size_t i = 0; i < file.block_count(); ++i) {
+        const auto block = file.block(static_cast<std::int64_t>(i));
+        if (!block && block.error().code != map::MapErrc::block_empty) {
+            unreadable.push_back(i);
+        }
+    }
+    out["unreadable_data"] = std::move(unreadable);
     json::object uuids;
-    for (const map::UuidType& type : container.uuid_types) {
+    for (const map::UuidType& type : map::uuid_types(file)) {
         uuids.emplace(view(fmt::to_string(type.type)), view(map::to_text(type.uuid)));
     }
     out["uuid_item_types"] = std::move(uuids);
 }
 
-json::value info_json(const std::optional<map::Info>& info) {
+json::value info_json(const map::Map& map) {
+    const auto info = map::read_info(map);
     if (!info) {
         return {};
     }
@@ -99,26 +110,79 @@ json::value info_json(const std::optional<map::Info>& info) {
     return out;
 }
 
-json::object envelopes_json(const map::EnvelopesDescription& envelopes) {
-    return {{"total", envelopes.total},
-            {"versions", array_of(envelopes.versions)},
-            {"ints", array_of(envelopes.item_ints)},
-            {"channels", counts_of(envelopes.channels)},
-            {"points_ints", array_of(envelopes.points_ints)},
-            {"points_needed", envelopes.points_needed}};
+json::object images_json(const map::Map& map) {
+    std::size_t external = 0;
+    std::set<std::int32_t> versions;
+    for (std::size_t i = 0; i < map::image_count(map); ++i) {
+        if (const auto image = map::read_image(map, i)) {
+            external += image->external ? 1U : 0U;
+            versions.insert(image->version);
+        }
+    }
+    return {
+        {"total", map::image_count(map)}, {"external", external}, {"versions", array_of(versions)}};
 }
 
-void add_layers(json::object& out, const map::LayersDescription& layers) {
-    out["groups"] = layers.groups;
-    out["group_versions"] = array_of(layers.group_versions);
-    out["layers"] = layers.layers;
-    out["layer_types"] = counts_of(layers.types);
-    out["tilemap_item_forms"] = forms_of(layers.tilemap_forms);
-    std::map<std::string_view, std::size_t> by_name;
-    for (const auto& [kind, count] : layers.physics) {
-        by_name[map::layer_name(kind)] = count;
+json::object envelopes_json(const map::Map& map) {
+    std::set<std::int32_t> versions;
+    std::set<std::size_t> ints;
+    std::map<std::int32_t, std::size_t> channels;
+    std::int64_t points_needed = 0;
+    for (std::size_t i = 0; i < map::envelope_count(map); ++i) {
+        if (const auto envelope = map::read_envelope(map, i)) {
+            versions.insert(envelope->version);
+            ints.insert(envelope->item_ints);
+            ++channels[envelope->channels];
+            points_needed =
+                std::max(points_needed, std::int64_t{envelope->first_point} + envelope->num_points);
+        }
     }
-    out["physics_layer_counts"] = counts_of(by_name);
+    json::array points_ints;
+    const auto range = map.datafile().find_type(map::kItemEnvelopePoints);
+    for (std::size_t i = 0; range && i < range->num; ++i) {
+        points_ints.push_back(map.datafile().item(range->start + i).ints.size());
+    }
+    return {{"total", map::envelope_count(map)},
+            {"versions", array_of(versions)},
+            {"ints", array_of(ints)},
+            {"channels", counts_of(channels)},
+            {"points_ints", std::move(points_ints)},
+            {"points_needed", points_needed}};
+}
+
+void add_layers(json::object& out, const map::Map& map) {
+    std::set<std::int32_t> group_versions;
+    for (std::size_t i = 0; i < map.group_count(); ++i) {
+        if (const auto group = map.group(i)) {
+            group_versions.insert(group->version);
+        }
+    }
+    std::map<std::int32_t, std::size_t> types;
+    std::map<std::pair<std::int32_t, std::size_t>, std::size_t> forms;
+    std::map<std::string_view, std::size_t> physics;
+    for (std::size_t i = 0; i < map.layer_count(); ++i) {
+        const auto layer = map.layer(i);
+        if (!layer) {
+            continue;
+        }
+        ++types[layer->type];
+        if (const auto* const tiles = std::get_if<map::TileLayer>(&layer->content)) {
+            ++forms[{tiles->version, layer->item_ints}];
+            if (const auto kind = map::physics_layer_of(tiles->flags)) {
+                ++physics[map::layer_name(*kind)];
+            }
+        }
+    }
+    json::array tilemap_forms;
+    for (const auto& [form, count] : forms) {
+        tilemap_forms.push_back({form.first, form.second, count});
+    }
+    out["groups"] = map.group_count();
+    out["group_versions"] = array_of(group_versions);
+    out["layers"] = map.layer_count();
+    out["layer_types"] = counts_of(types);
+    out["tilemap_item_forms"] = std::move(tilemap_forms);
+    out["physics_layer_counts"] = counts_of(physics);
 }
 
 json::object place_json(map::LayerPlace place, const map::TileLayer& layer) {
@@ -129,110 +193,193 @@ json::object place_json(map::LayerPlace place, const map::TileLayer& layer) {
             {"tilemap_version", layer.version}};
 }
 
-json::value game_layer_json(const std::optional<map::GameLayerDescription>& game) {
-    if (!game) {
+/// Returns the number of tiles by tile id, without the ids that do not occur. `size`: bytes of a
+/// tile's record; `id_at`: the offset of the id in it.
+json::object histogram(std::span<const std::byte> records, std::size_t size, std::size_t id_at) {
+    std::array<std::size_t, 256> counts{};
+    for (std::size_t at = id_at; at < records.size(); at += size) {
+        ++counts.at(std::to_integer<std::size_t>(records[at]));
+    }
+    json::object object;
+    for (std::size_t id = 0; id < counts.size(); ++id) {
+        if (counts.at(id) != 0) {
+            object.emplace(view(fmt::to_string(id)), counts.at(id));
+        }
+    }
+    return object;
+}
+
+std::uint64_t declared_bytes(const map::Map& map, std::int32_t block) {
+    const bool there = block >= 0 && static_cast<std::size_t>(block) < map.datafile().block_count();
+    return there ? map.datafile().block_info(static_cast<std::size_t>(block)).size : 0;
+}
+
+/// Returns the bytes of a loaded layer's tiles, without what follows them in the block.
+std::span<const std::byte> tile_bytes(const map::TileLayer& layer, const map::Block& block,
+                                      std::size_t size) {
+    return block.bytes().first(static_cast<std::size_t>(layer.width) *
+                               static_cast<std::size_t>(layer.height) * size);
+}
+
+json::string_view problem(const map::MapError& error) {
+    return view(map::error_info(error.code).name);
+}
+
+void add_game_tiles(json::object& out, std::span<const std::byte> tiles) {
+    constexpr std::size_t kTileBytes = 4;
+    std::vector<std::byte> ids;
+    std::vector<std::byte> flags;
+    ids.reserve(tiles.size() / kTileBytes);
+    flags.reserve(tiles.size() / kTileBytes);
+    std::size_t skips = 0;
+    std::size_t entities = 0;
+    for (std::size_t at = 0; at < tiles.size(); at += kTileBytes) {
+        ids.push_back(tiles[at]);
+        flags.push_back(tiles[at + 1]);
+        skips += (tiles[at + 2] | tiles[at + 3]) != std::byte{0} ? 1U : 0U;
+        entities += std::to_integer<unsigned>(tiles[at]) >= map::kFirstEntity ? 1U : 0U;
+    }
+    out["index_sha256"] = view(map::to_hex(map::sha256_of(ids)));
+    out["flags_sha256"] = view(map::to_hex(map::sha256_of(flags)));
+    out["histogram"] = histogram(ids, 1, 0);
+    out["nonzero_skip_or_pad"] = skips;
+    out["entities"] = entities;
+}
+
+json::value game_layer_json(const map::Map& map) {
+    const auto place = map.physics_layer(map::Layer::game);
+    if (!place) {
         return {};
     }
-    json::object out = place_json(game->place, game->layer);
-    out["name"] = text(game->layer.name);
-    if (game->packed_tiles) {
-        out["packed_tiles"] = *game->packed_tiles;
+    const auto item = map.layer(place->layer);
+    const auto& layer = std::get<map::TileLayer>(item->content);
+    const std::uint64_t bytes = declared_bytes(map, layer.data);
+    json::object out = place_json(*place, layer);
+    out["name"] = text(layer.name);
+    if (map::is_packed(layer)) {
+        out["packed_tiles"] = bytes / 4;
     }
-    out["data_bytes"] = game->data_bytes;
-    if (game->tiles) {
-        out["index_sha256"] = view(map::to_hex(game->tiles->ids));
-        out["flags_sha256"] = view(map::to_hex(game->tiles->flags));
-        out["histogram"] = counts_of(game->tiles->histogram);
-        out["nonzero_skip_or_pad"] = game->tiles->skips;
-        out["entities"] = game->tiles->entities;
+    out["data_bytes"] = bytes;
+    if (const auto tiles = map::read_tiles(map, layer)) {
+        add_game_tiles(out, tile_bytes(layer, *tiles, 4));
     } else {
-        out["problem"] = view(map::error_info(game->tiles.error().code).name);
+        out["problem"] = problem(tiles.error());
     }
     return out;
 }
 
-json::object ddnet_layer_json(const map::DdnetLayerDescription& layer) {
-    json::object out = place_json(layer.place, layer.layer);
-    out["item_ints"] = layer.item_ints;
-    out["name"] = text(layer.layer.name);
-    out["data_bytes"] = layer.data_bytes;
-    out["own_data_index"] = layer.own_data;
-    out["compat_data_index"] = layer.layer.data;
-    if (layer.tiles) {
-        out["histogram"] = counts_of(layer.tiles->histogram);
-        out["sha256"] = view(map::to_hex(layer.tiles->sha256));
-    } else {
-        out["problem"] = view(map::error_info(layer.tiles.error().code).name);
+json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::LayerPlace& place) {
+    constexpr std::array<std::size_t, map::kPhysicsLayers> kIdAt = {0, 0, 1, 2, 1, 1};
+    const auto item = map.layer(place.layer);
+    const auto& layer = std::get<map::TileLayer>(item->content);
+    const std::int32_t own = map::own_data(layer, kind).value_or(-1);
+    json::object out = place_json(place, layer);
+    out["item_ints"] = item->item_ints;
+    out["name"] = text(layer.name);
+    out["data_bytes"] = declared_bytes(map, own);
+    out["own_data_index"] = own;
+    out["compat_data_index"] = layer.data;
+    const map::TileLayer plain = map::with_plain_records(layer);
+    if (map::is_packed(plain)) {
+        out["problem"] = problem({.code = map::MapErrc::unknown_tile_record});
+        return out;
     }
+    const std::size_t size = map::record_size(kind);
+    const auto records = map::load_tiles(map.datafile(), plain, own, size);
+    if (!records) {
+        out["problem"] = problem(records.error());
+        return out;
+    }
+    const auto bytes = tile_bytes(layer, *records, size);
+    out["histogram"] = histogram(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
+    out["sha256"] = view(map::to_hex(map::sha256_of(bytes)));
     return out;
 }
 
-void add_content(json::object& out, const map::ContentDescription& content) {
-    out["info"] = info_json(content.info);
-    out["images"] = {{"total", content.images.total},
-                     {"external", content.images.external},
-                     {"versions", array_of(content.images.versions)}};
-    out["sounds"] = content.sounds;
-    out["envelopes"] = envelopes_json(content.envelopes);
-    add_layers(out, content.layers);
-    out["game_layer"] = game_layer_json(content.game_layer);
+void add_content(json::object& out, const map::Map& map) {
+    out["info"] = info_json(map);
+    out["images"] = images_json(map);
+    out["sounds"] = map::sound_count(map);
+    out["envelopes"] = envelopes_json(map);
+    add_layers(out, map);
+    out["game_layer"] = game_layer_json(map);
     json::object layers;
-    for (const map::DdnetLayerDescription& layer : content.ddnet_layers) {
-        layers.emplace(view(map::layer_name(layer.kind)), ddnet_layer_json(layer));
+    for (const map::Layer kind : {map::Layer::front, map::Layer::tele, map::Layer::speedup,
+                                  map::Layer::switch_, map::Layer::tune}) {
+        if (const auto place = map.physics_layer(kind)) {
+            layers.emplace(view(map::layer_name(kind)), ddnet_layer_json(map, kind, *place));
+        }
     }
     out["ddnet_layers"] = std::move(layers);
 }
 
-void add_acceptance(json::object& out, const map::Description& map) {
-    out["verdict"] = {{"strict", view(map.acceptance.strict)},
-                      {"lenient", view(map.acceptance.lenient)}};
-    json::array warnings;
-    for (const map::Warning& warning : map.warnings.list()) {
-        warnings.push_back({{"id", view(map::warning_info(warning.id).name)},
+void add_acceptance(json::object& out, const map::MapAcceptance& acceptance,
+                    const map::Warnings& warnings) {
+    out["verdict"] = {{"strict", view(acceptance.strict)}, {"lenient", view(acceptance.lenient)}};
+    json::array oddities;
+    for (const map::Warning& warning : warnings.list()) {
+        oddities.push_back({{"id", view(map::warning_info(warning.id).name)},
                             {"where", warning.where},
                             {"count", warning.count}});
     }
-    out["oddities"] = std::move(warnings);
+    out["oddities"] = std::move(oddities);
 }
 
-void add_places(json::object& out, const map::PlacesDescription& places) {
+void add_positions(json::object& out, const map::PhysicsLayers& physics,
+                   const MapPositions& positions) {
     json::array points;
-    for (const map::PointDescription& found : places.points) {
-        points.push_back({found.point.x, found.point.y, found.at.tile.x, found.at.tile.y,
-                          found.at.game, map::collision_index(found.at.game),
-                          map::is_wall(found.at.game) ? 1 : 0, found.front ? int{*found.front} : -1,
-                          found.effect_tile.x, found.effect_tile.y});
+    for (const auto& [x, y] : positions.points) {
+        const map::Location at = physics.locate(x, y);
+        const map::TilePos effect = physics.effect_tile_at(x, y);
+        points.push_back({x, y, at.tile.x, at.tile.y, at.game, map::collision_index(at.game),
+                          map::is_wall(at.game) ? 1 : 0,
+                          physics.has(map::Layer::front) ? int{at.front} : -1, effect.x, effect.y});
     }
     out["points"] = std::move(points);
     json::array boxes;
-    for (const map::BoxDescription& box : places.boxes) {
-        boxes.push_back({box.centre.x, box.centre.y, box.in_solid ? 1 : 0, box.on_ground ? 1 : 0,
-                         box.touches_game_death ? 1 : 0, box.touches_front_death ? 1 : 0});
+    for (const map::WorldPos centre : positions.boxes) {
+        boxes.push_back({centre.x, centre.y, physics.tee_in_solid(centre) ? 1 : 0,
+                         physics.tee_on_ground(centre) ? 1 : 0,
+                         physics.tee_touches_death(centre, map::Layer::game) ? 1 : 0,
+                         physics.tee_touches_death(centre, map::Layer::front) ? 1 : 0});
     }
     out["boxes"] = std::move(boxes);
 }
 
 } // namespace
 
-json::object map_json(const map::Description& map, std::string_view file) {
-    json::object out{{"file", view(file)},
-                     {"size", map.identity.size},
-                     {"crc32", view(map::to_hex(map.identity.crc))},
-                     {"sha256", view(map::to_hex(map.identity.sha256))}};
-    if (map.container) {
-        add_container(out, *map.container);
-    }
-    if (map.content) {
-        add_content(out, *map.content);
-    }
-    add_acceptance(out, map);
-    if (map.places) {
-        add_places(out, *map.places);
+json::object map_json(const map::Map& map, std::string_view file, const MapPositions& positions) {
+    json::object out = begin_json(file, map.datafile().bytes());
+    add_container(out, map.datafile());
+    add_content(out, map);
+    map::Warnings warnings = map.warnings();
+    const auto physics = map.physics(&warnings);
+    add_acceptance(out, map::judge(warnings, physics), warnings);
+    if (physics) {
+        add_positions(out, *physics, positions);
     }
     return out;
 }
 
+json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError& error,
+                               std::string_view file) {
+    json::object out = begin_json(file, bytes);
+    map::Warnings warnings;
+    if (const auto datafile = map::Datafile::parse(std::move(bytes))) {
+        add_container(out, *datafile);
+        warnings = datafile->warnings();
+    }
+    add_acceptance(out, map::judge(error), warnings);
+    return out;
+}
+
 namespace {
+
+using record::object_of, record::text_of;
+
+std::uint64_t count_of(const json::object& object, std::string_view key) {
+    return object.at(key).to_number<std::uint64_t>();
+}
 
 /// Builds a text with a line for each key and value. Empty values are left out.
 class Page {
@@ -248,10 +395,6 @@ class Page {
         add(key, record::terminal_text(text));
     }
 
-    void add_text(std::string_view key, const std::optional<std::string>& text) {
-        add_text(key, text ? std::string_view{*text} : std::string_view{});
-    }
-
     [[nodiscard]] std::string take() { return std::move(text_); }
 
   private:
@@ -259,87 +402,84 @@ class Page {
 };
 
 /// Returns the number of tiles of each kind in a layer as text, by tile id, without air.
-std::string tiles(const map::Histogram& histogram, map::Layer layer) {
+std::string tiles(const json::object& layer, map::Layer kind) {
     std::string text;
-    for (const auto& [index, count] : histogram) {
+    const json::object* const counts = object_of(layer, "histogram");
+    for (std::size_t i = 0; counts != nullptr && i < counts->size(); ++i) {
+        const json::key_value_pair& pair = *(counts->begin() + i);
+        const auto index = static_cast<std::uint8_t>(std::stoi(std::string{pair.key()}));
         if (index == map::kTileAir) {
             continue;
         }
-        const auto name = map::tile_name(layer, index);
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+        const auto name = map::tile_name(kind, index);
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                            pair.value().to_number<std::uint64_t>(),
                             name.empty() ? fmt::format("#{}", index) : std::string{name});
     }
     return text;
 }
 
 /// Returns a warning as a sentence with the position of its first occurrence.
-std::string warning_text(const map::Warning& warning) {
-    const map::WarningInfo& info = map::warning_info(warning.id);
-    return fmt::format("{} ({}, first at {}{})", info.sentence, info.name, warning.where,
-                       warning.count == 1 ? "" : fmt::format(", {} in all", warning.count));
+std::string warning_text(const json::object& warning) {
+    const auto info =
+        std::ranges::find(map::kWarningTable, text_of(warning, "id"), &map::WarningInfo::name);
+    const std::uint64_t count = count_of(warning, "count");
+    return fmt::format("{} ({}, first at {}{})", info->sentence, info->name,
+                       count_of(warning, "where"),
+                       count == 1 ? "" : fmt::format(", {} in all", count));
 }
 
-template <typename Number>
-std::string counted(Number count, std::string_view noun) {
-    return record::counted(static_cast<std::uint64_t>(count), noun);
+std::string counted(const json::object& object, std::string_view key, std::string_view noun) {
+    return record::counted(count_of(object, key), noun);
 }
 
-void add_datafile(Page& page, const map::DatafileHeader& header) {
-    page.add("datafile",
-             fmt::format("version {}, {}, {}", header.version, counted(header.num_items, "item[s]"),
-                         counted(header.num_data, "data block[s]")));
-}
-
-void add_content(Page& page, const map::ContentDescription& content) {
-    if (content.info) {
-        page.add_text("author", content.info->author);
-        page.add_text("map_version", content.info->map_version);
-        page.add_text("credits", content.info->credits);
-        page.add_text("license", content.info->license);
-    }
-    page.add("holds", fmt::format("{}, {}, {}, {}, {}", counted(content.layers.groups, "group[s]"),
-                                  counted(content.layers.layers, "layer[s]"),
-                                  counted(content.images.total, "image[s]"),
-                                  counted(content.sounds, "sound[s]"),
-                                  counted(content.envelopes.total, "envelope[s]")));
-}
-
-void add_physics(Page& page, const map::ContentDescription& content) {
-    if (const auto& game = content.game_layer) {
-        page.add("size", fmt::format("{} x {} tiles", game->layer.width, game->layer.height));
-        if (game->tiles) {
-            page.add("game", tiles(game->tiles->histogram, map::Layer::game));
+void add_content(Page& page, const json::object& map) {
+    if (const json::object* const info = object_of(map, "info"); info != nullptr) {
+        for (const std::string_view key : {"author", "map_version", "credits", "license"}) {
+            page.add_text(key, text_of(*info, key));
         }
     }
-    for (const map::DdnetLayerDescription& layer : content.ddnet_layers) {
-        if (layer.tiles) {
-            page.add(map::layer_name(layer.kind), tiles(layer.tiles->histogram, layer.kind));
-        }
+    page.add("holds", fmt::format("{}, {}, {}, {}, {}", counted(map, "groups", "group[s]"),
+                                  counted(map, "layers", "layer[s]"),
+                                  counted(*object_of(map, "images"), "total", "image[s]"),
+                                  counted(map, "sounds", "sound[s]"),
+                                  counted(*object_of(map, "envelopes"), "total", "envelope[s]")));
+}
+
+void add_physics(Page& page, const json::object& map) {
+    if (const json::object* const game = object_of(map, "game_layer"); game != nullptr) {
+        page.add("size", fmt::format("{} x {} tiles", game->at("width").to_number<std::int64_t>(),
+                                     game->at("height").to_number<std::int64_t>()));
+        page.add("game", tiles(*game, map::Layer::game));
+    }
+    for (int i = 0; i < map::kPhysicsLayers; ++i) {
+        const auto kind = static_cast<map::Layer>(i);
+        const json::object* const layer =
+            object_of(*object_of(map, "ddnet_layers"), map::layer_name(kind));
+        page.add(map::layer_name(kind), layer == nullptr ? std::string{} : tiles(*layer, kind));
     }
 }
 
 } // namespace
 
-std::string map_text(const map::Description& map, std::string_view file) {
+std::string map_text(const json::object& map) {
     Page page;
-    page.add_text("map", file);
-    page.add("bytes", fmt::to_string(map.identity.size));
-    page.add("crc", map::to_hex(map.identity.crc));
-    page.add("sha256", map::to_hex(map.identity.sha256));
-    if (map.container) {
-        add_datafile(page, map.container->header);
+    page.add_text("map", text_of(map, "file"));
+    page.add("bytes", fmt::to_string(count_of(map, "size")));
+    page.add("crc", text_of(map, "crc32"));
+    page.add("sha256", text_of(map, "sha256"));
+    const json::object& datafile = *object_of(map, "datafile");
+    page.add("datafile", fmt::format("version {}, {}, {}", count_of(datafile, "version"),
+                                     counted(datafile, "num_items", "item[s]"),
+                                     counted(datafile, "num_data", "data block[s]")));
+    add_content(page, map);
+    const json::object& verdict = *object_of(map, "verdict");
+    page.add("verdict", fmt::format("strict {}, lenient {}", text_of(verdict, "strict"),
+                                    text_of(verdict, "lenient")));
+    for (const json::value& warning : map.at("oddities").as_array()) {
+        page.add("odd", warning_text(warning.as_object()));
     }
-    if (map.content) {
-        add_content(page, *map.content);
-    }
-    page.add("verdict",
-             fmt::format("strict {}, lenient {}", map.acceptance.strict, map.acceptance.lenient));
-    for (const map::Warning& warning : map.warnings.list()) {
-        page.add("odd", warning_text(warning));
-    }
-    if (map.content) {
-        add_physics(page, *map.content);
-    }
+    add_physics(page, map);
     return page.take();
 }
 

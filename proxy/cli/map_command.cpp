@@ -1,4 +1,3 @@
-#include "map/describe.h"
 #include "map/error.h"
 #include "map/identity.h"
 #include "map/map.h"
@@ -62,8 +61,8 @@ struct MapFlags {
     }
 };
 
-map::PointToDescribe parse_point(const std::string& text) {
-    map::PointToDescribe point;
+analyze::MapPoint parse_point(const std::string& text) {
+    analyze::MapPoint point;
     const char* const end = text.data() + text.size();
     const auto x = std::from_chars(text.data(), end, point.x);
     if (x.ec == std::errc{} && x.ptr != end && *x.ptr == ',') {
@@ -239,10 +238,6 @@ bool draw(const map::Map& file, const MapFlags& flags) {
     return drawn.whole;
 }
 
-void print_json(const map::Description& map, const std::string& file) {
-    fmt::print("{}\n", record::json_text(analyze::map_json(map, file)));
-}
-
 /// Checks the flags of the picture. Errors: UsageError.
 void check_picture(const MapFlags& flags) {
     if (flags.png.empty() && !flags.recording().empty()) {
@@ -273,7 +268,7 @@ void check_picture(const MapFlags& flags) {
 }
 
 int run_map(const MapFlags& flags) {
-    std::vector<map::PointToDescribe> points;
+    std::vector<analyze::MapPoint> points;
     std::vector<map::WorldPos> boxes;
     for (const std::string& text : flags.at) {
         points.push_back(parse_point(text));
@@ -285,7 +280,8 @@ int run_map(const MapFlags& flags) {
     if (!file) {
         if (auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
             bytes && flags.json) {
-            print_json(map::describe_rejected(std::move(*bytes), file.error()), name);
+            fmt::print("{}\n", record::json_text(analyze::rejected_map_json(std::move(*bytes),
+                                                                            file.error(), name)));
         }
         throw complaint(flags.file, file.error());
     }
@@ -296,14 +292,14 @@ int run_map(const MapFlags& flags) {
             return status;
         }
     }
-    const auto description = map::describe(*file, {.points = points, .boxes = boxes});
+    const auto description = analyze::map_json(*file, name, {.points = points, .boxes = boxes});
     const auto physics = file->physics();
     if (flags.json) {
-        print_json(description, name);
+        fmt::print("{}\n", record::json_text(description));
     } else if (points.empty()) {
-        fmt::print("{}", record::terminal_lines(analyze::map_text(description, name)));
+        fmt::print("{}", record::terminal_lines(analyze::map_text(description)));
     } else if (physics) {
-        for (const map::PointToDescribe& point : points) {
+        for (const auto& point : points) {
             fmt::print("{}\n", analyze::describe_position(*physics, point.x, point.y));
         }
     }

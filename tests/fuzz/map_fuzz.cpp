@@ -1,6 +1,6 @@
-#include "map/describe.h"
 #include "map/items.h"
 #include "map/map.h"
+#include "proxy/analyze/map_report.h"
 #include "tests/fuzz/demand.h"
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <limits>
 #include <span>
 #include <variant>
+
+#include <boost/json.hpp>
 
 namespace {
 
@@ -66,9 +68,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto physics = map->physics()) {
         locate(*physics);
     }
-    const PointToDescribe points[] = {{1e300, -0.5}};
-    const Description description = describe(*map, {.points = points, .boxes = {}});
-    tw::fuzz::demand(description.container && description.content);
-    tw::fuzz::demand(!description.places || description.places->points.size() == 1);
+    const tw::analyze::MapPoint points[] = {{1e300, -0.5}};
+    const auto description = tw::analyze::map_json(*map, "", {.points = points});
+    tw::fuzz::demand(!tw::analyze::map_text(description).empty());
+    tw::fuzz::demand(!description.contains("points") ||
+                     description.at("points").as_array().size() == 1);
     return 0;
 }

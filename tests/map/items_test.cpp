@@ -1,6 +1,5 @@
 #include "map/items.h"
 #include "map/map.h"
-#include "map/text.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 
@@ -139,7 +138,7 @@ TEST_CASE("envelopes have their points, with tangents in or beside them") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     Ints envelope{2, 4, 0, 2};
     std::array<std::int32_t, 8> name{};
-    encode_int_text("fade", name);
+    test::encode_int_text("fade", name);
     envelope.insert(envelope.end(), name.begin(), name.end());
     envelope.push_back(1);
     writer.add_item(kItemEnvelope, 0, envelope);

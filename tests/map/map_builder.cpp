@@ -1,7 +1,6 @@
 #include "tests/map/map_builder.h"
 
 #include "map/map.h"
-#include "map/text.h"
 
 #include <algorithm>
 

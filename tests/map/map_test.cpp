@@ -1,9 +1,9 @@
 // Covers: map/layers.cpp
-#include "map/describe.h"
 #include "map/items.h"
 #include "map/map.h"
 #include "map/text.h"
 #include "tests/map/map_builder.h"
+#include "tests/map/writer.h"
 
 #include <array>
 #include <cstdint>
@@ -35,6 +35,12 @@ PhysicsLayers physics_of(const Bytes& file, Warnings* warnings = nullptr) {
     auto physics = map->physics(warnings);
     REQUIRE(physics.has_value());
     return std::move(*physics);
+}
+
+MapAcceptance judge(const Map& map) {
+    Warnings warnings = map.warnings();
+    const auto physics = map.physics(&warnings);
+    return map::judge(warnings, physics);
 }
 
 } // namespace
@@ -229,11 +235,11 @@ TEST_CASE("text in ints is bytes plus 128 and ends at its NUL") {
     for (const std::string_view text : {"", "Game", "eleven byte", "\xc3\xa4"}) {
         CAPTURE(text);
         std::array<std::int32_t, 3> ints{};
-        encode_int_text(text, ints);
+        test::encode_int_text(text, ints);
         CHECK(decode_int_text(ints) == text);
     }
     std::array<std::int32_t, 3> ints{};
-    encode_int_text("longer than eleven", ints);
+    test::encode_int_text("longer than eleven", ints);
     CHECK(decode_int_text(ints) == "longer than");
     CHECK(decode_int_text({}).empty());
 }

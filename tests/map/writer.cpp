@@ -113,6 +113,20 @@ std::vector<std::byte> DatafileWriter::finish() const {
     return out;
 }
 
+void encode_int_text(std::string_view text, std::span<std::int32_t> ints) {
+    const std::size_t room = ints.size() * 4;
+    for (std::size_t i = 0; i < ints.size(); ++i) {
+        std::uint32_t value = 0;
+        for (std::size_t k = i * 4; k < i * 4 + 4; ++k) {
+            const unsigned char c =
+                k < text.size() && k + 1 < room ? static_cast<unsigned char>(text[k]) : 0;
+            value = value << 8U | ((c + 128U) & 0xffU);
+        }
+        // As in the game, the last byte is 0, not 0 + 128.
+        ints[i] = static_cast<std::int32_t>(i + 1 == ints.size() ? value & 0xffffff00U : value);
+    }
+}
+
 std::vector<std::byte> rewrite(const Datafile& file) {
     DatafileWriter writer{file.header().version};
     for (std::size_t i = 0; i < file.item_count(); ++i) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace tw::map::test {
@@ -40,6 +41,10 @@ class DatafileWriter {
     std::vector<Item> items_;
     std::vector<StoredBlock> blocks_;
 };
+
+/// Encodes a text in the form that decode_int_text() decodes. Cuts a text of more than
+/// 4 * ints.size() - 1 bytes.
+void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
 
 /// Returns a file with the same items and blocks, compressed again. A block that does not inflate is
 /// copied unchanged.

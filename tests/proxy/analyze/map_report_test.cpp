@@ -1,5 +1,6 @@
 // Covers: proxy/analyze/map_report.cpp
-#include "map/describe.h"
+#include "map/identity.h"
+#include "map/items.h"
 #include "map/tiles.h"
 #include "proxy/analyze/map_report.h"
 #include "proxy/record/json.h"
@@ -11,10 +12,12 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace tw::analyze {
 namespace {
@@ -25,7 +28,7 @@ namespace json = boost::json;
 const std::set<std::string, std::less<>> kNotCompared = {"set", "verdict", "oddities"};
 
 json::object describe(const map::test::Truth& truth, const map::Map& map) {
-    std::vector<map::PointToDescribe> points;
+    std::vector<MapPoint> points;
     for (const auto& row : truth.entry.at("points").as_array()) {
         points.push_back({row.at(0).to_number<double>(), row.at(1).to_number<double>()});
     }
@@ -33,10 +36,10 @@ json::object describe(const map::test::Truth& truth, const map::Map& map) {
     for (const auto& row : truth.entry.at("boxes").as_array()) {
         boxes.push_back({row.at(0).to_number<int>(), row.at(1).to_number<int>()});
     }
-    const auto description = map::describe(map, {.points = points, .boxes = boxes});
+    const auto description =
+        map_json(map, truth.path.filename().string(), {.points = points, .boxes = boxes});
     // Compares the parsed text, because programs read the text.
-    return json::parse(record::json_text(map_json(description, truth.path.filename().string())))
-        .as_object();
+    return json::parse(record::json_text(description)).as_object();
 }
 
 /// Compares JSON values; 3 and 3.0 are equal, and numbers that differ after the third decimal.
@@ -88,13 +91,24 @@ TEST_CASE("the description of a real map equals the expected one in every key") 
     }
 }
 
+TEST_CASE("the strict verdict on a real map is that of DDNet master") {
+    for (const auto& truth : map::test::truths()) {
+        CAPTURE(truth.label);
+        const auto file = map::Map::open(truth.path);
+        REQUIRE(file.has_value());
+        const json::object got = map_json(*file, "");
+        CHECK(got.at("verdict").at("strict") == truth.entry.at("verdict").at("ddnet"));
+        CHECK(got.at("verdict").at("lenient") == "accepts");
+    }
+}
+
 TEST_CASE("missing parts of a map are null, and unreadable parts are named") {
     map::test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     writer.add_item(map::kItemVersion, 0, version);
     const auto empty = map::Map::parse(writer.finish());
     REQUIRE(empty.has_value());
-    const json::object none = map_json(map::describe(*empty), "x.map");
+    const json::object none = map_json(*empty, "x.map");
     CHECK(none.at("file") == "x.map");
     CHECK(none.at("info").is_null());
     CHECK(none.at("game_layer").is_null());
@@ -104,26 +118,113 @@ TEST_CASE("missing parts of a map are null, and unreadable parts are named") {
 
     map::test::MapBuilder builder{4, 3};
     builder.set_game(0, 0, map::kTileSolid).add_layer(map::Layer::front, 2, 2);
-    const auto small = map::Map::parse(builder.build());
+    writer = builder.writer();
+    writer.add_block({});
+    const std::byte garbage[] = {std::byte{1}, std::byte{2}};
+    const std::int32_t bad = writer.add_stored_block(garbage, 5);
+    const auto small = map::Map::parse(writer.finish());
     REQUIRE(small.has_value());
-    const json::object got = map_json(map::describe(*small), "x.map");
+    const json::object got = map_json(*small, "x.map");
     CHECK(got.at("ddnet_layers").at("front").at("width") == 2);
     CHECK(got.at("points").as_array().empty());
+    CHECK(got.at("unreadable_data") == json::array{bad}); // not the empty block
 }
 
-TEST_CASE("the JSON of a file that is not a map has the checksums and the error") {
-    const std::vector<std::byte> noise(100, std::byte{1});
-    const auto map = map::Map::parse(noise);
-    REQUIRE_FALSE(map.has_value());
-    const json::object got =
-        map_json(map::describe_rejected(noise, map.error()), "caf\xe9\x1b.map");
-    CHECK(record::json_text(got).starts_with(
-        "{\"file\":\"caf\xef\xbf\xbd\\u001b.map\",\"size\":100,"));
-    CHECK(got.contains("sha256"));
-    CHECK_FALSE(got.contains("datafile"));
-    CHECK_FALSE(got.contains("info"));
-    CHECK(got.at("verdict").at("strict") == "rejects:bad_magic");
-    CHECK(got.at("oddities").as_array().empty());
+TEST_CASE("a description counts what the layers hold, and says what is at a position") {
+    map::test::MapBuilder builder{4, 3};
+    builder.set_game(1, 1, map::kTileSolid).set_game(2, 1, 192).set_game(3, 1, map::kTileSolid);
+    const std::uint8_t tele[] = {7, 26};
+    builder.set(map::Layer::tele, 2, 2, tele);
+    const auto map = map::Map::parse(builder.build());
+    REQUIRE(map.has_value());
+    const MapPoint points[] = {{40, 40}, {63.5, 40}};
+    const map::WorldPos boxes[] = {{48, 48}, {100, 16}};
+    const json::object got = map_json(*map, "", {.points = points, .boxes = boxes});
+    CHECK(got.at("groups") == 1);
+    CHECK(got.at("layers") == 2);
+    CHECK(got.at("physics_layer_counts") == json::parse(R"({"game": 1, "tele": 1})"));
+    const json::object& game = got.at("game_layer").as_object();
+    CHECK(game.at("width") == 4);
+    CHECK(game.at("data_bytes") == 4 * 3 * 4);
+    CHECK_FALSE(game.contains("packed_tiles"));
+    CHECK(game.at("histogram") == json::parse(R"({"0": 9, "1": 2, "192": 1})"));
+    CHECK(game.at("entities") == 1);
+    CHECK(got.at("ddnet_layers").at("tele").at("histogram") ==
+          json::parse(R"({"0": 11, "26": 1})"));
+    // The tile, its index in three forms, no front layer, and the tile of a tee's effects.
+    CHECK(got.at("points") ==
+          json::parse(
+              "[[40.0, 40.0, 1, 1, 1, 1, 1, -1, 1, 1], [63.5, 40.0, 2, 1, 192, 0, 0, -1, 1, 1]]"));
+    CHECK(got.at("boxes") == json::parse("[[48, 48, 1, 0, 0, 0], [100, 16, 0, 1, 0, 0]]"));
+}
+
+TEST_CASE("what is too short to be read is counted, and says nothing else") {
+    using Ints = std::vector<std::int32_t>;
+    map::test::DatafileWriter writer;
+    writer.add_item(map::kItemVersion, 0, Ints{1});
+    writer.add_item(map::kItemImage, 0, Ints{1, 2, 2, 1, -1, -1});
+    writer.add_item(map::kItemImage, 1, Ints{2, 2, 2, 0, -1});
+    writer.add_item(map::kItemEnvelope, 0, Ints{1, 4, 6, 3});
+    writer.add_item(map::kItemEnvelope, 1, Ints{2, 4, 90});
+    writer.add_item(map::kItemGroup, 0, Ints{2, 0, 0, 100, 100, 0, 3});
+    writer.add_item(map::kItemGroup, 1, Ints{3, 0, 0});
+    writer.add_item(map::kItemLayer, 0, map::test::tile_layer(4, 3, 3, map::kFlagGame, 0));
+    writer.add_item(map::kItemLayer, 1, Ints{0, 2});
+    Ints packed = map::test::tile_layer(4, 3, 3, map::kFlagTele, -1);
+    packed.push_back(0);
+    writer.add_item(map::kItemLayer, 2, packed);
+    writer.add_item(map::kItemEnvelopePoints, 0, Ints(12));
+    writer.add_block(std::vector<std::byte>(36));
+    const auto map = map::Map::parse(writer.finish());
+    REQUIRE(map.has_value());
+    const json::object got = map_json(*map, "");
+    CHECK(got.at("images") == json::parse(R"({"total": 2, "external": 1, "versions": [1]})"));
+    const json::object& envelopes = got.at("envelopes").as_object();
+    CHECK(envelopes.at("total") == 2);
+    CHECK(envelopes.at("versions") == json::array{1});
+    CHECK(envelopes.at("points_needed") == 9);
+    CHECK(envelopes.at("points_ints") == json::array{12});
+    CHECK(got.at("groups") == 2);
+    CHECK(got.at("group_versions") == json::array{2});
+    CHECK(got.at("layers") == 3);
+    CHECK(got.at("layer_types") == json::parse(R"({"2": 2})"));
+    CHECK(got.at("game_layer").at("packed_tiles") == 9);
+    CHECK(got.at("ddnet_layers").at("tele").at("problem") == "unknown_tile_record");
+}
+
+TEST_CASE("a file that is no map is described as far as it goes") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::byte> file;
+        bool container;
+        std::string_view verdict;
+    };
+
+    map::test::DatafileWriter writer;
+    const std::int32_t version[] = {7};
+    writer.add_item(map::kItemVersion, 0, version);
+    const std::vector<std::byte> other = writer.finish();
+    const Row rows[] = {
+        {"nothing", {}, false, "rejects:file_too_short"},
+        {"noise", std::vector<std::byte>(100, std::byte{1}), false, "rejects:bad_magic"},
+        {"cut", {other.begin(), other.end() - 1}, false, "rejects:file_truncated"},
+        {"another version", other, true, "rejects:unknown_map_version"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto map = map::Map::parse(row.file);
+        REQUIRE_FALSE(map.has_value());
+        const json::object got = rejected_map_json(row.file, map.error(), "caf\xe9\x1b.map");
+        CHECK(record::json_text(got).starts_with(fmt::format(
+            "{{\"file\":\"caf\xef\xbf\xbd\\u001b.map\",\"size\":{},", row.file.size())));
+        CHECK(record::text_of(got, "sha256") == map::to_hex(map::identify(row.file).sha256));
+        CHECK(got.contains("datafile") == row.container);
+        CHECK_FALSE(got.contains("info"));
+        CHECK_FALSE(got.contains("points"));
+        CHECK(got.at("verdict").at("strict") == json::string_view{row.verdict});
+        CHECK(got.at("verdict").at("lenient") == json::string_view{row.verdict});
+        CHECK(got.at("oddities").as_array().empty());
+    }
 }
 
 namespace {
@@ -148,7 +249,7 @@ map::Map sample_map() {
 
 TEST_CASE("the map's description lists its contents line by line") {
     const map::Map map = sample_map();
-    const std::string page = map_text(map::describe(map), "caf\x1b.map");
+    const std::string page = map_text(map_json(map, "caf\x1b.map"));
     CAPTURE(page);
     CHECK(page.starts_with("map         caf\\u001b.map\nbytes       "));
     for (const char* line : {
