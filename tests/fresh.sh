@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
 # What ./dev fresh does: both commands of the README, from a clean clone of HEAD, in a bare Debian that has nothing but
 # what apt needs to reach the mirrors of this machine. Root only. It takes the time of two builds from nothing.
-#   fresh.sh [bookworm|trixie|sid]
+# With arm64: cross-builds there for arm64 instead, and runs the tests that need no other program, in qemu.
+#   fresh.sh [arm64] [bookworm|trixie|sid]
 #
 # All is mounted and run in namespaces of its own: whatever ends this script ends them, and leaves no mount behind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+FOREIGN=
 SUITE=bookworm
 readonly KEEP_DEBS=$PWD/build/fresh/debs # what debootstrap fetched, for the next run
+readonly KEEP_CCACHE=$PWD/build/fresh/ccache # what was compiled for arm64
 readonly CLONE=/srv/twscope              # in the bare system
 readonly GOOD_LINES=1                    # minutes the demo has to show verified snapshots, and nothing else
 readonly RUN_LIMIT_SECONDS=3600          # packages, a build, the demo
 readonly STOP_LIMIT_SECONDS=30
+# The kernel's list of what runs programs of other machines; it has one for all namespaces.
+readonly BINFMT=/proc/sys/fs/binfmt_misc
+readonly BINFMT_ENTRY=twscope-fresh-arm64
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 
@@ -113,11 +119,40 @@ check_run() {
     compgen -G "$root$CLONE/records/records-*.jsonl.zst" >/dev/null || die "./dev run left no records"
 }
 
+# Lets the kernel run programs for arm64 by the qemu of whatever root they have.
+register_qemu() {
+    local magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+    local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+    [[ -e $BINFMT/register ]] || mount -t binfmt_misc binfmt_misc $BINFMT
+    [[ -e $BINFMT/$BINFMT_ENTRY ]] ||
+        printf '%s' ":$BINFMT_ENTRY:M::$magic:$mask:/usr/bin/qemu-aarch64:P" >$BINFMT/register
+}
+
+check_arm64() {
+    local root=$1 start=$SECONDS
+    register_qemu
+    mkdir -p "$KEEP_CCACHE" "$root/root/.cache/ccache"
+    mount --bind "$KEEP_CCACHE" "$root/root/.cache/ccache"
+    chroot "$root" dpkg --add-architecture arm64
+    say "./dev build arm64"
+    (in_system "$root" ./dev build arm64 </dev/null) || die "./dev build arm64 failed in a bare Debian $SUITE"
+    say "./dev build arm64: $((SECONDS - start)) s"
+    start=$SECONDS
+    say "ctest --preset arm64"
+    (in_system "$root" env TW_E2E_REQUIRED=1 ctest --preset arm64 --parallel "$(nproc)" </dev/null) ||
+        die "tests failed on arm64"
+    say "ctest --preset arm64: $((SECONDS - start)) s"
+}
+
 inside() {
     local root=$1 start=$SECONDS
     make_system "$root"
     git clone --quiet --no-hardlinks . "$root$CLONE"
     say "a bare system and a clone: $((SECONDS - start)) s"
+    if [[ $FOREIGN ]]; then
+        check_arm64 "$root"
+        return
+    fi
     start=$SECONDS
     check_run "$root"
     say "./dev run, from nothing: $((SECONDS - start)) s"
@@ -125,9 +160,16 @@ inside() {
     say "./dev test"
     (in_system "$root" ./dev test </dev/null) || die "./dev test failed in a bare Debian $SUITE"
     say "./dev test: $((SECONDS - start)) s"
+    say "both commands of the README work on a machine that had nothing"
 }
 
 # --- outside ----------------------------------------------------------------------------------------------------------
+
+unregister_qemu() {
+    # shellcheck disable=SC2016
+    unshare --mount sh -c 'test -e "$1/register" || mount -t binfmt_misc binfmt_misc "$1"
+        ! test -e "$1/$2" || echo -1 >"$1/$2"' sh $BINFMT $BINFMT_ENTRY
+}
 
 main() {
     ((EUID == 0)) || die "only root can make a Debian in a folder: sudo ./dev fresh"
@@ -135,17 +177,21 @@ main() {
     mkdir -p build/fresh
     folder=$(mktemp -d "$PWD/build/fresh/XXXXXX")
     # The first process of a process namespace takes all others along.
-    unshare --mount --pid --fork --kill-child "${BASH_SOURCE[0]}" inside "$folder/system" "$SUITE" </dev/null &
+    unshare --mount --pid --fork --kill-child "${BASH_SOURCE[0]}" inside "$folder/system" "$SUITE" "$FOREIGN" </dev/null &
     # shellcheck disable=SC2064
-    trap "kill -KILL $! 2>/dev/null || true; wait; rm -rf --one-file-system '$folder'" EXIT
+    trap "kill -KILL $! 2>/dev/null || true; wait; ${FOREIGN:+unregister_qemu;} rm -rf --one-file-system '$folder'" EXIT
     trap 'exit 130' INT TERM HUP
     wait $!
-    say "both commands of the README work on a machine that had nothing"
 }
 
+if [[ ${1:-} == arm64 ]]; then
+    FOREIGN=arm64
+    shift
+fi
 case ${1:-} in
     inside)
         SUITE=$3
+        FOREIGN=$4
         inside "$2"
         ;;
     '' | bookworm | trixie | sid)
