@@ -17,8 +17,8 @@ enum class ControlMessage : std::uint8_t {
     // Messages from the observer.
     ready = 1, ///< the observer has opened all files and sockets and starts to inspect
     /// The text contains an impairment, for relay::parse_impairment(). From the relay: the
-    /// configuration has changed to this impairment; the observer must request and record it. From
-    /// the observer: a request to set this impairment.
+    /// configuration has changed to this impairment, which the observer must record. From the
+    /// observer: a request to set this impairment.
     impair,
     // Messages from the relay.
     begin,     ///< the first message: the descriptor is memory with an archived ObserverStartup

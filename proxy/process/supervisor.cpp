@@ -77,7 +77,8 @@ void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
             spdlog::info("the observer is running again; open sessions are joined midway");
         }
     } else if (message.kind == channel::ControlMessage::impair && parts_.impair) {
-        if (const auto wanted = relay::parse_impairment(message.text, impairment().seed)) {
+        const std::uint64_t seed = parts_.shared->block().facts.impairment.seed;
+        if (const auto wanted = relay::parse_impairment(message.text, seed)) {
             parts_.impair(*wanted);
         }
     } else if (message.kind == channel::ControlMessage::page) {
@@ -116,25 +117,10 @@ void Supervisor::reload() {
     if (changes.servers && parts_.serve) {
         parts_.serve(*changes.servers);
     }
-    // The observer writes the records of impairments, so the observer is asked to request this
-    // change. If it hangs, the change is made without its request.
     if (changes.impairment && parts_.impair) {
-        requested_impairment_ = {
-            .before = impairment(), .wanted = *changes.impairment, .seconds = 0};
-        if (!send(channel::ControlMessage::impair, relay::to_string(*changes.impairment))) {
-            apply_requested_impairment();
-        }
-    }
-}
-
-const relay::Impairment& Supervisor::impairment() const {
-    return parts_.shared->block().facts.impairment;
-}
-
-void Supervisor::apply_requested_impairment() {
-    const auto asked = std::exchange(requested_impairment_, std::nullopt);
-    if (asked && impairment() == asked->before) {
-        parts_.impair(asked->wanted);
+        parts_.impair(*changes.impairment);
+        // the observer writes the record of the change
+        send(channel::ControlMessage::impair, relay::to_string(*changes.impairment));
     }
 }
 
@@ -146,9 +132,6 @@ void Supervisor::every_second(const boost::system::error_code& error) {
         parts_.on_second();
     }
     kill_if_hanging();
-    if (requested_impairment_ && requested_impairment_->seconds++ > 0) {
-        apply_requested_impairment();
-    }
     // After a delay, missed seconds are skipped, so that the observer is checked a second apart.
     const auto now = std::chrono::steady_clock::now();
     second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});

@@ -139,8 +139,6 @@ class Supervisor {
     void reload();
     void every_second(const boost::system::error_code& error);
     void open_page();
-    [[nodiscard]] const relay::Impairment& impairment() const;
-    void apply_requested_impairment();
 
     void spawn_observer();
     void watch_observer();
@@ -155,13 +153,6 @@ class Supervisor {
     [[nodiscard]] std::size_t unread_bytes() const;
 
     using Clock = std::chrono::steady_clock;
-
-    /// A change of the impairment that the observer was asked to request and has not requested yet.
-    struct RequestedImpairment {
-        relay::Impairment before;
-        relay::Impairment wanted;
-        int seconds = 0; ///< seconds since the observer was asked
-    };
 
     SupervisorOptions options_;
     Parts parts_;
@@ -183,7 +174,6 @@ class Supervisor {
     boost::asio::steady_timer end_timer_{io_};
     /// Constructed last, because it blocks signals: until then, signals end the process.
     std::optional<SignalReceiver> signals_;
-    std::optional<RequestedImpairment> requested_impairment_;
 };
 
 } // namespace tw::process
