@@ -1,13 +1,14 @@
 #include "proxy/pipeline/pipeline.h"
 
+#include "proxy/base/archive.h"
 #include "proxy/base/files.h"
 
-#include <array>
-#include <cerrno>
+#include <algorithm>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tw::pipeline {
@@ -18,22 +19,6 @@ namespace {
 /// inspect::SessionCheckpoint is separate.
 constexpr std::uint32_t kVersion = 4;
 
-bool read_all(int file, std::span<std::byte> bytes, off_t& at) {
-    while (!bytes.empty()) {
-        const ssize_t got = ::pread(file, bytes.data(), bytes.size(), at);
-        if (got == 0 || (got < 0 && errno != EINTR)) {
-            return false;
-        }
-        at += got < 0 ? 0 : got;
-        bytes = bytes.subspan(got < 0 ? 0 : static_cast<std::size_t>(got));
-    }
-    return true;
-}
-
-bool read_number(int file, std::uint32_t& number, off_t& at) {
-    return read_all(file, std::as_writable_bytes(std::span{&number, 1}), at);
-}
-
 } // namespace
 
 base::UniqueFd create_checkpoint_file() {
@@ -41,22 +26,20 @@ base::UniqueFd create_checkpoint_file() {
 }
 
 std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints) {
+    std::vector<std::byte> bytes;
+    base::ArchiveWriter archive{bytes};
+    archive.write(kVersion);
     std::size_t written = 0;
-    std::size_t total = 0;
-    if (base::write_all(file, std::as_bytes(std::span{&kVersion, 1}))) {
-        return 0;
-    }
     for (const auto& [number, checkpoint] : checkpoints) {
-        const std::vector<std::byte> bytes = inspect::encode_checkpoint(checkpoint);
-        const std::array<std::uint32_t, 2> head{number, static_cast<std::uint32_t>(bytes.size())};
-        total += sizeof(head) + bytes.size();
-        if (total > kMaxCheckpointBytes || base::write_all(file, std::as_bytes(std::span{head})) ||
-            base::write_all(file, bytes)) {
+        const std::vector<std::byte> state = inspect::encode_checkpoint(checkpoint);
+        if (bytes.size() + state.size() > kMaxCheckpointBytes) {
             break;
         }
+        archive.write(number);
+        archive.write(state);
         ++written;
     }
-    return written;
+    return base::write_all(file, bytes) ? 0 : written;
 }
 
 void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints) {
@@ -72,22 +55,25 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
 }
 
 SessionCheckpoints read_checkpoints(int file) {
+    struct stat found {};
+
+    std::vector<std::byte> bytes(
+        ::fstat(file, &found) == 0
+            ? std::min(static_cast<std::size_t>(found.st_size), kMaxCheckpointBytes)
+            : 0);
+    const ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     SessionCheckpoints checkpoints;
-    off_t at = 0;
+    base::ArchiveReader archive{bytes};
     std::uint32_t version = 0;
-    if (!read_number(file, version, at) || version != kVersion) {
-        return checkpoints;
-    }
-    std::vector<std::byte> bytes;
+    archive.read(version);
     std::uint32_t number = 0;
-    std::uint32_t size = 0;
-    while (read_number(file, number, at) && read_number(file, size, at) &&
-           size <= inspect::kMaxEncodedCheckpoint) {
-        bytes.resize(size);
-        if (!read_all(file, bytes, at)) {
-            break;
-        }
-        if (auto checkpoint = inspect::decode_checkpoint(bytes)) {
+    std::vector<std::byte> state;
+    while (version == kVersion && !archive.failed()) {
+        archive.read(number);
+        archive.read(state);
+        auto checkpoint = archive.failed() ? std::nullopt : inspect::decode_checkpoint(state);
+        if (checkpoint) {
             checkpoints.insert_or_assign(number, *std::move(checkpoint));
         }
     }
