@@ -15,7 +15,6 @@
 #include <utility>
 #include <variant>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -37,39 +36,22 @@ bool is_recording(std::string_view name) {
            std::ranges::all_of(name, is_safe);
 }
 
-base::UniqueFd open_folder(const std::filesystem::path& folder) {
-    return base::UniqueFd{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-}
-
-struct CloseFolder {
-    void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
 /// Calls `use` with the name and status of each recording.
 template <typename Use>
 void each_recording(const std::filesystem::path& folder, const Use& use) {
-    base::UniqueFd at = open_folder(folder);
-    const int descriptor = at.get();
-    const std::unique_ptr<DIR, CloseFolder> listing{at.valid() ? ::fdopendir(descriptor) : nullptr};
-    if (listing == nullptr) {
-        return;
-    }
-    std::ignore = at.release(); // closedir() closes it
-    for (std::size_t entries = 0; entries < RecordingFolders::kMaxEntries; ++entries) {
-        // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread uses this listing
-        const dirent* const entry = ::readdir(listing.get());
-        if (entry == nullptr) {
-            return;
-        }
-
+    std::error_code error;
+    std::filesystem::directory_iterator entry{folder, error};
+    for (std::size_t entries = 0; !error && entry != std::filesystem::directory_iterator{} &&
+                                  entries < RecordingFolders::kMaxEntries;
+         ++entries) {
         struct stat found {};
 
-        const std::string_view name{static_cast<const char*>(entry->d_name)};
-        if (is_recording(name) &&
-            ::fstatat(descriptor, name.data(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+        const std::string name = entry->path().filename();
+        if (is_recording(name) && ::lstat(entry->path().c_str(), &found) == 0 &&
             S_ISREG(found.st_mode)) {
             use(name, found);
         }
+        entry.increment(error);
     }
 }
 
@@ -112,12 +94,8 @@ RecordingFolders::open_recording(std::string_view name) const {
         return nullptr;
     }
     for (const auto& folder : folders_) {
-        const base::UniqueFd at = open_folder(folder);
-        if (!at.valid()) {
-            continue;
-        }
-        base::UniqueFd file{::openat(at.get(), std::string{name}.c_str(),
-                                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+        base::UniqueFd file{
+            ::open((folder / name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
 
         struct stat found {};
 
