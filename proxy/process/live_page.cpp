@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -167,11 +166,6 @@ LivePage::LivePage(PageOptions options, Parts parts)
 // NOLINTNEXTLINE(bugprone-exception-escape): a failing lock or join ends the process
 LivePage::~LivePage() {
     admin_.stop();
-    for (auto& [unused, probe] : probes_) {
-        probe.stop();
-    }
-    const std::scoped_lock lock{waiting_->mutex};
-    waiting_->done.clear();
 }
 
 void LivePage::start() {
@@ -363,19 +357,11 @@ void LivePage::check_ready(std::function<void(web::Health)> done) {
         done(relay_health());
         return;
     }
-    {
-        const std::scoped_lock lock{waiting_->mutex};
-        waiting_->done.push_back(std::move(done));
+    if (std::chrono::steady_clock::now() - probed_at_ < kProbeReuseTime) {
+        return done(probe_result_);
     }
-    boost::asio::post(*parts_.io, [this, waiting = std::weak_ptr{waiting_}] {
-        if (waiting.expired()) {
-            return;
-        }
-        if (std::chrono::steady_clock::now() - probed_at_ < kProbeReuseTime) {
-            return call_health_waiters();
-        }
-        probe_servers();
-    });
+    waiting_.push_back(std::move(done));
+    probe_servers();
 }
 
 /// Sends servers info requests through the relay. A single answer proves that it forwards.
@@ -387,7 +373,7 @@ void LivePage::probe_servers() {
         if (!relay.is_removed(i)) {
             const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             asked.push_back(
-                &probes_.try_emplace(i, *parts_.io, where, kProbeTimeout).first->second);
+                &probes_.try_emplace(i, admin_.server().io(), where, kProbeTimeout).first->second);
         }
     }
     if (asked.empty()) {
@@ -414,16 +400,7 @@ void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
                                     : "the relay forwards no datagrams"};
     }
     probed_at_ = std::chrono::steady_clock::now();
-    call_health_waiters();
-}
-
-void LivePage::call_health_waiters() {
-    std::vector<std::function<void(web::Health)>> all;
-    {
-        const std::scoped_lock lock{waiting_->mutex};
-        all.swap(waiting_->done);
-    }
-    for (const auto& done : all) {
+    for (const auto& done : std::exchange(waiting_, {})) {
         done(probe_result_);
     }
 }

@@ -113,10 +113,8 @@ struct PageOptions {
 /// The live page of a run. Collects the data that the page shows.
 class LivePage {
   public:
-    /// Objects that the page uses. They must outlive the LivePage, which must be destroyed on the
-    /// io_context's thread. `file` and `queue` may be null.
+    /// Objects that the page uses. They must outlive the LivePage. `file` and `queue` may be null.
     struct Parts {
-        boost::asio::io_context* io;
         const channel::RelayAccess* relay;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
@@ -157,7 +155,6 @@ class LivePage {
     void check_ready(std::function<void(web::Health)> done);
     void probe_servers();
     void finish_probe(bool answered, std::uint64_t datagrams_before);
-    void call_health_waiters();
     void add_servers(web::RunState& state) const;
     [[nodiscard]] std::optional<std::string> explain_finding(std::uint32_t session,
                                                              std::int64_t tick) const;
@@ -167,13 +164,6 @@ class LivePage {
     [[nodiscard]] web::PageSources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
     [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const;
-
-    /// Callbacks that wait for the result of a health check. They are not stored in handlers of the
-    /// io_context, because they must be destroyed before the web server.
-    struct HealthWaiters {
-        std::mutex mutex;
-        std::vector<std::function<void(web::Health)>> done;
-    };
 
     Parts parts_;
     PageToken token_;
@@ -185,13 +175,16 @@ class LivePage {
     mutable std::mutex mutex_;           ///< guards silence_ and liveness_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayLiveness liveness_;
-    std::shared_ptr<HealthWaiters> waiting_ = std::make_shared<HealthWaiters>();
-    /// One probe per server, also if removed. Empty for a tap. Used on the io_context's thread.
-    std::map<relay::ServerIndex, ServerProbe> probes_;
-    /// The result of the last probe; used only on the io_context's thread.
-    web::Health probe_result_;
-    std::chrono::steady_clock::time_point probed_at_;
     web::AdminServer admin_;
+
+    // The members below are used only on the web server's thread. They must be destroyed before
+    // `admin_`, but after that thread has ended.
+    web::Health probe_result_; ///< the result of the last probe
+    std::chrono::steady_clock::time_point probed_at_;
+    /// Callbacks that wait for the result of the current probe.
+    std::vector<std::function<void(web::Health)>> waiting_;
+    /// One probe per server, also if removed. Empty for a tap.
+    std::map<relay::ServerIndex, ServerProbe> probes_;
 };
 
 /// The settings of a live page that is opened during the run, because another process, such as the

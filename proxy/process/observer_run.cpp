@@ -112,8 +112,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
 }
 
 void ObserverRun::open_page(PageOptions options) {
-    LivePage::Parts parts{.io = &io_,
-                          .relay = &relay_,
+    LivePage::Parts parts{.relay = &relay_,
                           .impairment = &*impairment_,
                           .board = &*board_,
                           .feed = &*feed_,

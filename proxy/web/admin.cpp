@@ -61,13 +61,12 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
 /// Answers /readyz. On a connection reserved for health checks, sends the last result at once.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.is_reserved) {
-        const auto last = context.readiness->health();
-        respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
+        respond(response_of(
+            context.readiness.value_or(Health{.text = "too many requests; try again"})));
     }
     context.sources.ready(
-        [told = context.readiness,
-         respond = request.is_reserved ? Respond{} : respond](const Health& health) {
-            told->set_health(health);
+        [&context, respond = request.is_reserved ? Respond{} : respond](const Health& health) {
+            context.readiness = health;
             if (respond) {
                 respond(response_of(health));
             }

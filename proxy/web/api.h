@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,26 +58,7 @@ struct Health {
     std::string text; ///< one line
 };
 
-/// Stores the last result of a health check. Any thread may set and read the result.
-class LastHealth {
-  public:
-    void set_health(Health health) {
-        const std::scoped_lock lock{mutex_};
-        health_ = std::move(health);
-    }
-
-    [[nodiscard]] std::optional<Health> health() const {
-        const std::scoped_lock lock{mutex_};
-        return health_;
-    }
-
-  private:
-    mutable std::mutex mutex_;
-    std::optional<Health> health_;
-};
-
 /// The functions from which the page gets its data. They are called on the HTTP server's thread.
-/// Only `ready` may answer from another thread.
 struct PageSources {
     std::function<RunState()> state;
     /// Returns the state of one game server, with more of its sessions than `state` lists. Empty if
@@ -86,7 +66,7 @@ struct PageSources {
     std::function<RunState(const std::string& server)> state_of{};
     /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
     std::function<Health()> live;
-    /// Tests whether players can play. Calls its argument with the result later, from any thread.
+    /// Tests whether players can play. Calls its argument with the result, now or later.
     std::function<void(std::function<void(Health)>)> ready;
     /// Sets the impairment from a text in the format of relay::parse_impairment.
     /// Errors: one line that says what is wrong with the text.
@@ -117,7 +97,7 @@ struct RequestContext {
     /// The last change of the impairment that was made on the page.
     std::optional<ImpairmentChange> impaired{};
     CompressedMapCache maps;
-    std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
+    std::optional<Health> readiness{}; ///< the last result of PageSources::ready
     Viewers viewers;
 };
 

@@ -507,6 +507,10 @@ void HttpServer::start() {
     }};
 }
 
+asio::io_context& HttpServer::io() const {
+    return impl_->io;
+}
+
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->is_updating) {

@@ -180,6 +180,9 @@ class HttpServer {
     /// Closes every connection and joins the thread.
     void stop();
 
+    /// Returns the io_context that start() runs on the server's thread.
+    [[nodiscard]] boost::asio::io_context& io() const;
+
     /// Returns the addresses on which the server listens, with the ports that the system chose.
     [[nodiscard]] const std::vector<HttpAddress>& addresses() const;
 
