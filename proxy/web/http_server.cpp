@@ -19,6 +19,7 @@
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <fmt/format.h>
@@ -209,8 +210,6 @@ struct ServerContext {
 /// A connection: reads one request, writes one response and closes. The server owns the connection
 /// while ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
-    static constexpr std::size_t kReadBytes = 4096;
-
   public:
     HttpConnection(Socket socket, ConnectionOrigin origin, bool spare,
                    ConnectionLimiter::ConnectionNumber number, ServerContext& server_context)
@@ -228,7 +227,18 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     void run() {
         stream_.expires_after(deadline_);
-        read();
+        http::async_read_header(
+            stream_, buffer_, parser_,
+            [self = shared_from_this()](const Error& error, std::size_t) {
+                if (error) {
+                    self->refuse(error);
+                } else if (self->buffer_.size() == 0 && !self->parser_.is_done() &&
+                           expects_continue(self->parser_.get())) {
+                    self->send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_body);
+                } else {
+                    self->read_body();
+                }
+            });
     }
 
     /// Closes the connection and cancels pending operations.
@@ -236,37 +246,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   private:
     // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous operation
-    void read() {
-        const std::size_t most = buffer_.max_size() - buffer_.size();
-        if (most == 0) {
-            return refuse(http::error::buffer_overflow);
-        }
-        stream_.async_read_some(buffer_.prepare(std::min(most, kReadBytes)),
-                                [self = shared_from_this()](const Error& error, std::size_t size) {
-                                    if (!error) {
-                                        self->buffer_.commit(size);
-                                        self->parse();
-                                    }
-                                });
-    }
-
-    void parse() {
-        while (!parser_.is_done()) {
-            const bool was_header_done = parser_.is_header_done();
-            Error error;
-            buffer_.consume(parser_.put(buffer_.data(), error));
-            if (error && error != http::error::need_more) {
-                return refuse(error);
-            }
-            if (buffer_.size() == 0 && !was_header_done && parser_.is_header_done() &&
-                !parser_.is_done() && expects_continue(parser_.get())) {
-                return send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read);
-            }
-            if (error || (buffer_.size() == 0 && !parser_.is_done())) {
-                return read();
-            }
-        }
-        on_request();
+    void read_body() {
+        http::async_read(stream_, buffer_, parser_,
+                         [self = shared_from_this()](const Error& error, std::size_t) {
+                             error ? self->refuse(error) : self->on_request();
+                         });
     }
 
     void refuse(const Error& error) {
@@ -507,10 +491,6 @@ void HttpServer::start() {
     }};
 }
 
-asio::io_context& HttpServer::io() const {
-    return impl_->io;
-}
-
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->is_updating) {
@@ -525,6 +505,10 @@ void HttpServer::stop() {
         impl_->io.stop();
         impl_->thread.join();
     }
+}
+
+asio::io_context& HttpServer::io() const {
+    return impl_->io;
 }
 
 const std::vector<HttpAddress>& HttpServer::addresses() const {
