@@ -24,7 +24,6 @@ enum class ControlMessage : std::uint8_t {
     begin,     ///< the first message: the descriptor is memory with an archived ObserverStartup
     log_level, ///< the text is the log level to set
     token,     ///< the text contains the token of the live page; see PageToken
-    server,    ///< the text contains a server's new address; see RelayAccess::set_server_address()
     reopen,    ///< open the outputs' paths again, because their files may have been moved away
     report,    ///< write the totals since the start of the run
     /// Write the session checkpoints, for another relay's observer, to the file of the descriptor.

@@ -1,9 +1,7 @@
 #include "proxy/channel/shared_block.h"
 
-#include <charconv>
 #include <new>
 #include <stdexcept>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -50,35 +48,14 @@ relay::ServerIndex RelayAccess::num_servers() const noexcept {
 }
 
 std::string RelayAccess::server_address(relay::ServerIndex server) const {
-    if (is_tap()) {
-        return block_->facts.tapped.data();
-    }
-    const std::scoped_lock lock{mutex_};
-    const auto moved = moved_.find(server);
-    return moved != moved_.end() ? moved->second
-                                 : base::to_string(block_->facts.servers[server].server);
+    return is_tap() ? block_->facts.tapped.data()
+                    : base::to_string(block_->facts.servers[server].address());
 }
 
 std::string RelayAccess::server_name_and_address(relay::ServerIndex index) const {
     const std::string_view name = server_name(index);
     return name.empty() ? server_address(index)
                         : fmt::format("{} ({})", name, server_address(index));
-}
-
-void RelayAccess::set_server_address(std::string_view moved) {
-    relay::ServerIndex server = 0;
-    const auto number = std::from_chars(moved.data(), moved.data() + moved.size(), server);
-    if (number.ec != std::errc{} || server >= relay::kMaxServers) {
-        return;
-    }
-    moved.remove_prefix(static_cast<std::size_t>(number.ptr - moved.data()));
-    moved.remove_prefix(std::min<std::size_t>(moved.size(), 1));
-    const std::scoped_lock lock{mutex_};
-    moved_[server] = moved;
-}
-
-std::string server_address_text(relay::ServerIndex server, const std::string& where) {
-    return fmt::format("{} {}", server, where);
 }
 
 void RelayAccess::reload_impairment() {

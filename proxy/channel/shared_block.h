@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -33,8 +32,21 @@ struct ServerFacts {
     std::array<char, kMaxName + 1> name{};
     std::array<base::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
-    base::Endpoint server{};
+    /// The server's address is addresses[current_address]. A new address is written into the other
+    /// element, so that the observer never reads a half-written address.
+    std::array<base::Endpoint, 2> addresses{};
+    std::atomic<std::uint32_t> current_address{0};
     std::atomic<bool> removed{false};
+
+    [[nodiscard]] const base::Endpoint& address() const noexcept {
+        return addresses[current_address % 2];
+    }
+
+    void set_address(const base::Endpoint& address) noexcept {
+        const std::uint32_t next = (current_address + 1) % 2;
+        addresses[next] = address;
+        current_address = next;
+    }
 
     /// Returns the name as a view of the shared memory.
     [[nodiscard]] std::string_view name_view() const noexcept {
@@ -45,7 +57,7 @@ struct ServerFacts {
 /// Facts about the run that the relay's process writes before it starts the observer.
 struct RelayFacts {
     /// Facts about the servers, indexed by server number. After an entry is written, only its
-    /// members `server` and `removed` change.
+    /// address and the member `removed` change.
     std::array<ServerFacts, relay::kMaxServers> servers{};
     std::atomic<std::uint32_t> num_servers{0};
     std::uint32_t threads = 0;
@@ -130,9 +142,6 @@ class RelayAccess {
     /// Returns the server's name and address as text.
     [[nodiscard]] std::string server_name_and_address(relay::ServerIndex index) const;
 
-    /// Sets the new address of a server. `moved`: a result of server_address_text().
-    void set_server_address(std::string_view moved);
-
     [[nodiscard]] const relay::ObserverSharedMemory& observation() const noexcept {
         return block_->observation;
     }
@@ -165,12 +174,7 @@ class RelayAccess {
     std::function<bool(const std::string&)> ask_;
     mutable std::mutex mutex_;
     relay::Impairment impairment_;
-    /// The addresses that set_server_address() set, as text.
-    std::map<relay::ServerIndex, std::string> moved_;
 };
-
-/// Returns the argument of RelayAccess::set_server_address() that sets a server's address to `where`.
-[[nodiscard]] std::string server_address_text(relay::ServerIndex server, const std::string& where);
 
 /// Returns the number of open sessions.
 [[nodiscard]] inline std::uint64_t num_open_sessions(const relay::Counters& counters) noexcept {

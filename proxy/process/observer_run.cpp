@@ -228,9 +228,6 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
             spdlog::warn("simulation not changed: {}", done.error());
         }
         break;
-    case channel::ControlMessage::server:
-        relay_.set_server_address(message.text);
-        break;
     case channel::ControlMessage::log_level:
         spdlog::set_level(spdlog::level::from_str(message.text));
         break;

@@ -306,11 +306,7 @@ void RelayRun::start_observing() {
 void RelayRun::on_second() {
     resync_limiter_.refill();
     report_failed_sessions();
-    servers_->on_second(
-        !supervisor_->has_observer(), [this](relay::ServerIndex index, const base::Endpoint& to) {
-            supervisor_->send(channel::ControlMessage::server,
-                              channel::server_address_text(index, base::to_string(to)));
-        });
+    servers_->on_second(!supervisor_->has_observer());
 }
 
 void RelayRun::report_failed_sessions() {

@@ -130,7 +130,7 @@ void ServedServers::write_addresses(relay::ServerIndex index) const {
         server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
     }
     server.num_listen = num_listen;
-    server.server = parts_.relay->server_endpoint(index);
+    server.set_address(parts_.relay->server_endpoint(index));
     server.removed = false;
     facts.num_servers = std::uint32_t{index} + 1;
 }
@@ -191,14 +191,13 @@ void ServedServers::add_resolved() {
     }
 }
 
-void ServedServers::on_second(bool report_silence, const Moved& moved) {
+void ServedServers::on_second(bool report_silence) {
     add_resolved();
     for (ServerAddressUpdater& server : servers_) {
         const relay::Counters counters =
             relay::totals_of(parts_.block->observation, server.index());
         if (const auto to = server.update_address(counters)) {
-            parts_.block->facts.servers.at(server.index()).server = *to;
-            moved(server.index(), *to);
+            parts_.block->facts.servers.at(server.index()).set_address(*to);
         }
         if (report_silence) {
             server.log_silence(counters);

@@ -38,12 +38,9 @@ class ServedServers {
     /// not interrupt servers that stay. Logs changes that fail.
     void set_servers(const std::vector<ConfiguredServer>& wanted);
 
-    /// A function that is called when a server's address has changed.
-    using Moved = std::function<void(relay::ServerIndex index, const base::Endpoint& to)>;
-
     /// Must be called once a second. `report_silence`: log servers that do not answer. With an
     /// observer it must be false, because the observer logs them.
-    void on_second(bool report_silence, const Moved& moved);
+    void on_second(bool report_silence);
 
     /// Returns the servers in the form that HandoverGiver needs.
     [[nodiscard]] std::vector<TakeoverServer> handover_list() const;
