@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -11,97 +10,58 @@
 
 namespace tw::sink {
 
-namespace {
-
-constexpr std::size_t kAlignment = 16;
-
-constexpr std::uint64_t rounded(std::uint64_t size) {
-    return (size + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-} // namespace
-
 FlightRing::FlightRing(std::size_t bytes)
-    : capacity_{std::max(bytes, kAlignment) / kAlignment * kAlignment},
+    : capacity_{std::max<std::size_t>(bytes / 8 * 7, 1)}, max_blocks_{std::max<std::size_t>(
+                                                              bytes / 8 / sizeof(Block), 1)},
       bytes_{new std::byte[capacity_]} {}
 
-FlightRing::Head FlightRing::head_at(Place place) const {
-    Head head;
-    std::memcpy(&head, bytes_.get() + place % capacity_, sizeof head);
-    return head;
-}
-
-void FlightRing::put(Place place, const Head& head) {
-    std::memcpy(bytes_.get() + place % capacity_, &head, sizeof head);
-}
-
-std::uint64_t FlightRing::length(Place place, const Head& head) const {
-    return head.size == kFiller ? capacity_ - place % capacity_ : sizeof head + rounded(head.size);
+std::uint64_t FlightRing::end_position() const {
+    return blocks_.empty() ? 0 : blocks_.back().at + blocks_.back().size;
 }
 
 void FlightRing::drop_oldest() {
-    const Head head = head_at(begin_);
-    dropped_ += head.size == kFiller ? 0 : 1;
-    begin_ += length(begin_, head);
-}
-
-void FlightRing::make_room(Place until) {
-    while (begin_ != end_ && until - begin_ > capacity_) {
-        drop_oldest();
-    }
+    blocks_.pop_front();
+    ++dropped_;
 }
 
 bool FlightRing::push(std::uint32_t session, record::Timestamp time,
-                      std::span<const std::byte> block) {
-    const std::uint64_t need = sizeof(Head) + rounded(block.size());
-    if (need > capacity_) {
+                      std::span<const std::byte> bytes) {
+    if (bytes.size() > capacity_) {
         return false;
     }
-    const std::uint64_t left = capacity_ - end_ % capacity_;
-    if (left < need) { // a block must be contiguous in memory
-        make_room(end_ + left);
-        put(end_, {.size = kFiller});
-        end_ += left;
+    const std::uint64_t at = end_position();
+    while (!blocks_.empty() &&
+           (blocks_.size() == max_blocks_ || at + bytes.size() - blocks_.front().at > capacity_)) {
+        drop_oldest();
     }
-    make_room(end_ + need);
-    put(end_, {.size = static_cast<std::uint32_t>(block.size()), .session = session, .time = time});
-    std::ranges::copy(block, bytes_.get() + end_ % capacity_ + sizeof(Head));
-    end_ += need;
-    ++pushed_;
+    const std::size_t begin = at % capacity_;
+    const auto first = bytes.first(std::min(bytes.size(), capacity_ - begin));
+    std::ranges::copy(first, bytes_.get() + begin);
+    std::ranges::copy(bytes.subspan(first.size()), bytes_.get());
+    blocks_.push_back({.session = session, .time = time, .at = at, .size = bytes.size()});
     return true;
 }
 
+void FlightRing::append_bytes(const Block& block, std::vector<std::byte>& out) const {
+    const std::byte* const begin = bytes_.get() + block.at % capacity_;
+    const std::size_t first = std::min(block.size, capacity_ - block.at % capacity_);
+    out.insert(out.end(), begin, begin + first);
+    out.insert(out.end(), bytes_.get(), bytes_.get() + (block.size - first));
+}
+
 void FlightRing::drop_before(record::Timestamp time) {
-    while (begin_ != end_) {
-        const Head head = head_at(begin_);
-        if (head.size != kFiller && head.time >= time) {
-            return;
-        }
+    while (!blocks_.empty() && blocks_.front().time < time) {
         drop_oldest();
     }
 }
 
-std::optional<FlightRing::Block> FlightRing::block_at(Place place) const {
-    for (place = std::max(place, begin_); place < end_;) {
-        const Head head = head_at(place);
-        const Place next = place + length(place, head);
-        if (head.size != kFiller) {
-            return Block{.session = head.session,
-                         .time = head.time,
-                         .bytes = {bytes_.get() + place % capacity_ + sizeof head, head.size},
-                         .next = next};
-        }
-        place = next;
-    }
-    return std::nullopt;
+bool FlightRing::contains_session(std::uint32_t session) const {
+    return std::ranges::find(blocks_, session, &Block::session) != blocks_.end();
 }
 
-bool FlightRing::contains_session(std::uint32_t session) const {
-    auto block = block_at(begin_);
-    while (block && block->session != session) {
-        block = block_at(block->next);
-    }
-    return block.has_value();
+bool FlightRing::is_nearly_full() const {
+    return !blocks_.empty() && (blocks_.size() >= max_blocks_ / 8 * 7 ||
+                                end_position() - blocks_.front().at >= capacity_ / 8 * 7);
 }
 
 namespace {
@@ -196,9 +156,8 @@ bool FlightRecorder::is_due(record::Timestamp now) const {
         return true;
     }
     // The finding's datagrams are among the oldest datagrams, which will be dropped soon.
-    const auto oldest = ring_.block_at(ring_.begin());
-    return pause >= kLeastPause && oldest && ring_.is_nearly_full() &&
-           now - cause_->since >= (now - oldest->time) / kParts * (kParts - 1);
+    return pause >= kLeastPause && ring_.is_nearly_full() &&
+           now - cause_->since >= (now - ring_.block(ring_.begin()).time) / kParts * (kParts - 1);
 }
 
 void FlightRecorder::request_file(std::uint32_t session) {
@@ -217,10 +176,10 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
     if (cause.session != 0) {
         comment += "; " + blocks_.describe_session(cause.session);
     }
-    const auto oldest = ring_.block_at(ring_.begin());
-    if (cause.since != 0 && oldest && cause.since < oldest->time) {
+    const record::Timestamp oldest = ring_.size() == 0 ? 0 : ring_.block(ring_.begin()).time;
+    if (cause.since != 0 && cause.since < oldest) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
-                               static_cast<double>(now - oldest->time) / kFlightSecond);
+                               static_cast<double>(now - oldest) / kFlightSecond);
     }
     const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),
                                      CaptureBlocks::head(comment), FileQueue::Readers::owner);
@@ -229,38 +188,28 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
         return;
     }
     ++tally_.files;
-    dump_ = Dump{.file = *file,
-                 .session = cause.session,
-                 .at = ring_.begin(),
-                 .end = ring_.end(),
-                 .dropped = ring_.num_dropped()};
+    dump_ = Dump{.file = *file, .session = cause.session, .at = ring_.begin(), .end = ring_.end()};
 }
 
 bool FlightRecorder::write_piece() {
-    // blocks of the file were dropped from memory; some of them may already be in the file
-    if (dump_->at < ring_.begin()) {
-        tally_.lost += ring_.num_dropped() - dump_->dropped;
+    if (dump_->at < ring_.begin()) { // blocks were dropped from memory before they were written
+        const std::uint64_t kept_from = std::min(ring_.begin(), dump_->end);
+        tally_.lost += kept_from - dump_->at;
+        dump_->at = kept_from;
     }
     std::vector<std::byte> piece;
     std::uint64_t blocks = 0;
-    auto block = ring_.block_at(dump_->at);
-    for (; block && dump_->at < dump_->end && piece.size() < kPieceBytes;
-         block = ring_.block_at(dump_->at)) {
-        if (block->next > dump_->end) {
-            dump_->at = dump_->end; // leaves out blocks that are newer than the file
-            break;
-        }
-        if (dump_->session == 0 || dump_->session == block->session) {
-            piece.insert(piece.end(), block->bytes.begin(), block->bytes.end());
+    for (; dump_->at < dump_->end && piece.size() < kPieceBytes; ++dump_->at) {
+        const FlightRing::Block& block = ring_.block(dump_->at);
+        if (dump_->session == 0 || dump_->session == block.session) {
+            ring_.append_bytes(block, piece);
             ++blocks;
         }
-        dump_->at = block->next;
     }
-    dump_->dropped = ring_.num_dropped();
     if (!piece.empty() && !files_->append(dump_->file, std::move(piece))) {
         tally_.lost += blocks;
     }
-    if (!block || dump_->at >= dump_->end) {
+    if (dump_->at >= dump_->end) {
         end_dump();
     }
     return dump_.has_value();
@@ -281,9 +230,9 @@ void FlightRecorder::finish(record::Timestamp now) {
             static_cast<void>(write_piece());
         }
         if (dump_) { // the disk accepts no data
-            for (auto block = ring_.block_at(dump_->at); block && block->next <= dump_->end;
-                 block = ring_.block_at(block->next)) {
-                tally_.lost += dump_->session == 0 || dump_->session == block->session ? 1U : 0U;
+            for (auto at = std::max(dump_->at, ring_.begin()); at < dump_->end; ++at) {
+                const std::uint32_t session = ring_.block(at).session;
+                tally_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;
             }
             end_dump();
         }

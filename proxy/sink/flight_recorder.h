@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -19,69 +20,55 @@
 namespace tw::sink {
 
 /// The latest blocks of a capture, in memory that is allocated once. A new block replaces the
-/// oldest blocks. Each block has a place, a number that no later block gets, so that a reader
-/// notices if its block was replaced.
+/// oldest blocks. Blocks are numbered from 0, so that a reader notices if its block was replaced.
 class FlightRing {
   public:
-    using Place = std::uint64_t;
-
     struct Block {
         std::uint32_t session = 0;
         record::Timestamp time = 0;
-        std::span<const std::byte> bytes{}; ///< valid until the next push()
-        Place next = 0;
+        std::uint64_t at = 0; ///< position of its bytes among the bytes of all blocks so far
+        std::size_t size = 0; ///< in bytes
     };
 
-    /// Reserves `bytes` bytes of memory, which take physical memory only when they are filled.
+    /// Uses up to `bytes` bytes of memory, an eighth of it for the list of blocks. The memory takes
+    /// physical memory only when it is filled.
     explicit FlightRing(std::size_t bytes);
 
     /// Adds a block. Returns false if the block is larger than the ring.
-    bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> block);
+    bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> bytes);
     /// Drops blocks older than `time`.
     void drop_before(record::Timestamp time);
 
-    /// Returns the place of the oldest block.
-    [[nodiscard]] Place begin() const { return begin_; }
+    /// Returns the number of the oldest block: the number of blocks that were dropped so far.
+    [[nodiscard]] std::uint64_t begin() const { return dropped_; }
 
-    [[nodiscard]] Place end() const { return end_; }
+    /// Returns the number of the next block.
+    [[nodiscard]] std::uint64_t end() const { return dropped_ + blocks_.size(); }
 
-    /// Returns the block at a place, or the oldest later block; nullopt at the end.
-    [[nodiscard]] std::optional<Block> block_at(Place place) const;
+    /// Returns a block by its number. Precondition: begin() <= number < end().
+    [[nodiscard]] const Block& block(std::uint64_t number) const {
+        return blocks_[number - dropped_];
+    }
+
+    /// Appends the bytes of a block in the ring to `out`.
+    void append_bytes(const Block& block, std::vector<std::byte>& out) const;
 
     [[nodiscard]] bool contains_session(std::uint32_t session) const;
 
     /// Returns whether the oldest blocks will be replaced soon.
-    [[nodiscard]] bool is_nearly_full() const { return end_ - begin_ >= capacity_ / 8 * 7; }
+    [[nodiscard]] bool is_nearly_full() const;
 
     /// Returns the number of blocks in the ring.
-    [[nodiscard]] std::uint64_t size() const { return pushed_ - dropped_; }
-
-    /// Returns the number of blocks that were dropped since the ring was constructed.
-    [[nodiscard]] std::uint64_t num_dropped() const { return dropped_; }
+    [[nodiscard]] std::uint64_t size() const { return blocks_.size(); }
 
   private:
-    struct Head {
-        std::uint32_t size = 0; ///< size of the block in bytes
-        std::uint32_t session = 0;
-        record::Timestamp time = 0;
-    };
-
-    static_assert(sizeof(Head) == 16);
-
-    /// A value of Head::size that says that the next block is at the start of the memory.
-    static constexpr std::uint32_t kFiller = 0xffffffff;
-
-    [[nodiscard]] Head head_at(Place place) const;
-    void put(Place place, const Head& head);
-    [[nodiscard]] std::uint64_t length(Place place, const Head& head) const;
+    [[nodiscard]] std::uint64_t end_position() const;
     void drop_oldest();
-    void make_room(Place until);
 
-    std::size_t capacity_;
+    std::size_t capacity_; ///< size of `bytes_`
+    std::size_t max_blocks_;
     std::unique_ptr<std::byte[]> bytes_; // NOLINT(modernize-avoid-c-arrays): not initialised
-    Place begin_ = 0;
-    Place end_ = 0;
-    std::uint64_t pushed_ = 0;
+    std::deque<Block> blocks_;
     std::uint64_t dropped_ = 0;
 };
 
@@ -166,9 +153,8 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     struct Dump {
         FileQueue::File file;
         std::uint32_t session;
-        FlightRing::Place at;
-        FlightRing::Place end;
-        std::uint64_t dropped; ///< the result of FlightRing::num_dropped() when the file was begun
+        std::uint64_t at;  ///< number of the next block
+        std::uint64_t end; ///< number of the first block that is newer than the file
     };
 
     /// Returns whether a finding's file may be begun: the previous file is old enough, or the
