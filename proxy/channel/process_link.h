@@ -36,10 +36,7 @@ enum class ControlMessage : std::uint8_t {
     /// From the observer: make the server send a full snapshot to a session. The text is Event::session.
     resync,
     flight, ///< write the flight recorder's data to a file
-    /// From the observer: open the live page's sockets, which the observer may not open. From the
-    /// relay, once for each address of the page, in order: the socket as descriptor, or a text that
-    /// says why the socket could not be opened.
-    page,
+    page,   ///< once for each address of the live page, in order: the descriptor is its socket
 };
 
 /// One end of the connection between the relay's process and the observer's process. Messages

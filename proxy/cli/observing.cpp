@@ -10,7 +10,6 @@
 #include "proxy/process/observer_process.h"
 #include "proxy/process/observer_run.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/file_output.h"
@@ -232,30 +231,6 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     }
 }
 
-/// Opens the page. Returns false if that is not possible yet, which is logged. An observer that
-/// replaces a lost one continues without a page and opens it later, as inspection and recording do
-/// not wait for it.
-bool open_page(process::ObserverOptions& options, const HttpFlags& http,
-               process::LatePageOptions late, const process::ObserverChannel& post) {
-    if (!post.waits) {
-        try {
-            options.page = late.page(http.listen());
-            return true;
-        } catch (const relay::RetryableStartError& error) {
-            if (post.number == 1) {
-                sink::print_error("{}", error.what());
-                return false;
-            }
-        } catch (const UsageError&) {
-            if (post.number == 1) {
-                throw;
-            }
-        }
-    }
-    options.late_page = std::move(late);
-    return true;
-}
-
 /// Runs the observer until the relay has ended. Returns the exit code.
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
                  sink::BoundedWaitStream& console, sink::OutputFile* summary) {
@@ -323,17 +298,13 @@ int observe(const RunFlags& flags, Settings& settings) {
     options.console = flags.quiet ? nullptr : &console;
     options.summary = summary.get();
     options.capture = capture.get();
-    const auto page = [&flags, &greeting](std::vector<web::ListeningSocket> listening) {
-        return process::PageOptions{.listening = std::move(listening),
-                                    .admin = flags.http.admin,
-                                    .token = greeting->token,
-                                    .log_is_private = log_stream().is_terminal(),
-                                    .recording_folders = flags.recording_folders(),
-                                    .explain_finding = analyze::explanation_of_lines};
-    };
-    if (flags.http.on() &&
-        !open_page(options, flags.http, {.where = flags.http.where(), .page = page}, post)) {
-        return kExitNotYet;
+    if (flags.http.on()) {
+        options.page = process::PageOptions{.admin = flags.http.admin,
+                                            .token = greeting->token,
+                                            .log_is_private = log_stream().is_terminal(),
+                                            .recording_folders = flags.recording_folders(),
+                                            .explain_finding = analyze::explanation_of_lines};
+        options.page_addresses = flags.http.where();
     }
     confine_observer(flags, post.number);
     // An observer that waits was started for a takeover, not because the previous one was lost.

@@ -109,10 +109,6 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
             std::chrono::duration<double>{flags.takeover ? 0 : flags.start_timeout});
     for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
         try {
-            if (!flags.takeover) { // otherwise the page opens when the other process frees its port
-                // Only checks; the observer binds the page's addresses.
-                std::ignore = flags.http.listen();
-            }
             process::BlockedSignals held;
             auto run = std::make_unique<process::RelayRun>(options);
             held.keep_blocked();
@@ -281,6 +277,9 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     try {
         tap.emplace(std::move(options));
     } catch (const capture::NoInterfaceError& error) {
+        sink::print_error("{}", error.what());
+        return kExitNotYet;
+    } catch (const relay::RetryableStartError& error) { // an address of the page
         sink::print_error("{}", error.what());
         return kExitNotYet;
     } catch (const capture::NoPermissionError& error) {

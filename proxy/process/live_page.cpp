@@ -405,45 +405,4 @@ void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
     }
 }
 
-void LatePage::request_sockets() {
-    sockets_.clear();
-    std::ignore = link_->send(channel::ControlMessage::page); // it fails only if the relay is gone
-}
-
-void LatePage::on_answer(channel::ProcessLink::Message& message) {
-    if (stopped_) {
-        return;
-    }
-    if (!message.descriptor.valid()) {
-        return retry_later(message.text);
-    }
-    sockets_.emplace_back(options_.where[sockets_.size()], std::move(message.descriptor));
-    if (sockets_.size() < options_.where.size()) {
-        return;
-    }
-    try {
-        open_(options_.page(std::exchange(sockets_, {})));
-        stopped_ = true;
-    } catch (const std::exception& error) {
-        retry_later(error.what());
-    }
-}
-
-void LatePage::retry_later(const std::string& trouble) {
-    if (std::exchange(reported_error_, trouble) != trouble) {
-        spdlog::error("live page: {}; trying again", trouble);
-    }
-    timer_.expires_after(kRetryInterval);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-        if (!error && !stopped_) {
-            request_sockets();
-        }
-    });
-}
-
-void LatePage::stop() {
-    stopped_ = true;
-    timer_.cancel();
-}
-
 } // namespace tw::process

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/channel/process_link.h"
 #include "proxy/channel/shared_block.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/page_recordings.h"
@@ -27,8 +26,6 @@
 #include <string_view>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <tl/expected.hpp>
 
 namespace tw::process {
@@ -185,46 +182,6 @@ class LivePage {
     std::vector<std::function<void(web::Health)>> waiting_;
     /// One probe per server, also if removed. Empty for a tap.
     std::map<relay::ServerIndex, ServerProbe> probes_;
-};
-
-/// The settings of a live page that is opened during the run, because another process, such as the
-/// previous observer, uses its port or socket at the start.
-struct LatePageOptions {
-    std::vector<web::HttpAddress> where{};
-    /// Returns the settings of a page with these listening sockets. May throw.
-    std::function<PageOptions(std::vector<web::ListeningSocket> listening)> page{};
-};
-
-/// Requests the live page's listening sockets from the relay's process until they are available.
-/// The observer process is confined and cannot open them itself.
-class LatePage {
-  public:
-    /// The time between a failed request and the next request.
-    static constexpr std::chrono::milliseconds kRetryInterval{500};
-
-    /// `open`: opens the page. It is called when the sockets have arrived; if it throws, the
-    /// sockets are requested again. `io` and `link` must outlive the object.
-    LatePage(boost::asio::io_context& io, const channel::ProcessLink& link, LatePageOptions options,
-             std::function<void(PageOptions page)> open)
-        : link_{&link}, options_{std::move(options)}, open_{std::move(open)}, timer_{io} {}
-
-    void request_sockets();
-
-    /// Handles the answer of the relay's process (ControlMessage::page).
-    void on_answer(channel::ProcessLink::Message& message);
-
-    void stop();
-
-  private:
-    void retry_later(const std::string& trouble);
-
-    const channel::ProcessLink* link_;
-    LatePageOptions options_;
-    std::function<void(PageOptions)> open_;
-    boost::asio::steady_timer timer_;
-    std::vector<web::ListeningSocket> sockets_;
-    std::string reported_error_; ///< the reason why the page is not open, as it was last logged
-    bool stopped_ = false;
 };
 
 } // namespace tw::process

@@ -59,8 +59,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
-             .with_files = options_.config.demos || options_.config.page_recordings ||
-                           options_.page || options_.late_page}},
+             .with_files =
+                 options_.config.demos || options_.config.page_recordings || options_.page}},
       written_{shared_.block().progress} {
     options_.config.inspect.learned = &learned_sizes(shared_.block());
     options_.config.inspect.memory = &memory_;
@@ -75,9 +75,6 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
     }
     if (!waits_) {
         impairment_.emplace(relay_, lines_.line_output(), options_.config.json);
-    }
-    if (options_.page) {
-        open_page(*std::move(options_.page));
     }
     messages_.assign(::dup(link_.descriptor()));
 }
@@ -99,7 +96,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
     if (options_.console != nullptr && options_.inspect) {
         outputs.console = &console_.emplace(options_.console->is_colored());
     }
-    if (options_.page || options_.late_page) {
+    if (options_.page) {
         outputs.board = &board_.emplace(outputs.workers);
         outputs.feed = &feed_.emplace(outputs.workers);
     }
@@ -111,7 +108,15 @@ pipeline::Outputs ObserverRun::open_outputs() {
     return outputs;
 }
 
-void ObserverRun::open_page(PageOptions options) {
+void ObserverRun::add_page_socket(base::UniqueFd socket) {
+    auto& listening = options_.page->listening;
+    listening.emplace_back(options_.page_addresses[listening.size()], std::move(socket));
+    if (listening.size() == options_.page_addresses.size()) {
+        open_page();
+    }
+}
+
+void ObserverRun::open_page() {
     LivePage::Parts parts{.relay = &relay_,
                           .impairment = &*impairment_,
                           .board = &*board_,
@@ -127,19 +132,9 @@ void ObserverRun::open_page(PageOptions options) {
     if (written_.flight_queue() != nullptr) {
         parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
     }
-    options.token = token_.value_or(std::move(options.token));
-    page_.emplace(std::move(options), std::move(parts));
-}
-
-void ObserverRun::open_page_late() {
-    if (!options_.late_page) {
-        return;
-    }
-    late_page_.emplace(io_, link_, *std::move(options_.late_page), [this](PageOptions page) {
-        open_page(std::move(page));
-        page_->start();
-    });
-    late_page_->request_sockets();
+    options_.page->token = token_.value_or(std::move(options_.page->token));
+    page_.emplace(*std::move(options_.page), std::move(parts));
+    page_->start();
 }
 
 void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
@@ -162,7 +157,6 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
         worker->set_previous_checkpoints(checkpoints_);
         worker->start();
     }
-    open_page_late();
 }
 
 ObserverResult ObserverRun::run() {
@@ -173,11 +167,6 @@ ObserverResult ObserverRun::run() {
         if (!waits_) {
             worker->start();
         }
-    }
-    if (page_) {
-        page_->start();
-    } else if (!waits_) {
-        open_page_late();
     }
     running_ = shown_ = base::Stopwatch{};
     await_message();
@@ -238,9 +227,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         }
         break;
     case channel::ControlMessage::page:
-        if (late_page_ && !page_) {
-            late_page_->on_answer(message);
-        }
+        add_page_socket(std::move(message.descriptor));
         break;
     case channel::ControlMessage::report:
         for (const auto& worker : workers_) {
@@ -370,9 +357,6 @@ void ObserverRun::stop() {
     messages_.cancel();
     second_timer_.cancel();
     server_reports_.stop();
-    if (late_page_) {
-        late_page_->stop();
-    }
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {

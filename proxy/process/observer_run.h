@@ -67,9 +67,9 @@ struct ObserverOptions {
     sink::BoundedWaitStream* console = nullptr;
     sink::FindingLines::ExplainCommand explain{}; ///< empty if records cannot be read from a file
     std::string_view flight_flag{};               ///< how the user makes a flight recorder
+    /// The live page, which opens when its sockets have arrived from the relay; nullopt: no page.
     std::optional<PageOptions> page{};
-    /// The live page that a waiting observer opens when it starts to inspect; nullopt: no page.
-    std::optional<LatePageOptions> late_page{};
+    std::vector<web::HttpAddress> page_addresses{}; ///< the addresses of these sockets
 
     [[nodiscard]] bool makes_worlds() const { return inspect && config.makes_worlds(); }
 };
@@ -97,7 +97,7 @@ struct ObserverResult {
 /// and the live page. Ends when the relay's process requests that or has ended.
 class ObserverRun {
   public:
-    /// Opens the outputs and the live page.
+    /// Opens the outputs.
     /// Errors: std::system_error; std::runtime_error if `observer_channel` is invalid.
     ObserverRun(ObserverOptions options, ObserverChannel observer_channel);
 
@@ -105,8 +105,8 @@ class ObserverRun {
     [[nodiscard]] ObserverResult run();
 
   private:
-    void open_page(PageOptions options);
-    void open_page_late();
+    void add_page_socket(base::UniqueFd socket);
+    void open_page();
     void start_inspecting(const base::UniqueFd& checkpoint);
     void await_message();
     void handle_message(channel::ProcessLink::Message& message);
@@ -153,7 +153,6 @@ class ObserverRun {
     /// Becomes readable when a message arrives on link_.
     boost::asio::posix::stream_descriptor messages_{io_};
     boost::asio::steady_timer second_timer_{io_};
-    std::optional<LatePage> late_page_;
     base::Stopwatch running_;
     base::Stopwatch shown_; ///< the time since the last status line
     /// True if the first status was shown on a console that is not a terminal.

@@ -298,6 +298,7 @@ void RelayRun::start_observing() {
         checkpoint = std::move(left->checkpoint);
     }
     supervisor_->send(channel::ControlMessage::start_inspecting, {}, checkpoint.get());
+    supervisor_->open_page();
     if (giver_) {
         giver_->start();
     }

@@ -41,6 +41,9 @@ bool Terminal::is_gone() const {
 Supervisor::Supervisor(SupervisorOptions options, Parts parts)
     : options_{std::move(options)}, parts_{std::move(parts)}, number_{parts_.follows.value_or(0)},
       consumed_(parts_.rings.size()) {
+    if (options_.open_page && !parts_.follows) {
+        page_ = options_.open_page();
+    }
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
 
@@ -81,8 +84,6 @@ void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
         if (const auto wanted = relay::parse_impairment(message.text, seed)) {
             parts_.impair(*wanted);
         }
-    } else if (message.kind == channel::ControlMessage::page) {
-        open_page();
     } else if (message.kind == channel::ControlMessage::resync && parts_.resync) {
         parts_.resync(message.text);
     }
@@ -132,6 +133,9 @@ void Supervisor::every_second(const boost::system::error_code& error) {
         parts_.on_second();
     }
     kill_if_hanging();
+    if (!page_error_.empty()) {
+        open_page();
+    }
     // After a delay, missed seconds are skipped, so that the observer is checked a second apart.
     const auto now = std::chrono::steady_clock::now();
     second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
@@ -143,11 +147,22 @@ void Supervisor::open_page() {
         return;
     }
     try {
-        for (const web::ListeningSocket& each : options_.open_page()) {
-            send(channel::ControlMessage::page, {}, each.descriptor());
-        }
+        page_ = options_.open_page();
+        page_error_.clear();
     } catch (const std::exception& error) {
-        send(channel::ControlMessage::page, error.what());
+        if (page_error_ != error.what()) {
+            spdlog::error("live page: {}; trying again", error.what());
+            page_error_ = error.what();
+        }
+    }
+    if (link_) {
+        send_page(*link_);
+    }
+}
+
+void Supervisor::send_page(const channel::ProcessLink& link) const {
+    for (const web::ListeningSocket& each : page_) {
+        link.send(channel::ControlMessage::page, {}, each.descriptor());
     }
 }
 
@@ -157,8 +172,13 @@ void Supervisor::stop(std::string_view why) {
 }
 
 LiveRunResult Supervisor::finish() {
-    return {.observer = has_observer() ? std::optional{finish_observer()} : std::nullopt,
-            .observer_failures = failures_};
+    LiveRunResult result;
+    if (has_observer()) {
+        result.observer = finish_observer();
+    }
+    result.observer_failures = failures_;
+    page_.clear(); // a relay that has taken over opens the page when this relay reports its end
+    return result;
 }
 
 namespace {
@@ -205,6 +225,7 @@ void Supervisor::spawn_observer() {
     if (!send_startup(own, options_.startup)) {
         throw std::runtime_error{"cannot send the observer its settings"};
     }
+    send_page(own);
     std::vector<std::string> command = options_.observer;
     command.at(1) += std::to_string(number_);
     process_.emplace(command, other.descriptor(), parts_.shared->descriptor());

@@ -66,8 +66,7 @@ struct SupervisorOptions {
     std::optional<TimeLimit> time_limit{};
     /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot do that.
     std::function<ReloadedSettings()> reload{};
-    /// Opens the live page's sockets for the observer, which is confined. An exception is reported
-    /// to the observer. Empty: the run has no live page.
+    /// Opens the live page's sockets, which the observers get. Empty: the run has no live page.
     std::function<std::vector<web::ListeningSocket>()> open_page{};
     Terminal terminal{};
 };
@@ -101,7 +100,9 @@ class Supervisor {
         std::optional<std::uint32_t> follows{};
     };
 
-    /// Blocks signals until run() or the end of the process. Errors: std::system_error.
+    /// Opens the live page's sockets, except after a takeover: the previous relay has them. Blocks
+    /// signals until run() or the end of the process. Errors: std::system_error, and those of
+    /// SupervisorOptions::open_page.
     Supervisor(SupervisorOptions options, Parts parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
@@ -125,6 +126,10 @@ class Supervisor {
     /// Returns the id of the observer's process; 0: no observer runs.
     [[nodiscard]] pid_t observer_process() const { return process_ ? process_->id() : 0; }
 
+    /// Opens the live page's sockets, if there is a page, and sends them to the observer. If that
+    /// fails, tries again every second. For a relay that has taken over.
+    void open_page();
+
     /// Sends a message to the observer. Returns false if no observer runs.
     bool send(channel::ControlMessage kind, std::string_view text = {}, int descriptor = -1);
 
@@ -138,7 +143,7 @@ class Supervisor {
     void handle_message(const channel::ProcessLink::Message& message);
     void reload();
     void every_second(const boost::system::error_code& error);
-    void open_page();
+    void send_page(const channel::ProcessLink& link) const;
 
     void spawn_observer();
     void watch_observer();
@@ -157,8 +162,10 @@ class Supervisor {
     SupervisorOptions options_;
     Parts parts_;
     boost::asio::io_context io_{1};
-    std::uint32_t number_;       ///< number of the last observer
-    std::uint32_t failures_ = 0; ///< number of observers that ended before the run did
+    std::uint32_t number_;                   ///< number of the last observer
+    std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did
+    std::vector<web::ListeningSocket> page_; ///< the live page's sockets
+    std::string page_error_; ///< why open_page() failed; empty if it need not be called again
     std::optional<ObserverProcess> process_;
     std::optional<channel::ProcessLink> link_; ///< nullopt if no observer runs
     boost::asio::posix::stream_descriptor observer_end_{io_};
