@@ -47,7 +47,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kMaxPacked = 8;
 constexpr std::array kLayers{map::Layer::game,    map::Layer::front,   map::Layer::tele,
                              map::Layer::speedup, map::Layer::switch_, map::Layer::tune};
 
@@ -146,20 +145,12 @@ std::string map_json(const map::PhysicsLayers& physics) {
 
 std::shared_ptr<const std::string>
 CompressedMapCache::compressed_json(const std::shared_ptr<const map::PhysicsLayers>& physics) {
-    std::erase_if(packed_, [](const PackedMap& packed) { return packed.physics.expired(); });
-    const auto found = std::ranges::find_if(
-        packed_, [&physics](const PackedMap& packed) { return packed.physics.lock() == physics; });
-    if (found != packed_.end()) {
-        std::rotate(found, found + 1, packed_.end());
-        return packed_.back().text;
+    std::erase_if(texts_, [](const auto& each) { return each.first.expired(); });
+    auto& text = texts_[physics];
+    if (text == nullptr) {
+        text = std::make_shared<const std::string>(gzipped(map_json(*physics)));
     }
-    if (packed_.size() == kMaxPacked) {
-        packed_.erase(packed_.begin());
-    }
-    return packed_
-        .emplace_back(
-            PackedMap{physics, std::make_shared<const std::string>(gzipped(map_json(*physics)))})
-        .text;
+    return text;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include "proxy/record/stats.h"
 #include "snapshot/objects.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,20 +29,17 @@ namespace tw::web {
 /// each tile, rows from the top; the colours of the tiles' pictures; the names of the tiles in use.
 [[nodiscard]] std::string map_json(const map::PhysicsLayers& physics);
 
-/// Caches compressed map_json() texts while the maps are in use. Converting a large map takes 0.1
-/// s.
+/// Stores compressed map_json() texts while the maps are in use, because converting a large map
+/// takes 0.1 s.
 class CompressedMapCache {
   public:
     [[nodiscard]] std::shared_ptr<const std::string>
     compressed_json(const std::shared_ptr<const map::PhysicsLayers>& physics);
 
   private:
-    struct PackedMap {
-        std::weak_ptr<const map::PhysicsLayers> physics;
-        std::shared_ptr<const std::string> text;
-    };
-
-    std::vector<PackedMap> packed_; ///< ordered by the time of the last request
+    std::map<std::weak_ptr<const map::PhysicsLayers>, std::shared_ptr<const std::string>,
+             std::owner_less<>>
+        texts_;
 };
 
 /// Returns the known objects for /api/objects. Frames refer to an object by its index in this list.
