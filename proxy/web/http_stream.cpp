@@ -16,6 +16,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket.hpp>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -202,8 +203,9 @@ class AcceptedWebSocket final : public WebSocket,
         lowest.socket().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, ignored);
         socket_.set_option(websocket::stream_base::timeout{
             .handshake_timeout = kHandshake, .idle_timeout = kIdle, .keep_alive_pings = true});
-        const auto asked = request_[beast::http::field::sec_websocket_protocol];
-        if (asks_for_protocol({asked.data(), asked.size()}, kLiveProtocol)) {
+        // The response must not name a subprotocol that the client did not request.
+        beast::http::token_list asked{request_[beast::http::field::sec_websocket_protocol]};
+        if (asked.exists(kLiveProtocol)) {
             socket_.set_option(
                 websocket::stream_base::decorator{[](websocket::response_type& reply) {
                     reply.set(beast::http::field::sec_websocket_protocol, kLiveProtocol);
@@ -298,18 +300,6 @@ void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
     std::make_shared<AcceptedWebSocket>(std::move(stream), std::move(request))
         ->accept(std::move(on_open));
-}
-
-bool asks_for_protocol(std::string_view protocols, std::string_view name) {
-    constexpr std::string_view kBetween = ", \t";
-    while (!protocols.empty()) {
-        const std::size_t end = std::min(protocols.find_first_of(kBetween), protocols.size());
-        if (protocols.substr(0, end) == name) {
-            return true;
-        }
-        protocols.remove_prefix(std::min(end + 1, protocols.size()));
-    }
-    return false;
 }
 
 std::string token_in_protocols(std::string_view protocols) {

@@ -123,10 +123,6 @@ inline constexpr const char* kLiveProtocol = "twscope.live.1";
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open);
 
-/// Returns true if the requested subprotocols contain `name`. A response must not name a
-/// subprotocol that the client did not request.
-[[nodiscard]] bool asks_for_protocol(std::string_view protocols, std::string_view name);
-
 /// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way
 /// to send a token with a WebSocket request.
 [[nodiscard]] std::string token_in_protocols(std::string_view protocols);

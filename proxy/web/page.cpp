@@ -1,13 +1,17 @@
 #include "proxy/web/page.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <new>
 
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <zlib.h>
 
 namespace tw::web {
+
+namespace beast = boost::beast;
+namespace http = beast::http;
 
 std::string gzipped(std::string_view text) {
     constexpr int kGzip = 15 + 16; // windowBits of zlib: the largest window, with gzip's header
@@ -54,23 +58,14 @@ std::string gunzipped(std::string_view packed) {
 }
 
 bool accepts_gzip(std::string_view accept_encoding) {
-    std::string text;
-    for (const char c : accept_encoding) {
-        if (c != ' ' && c != '\t') {
-            text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const auto& [coding, parameters] : http::ext_list{accept_encoding}) {
+        if (beast::iequals(coding, "gzip") || beast::iequals(coding, "x-gzip")) {
+            return std::ranges::none_of(parameters, [](const auto& each) {
+                // "q=0", "q=0.0" and so on
+                return each.first == "q" &&
+                       each.second.find_first_of("123456789") == beast::string_view::npos;
+            });
         }
-    }
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::string_view coding = rest.substr(0, rest.find(','));
-        rest.remove_prefix(std::min(coding.size() + 1, rest.size()));
-        const std::string_view name = coding.substr(0, coding.find(';'));
-        if (name != "gzip" && name != "x-gzip") {
-            continue;
-        }
-        const std::string_view quality = coding.substr(name.size());
-        // Rejects "q=0", "q=0.0" and so on.
-        return !quality.starts_with(";q=0") ||
-               quality.find_first_of("123456789") != std::string_view::npos;
     }
     return false;
 }

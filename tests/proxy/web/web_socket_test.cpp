@@ -208,12 +208,6 @@ TEST_CASE("the token may be sent as a subprotocol") {
 }
 
 TEST_CASE("the response names a subprotocol only if the client requested it") {
-    for (const auto* const none : {"", "other", "twscope.live.10", "xtwscope.live.1", ","}) {
-        CAPTURE(none);
-        CHECK_FALSE(web::asks_for_protocol(none, web::kLiveProtocol));
-    }
-    CHECK(web::asks_for_protocol("other,twscope.live.1", web::kLiveProtocol));
-    CHECK(web::asks_for_protocol("bearer.6162, \ttwscope.live.1 ", web::kLiveProtocol));
     const Page page;
     const auto answer = [&](const std::string& headers) {
         test::HttpClient client{page.port()};
@@ -225,8 +219,16 @@ TEST_CASE("the response names a subprotocol only if the client requested it") {
         return client.read_all();
     };
     CHECK(answer("").find("Sec-WebSocket-Protocol") == std::string::npos);
-    CHECK(answer("Sec-WebSocket-Protocol: other\r\n").find("Sec-WebSocket-Protocol") ==
-          std::string::npos);
+    for (const std::string none : {"other", "twscope.live.10", "xtwscope.live.1", ","}) {
+        CAPTURE(none);
+        CHECK(answer("Sec-WebSocket-Protocol: " + none + "\r\n").find("Sec-WebSocket-Protocol") ==
+              std::string::npos);
+    }
+    for (const std::string some : {"other,twscope.live.1", "bearer.6162, \ttwscope.live.1 "}) {
+        CAPTURE(some);
+        CHECK(answer("Sec-WebSocket-Protocol: " + some + "\r\n")
+                  .find("Sec-WebSocket-Protocol: twscope.live.1\r\n") != std::string::npos);
+    }
     CHECK(answer("Sec-WebSocket-Protocol: twscope.live.1\r\n")
               .find("Sec-WebSocket-Protocol: twscope.live.1") != std::string::npos);
 }
