@@ -354,11 +354,9 @@ std::int64_t now_ms() {
 } // namespace
 
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
-    : stream_{std::move(stream)}, token_{std::move(options.token)},
-      log_is_private_{options.log_is_private}, reads_freely_{options.admin.access.open_reading},
-      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, mod_{&mod},
-      started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
-    admin_.set_token(token_.value);
+    : stream_{std::move(stream)}, options_{std::move(options)}, mod_{&mod},
+      started_ms_{now_ms()}, admin_{options_.admin, options_.listening, sources()} {
+    admin_.set_token(options_.token.value);
 }
 
 void FleetPage::start() {
@@ -373,11 +371,12 @@ void FleetPage::log_address(const web::HttpAddress& where) const {
         spdlog::info("page of all servers on unix:{}", where.path);
         return;
     }
-    const PageAddress page = page_address(where, host_, reads_freely_);
+    const PageAddress page = options_.address(where);
     spdlog::info("page of all servers on port {}: {}{}", where.port, page.url,
-                 page.reads_freely ? ""
-                                   : fmt::format("#token={} (without the token it shows nothing)",
-                                                 token_.text_for_log(log_is_private_)));
+                 page.reads_freely
+                     ? ""
+                     : fmt::format("#token={} (without the token it shows nothing)",
+                                   options_.token.text_for_log(options_.log_is_private)));
     if (page.is_open) {
         spdlog::warn("anyone who can reach the page sees the players' names and addresses");
     }

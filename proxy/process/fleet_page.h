@@ -148,10 +148,7 @@ class FleetPage {
     [[nodiscard]] web::PageSources sources();
 
     Stream stream_;
-    PageToken token_;
-    bool log_is_private_;
-    bool reads_freely_;
-    std::string host_;
+    PageOptions options_;
     const wire::ModDescription* mod_;
     std::int64_t started_ms_;
     mutable std::mutex mutex_; ///< guards board_ and delay_reason_

@@ -155,12 +155,9 @@ web::RelayState relay_state(const relay::Counters& counters) {
 } // namespace
 
 LivePage::LivePage(PageOptions options, Parts parts)
-    : parts_{std::move(parts)}, token_{std::move(options.token)},
-      log_is_private_{options.log_is_private}, explain_finding_{std::move(options.explain_finding)},
-      reads_freely_{options.admin.access.open_reading}, folders_{options.recording_folders},
-      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
-      admin_{std::move(options.admin), options.listening, sources()} {
-    admin_.set_token(token_.value);
+    : parts_{std::move(parts)}, options_{std::move(options)}, folders_{options_.recording_folders},
+      admin_{options_.admin, options_.listening, sources()} {
+    admin_.set_token(options_.token.value);
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): a failing lock or join ends the process
@@ -182,9 +179,9 @@ void LivePage::log_address(const web::HttpAddress& where) const {
                      where.path);
         return;
     }
-    const PageAddress page = page_address(where, host_, reads_freely_);
+    const PageAddress page = options_.address(where);
     spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
-                 token_.text_for_log(log_is_private_),
+                 options_.token.text_for_log(options_.log_is_private),
                  page.reads_freely ? "without the token it is read-only"
                                    : "without the token it shows nothing");
     if (page.is_open) {
@@ -199,7 +196,7 @@ void LivePage::check_relay() {
 }
 
 void LivePage::set_token(const PageToken& token) {
-    token_ = token;
+    options_.token = token;
     admin_.set_token(token.value);
 }
 
@@ -282,9 +279,9 @@ std::optional<std::string> LivePage::explain_finding(std::uint32_t session,
         std::find_if(contexts.rbegin(), contexts.rend(), [&](const web::FindingContext& context) {
             return context.session == session && context.tick == tick;
         });
-    return found == contexts.rend() || !explain_finding_
+    return found == contexts.rend() || !options_.explain_finding
                ? std::nullopt
-               : std::optional{explain_finding_(*found->lines, session, tick)};
+               : std::optional{options_.explain_finding(*found->lines, session, tick)};
 }
 
 web::RunState LivePage::state() const {

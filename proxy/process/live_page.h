@@ -105,6 +105,12 @@ struct PageOptions {
     /// Explains the findings about a session's snapshot of this tick. `lines`: record lines.
     std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
         explain_finding{};
+
+    /// Returns the URL and the readers of the page that listens on `where`.
+    [[nodiscard]] PageAddress address(const web::HttpAddress& where) const {
+        return page_address(where, admin.hosts.empty() ? "" : admin.hosts.front(),
+                            admin.access.open_reading);
+    }
 };
 
 /// The live page of a run. Collects the data that the page shows.
@@ -163,12 +169,8 @@ class LivePage {
     [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const;
 
     Parts parts_;
-    PageToken token_;
-    bool log_is_private_;
-    std::function<std::string(std::string_view, std::int64_t, std::int64_t)> explain_finding_;
-    bool reads_freely_;
+    PageOptions options_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
-    std::string host_;                   ///< host name in the page's URL; empty if unknown
     mutable std::mutex mutex_;           ///< guards silence_ and liveness_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayLiveness liveness_;
