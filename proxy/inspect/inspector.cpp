@@ -310,6 +310,7 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
     session->set_server_name(server_name);
+    seen_ += checkpoint && checkpoint->is_closed ? 0U : 1U;
     if (checkpoint) {
         session->restore(*std::move(checkpoint));
     }
@@ -317,7 +318,6 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
     OpenSession& watched = sessions_[key];
     release(watched);
     watched = {.session = std::move(session), .heard = time};
-    ++seen_;
 }
 
 void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,

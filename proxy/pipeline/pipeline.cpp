@@ -31,7 +31,9 @@ std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints) {
     archive.write(kVersion);
     std::size_t written = 0;
     for (const auto& [number, checkpoint] : checkpoints) {
-        const std::vector<std::byte> state = inspect::encode_checkpoint(checkpoint);
+        const std::vector<std::byte> state = checkpoint.is_closed
+                                                 ? std::vector<std::byte>{}
+                                                 : inspect::encode_checkpoint(checkpoint);
         if (bytes.size() + state.size() > kMaxCheckpointBytes) {
             break;
         }
@@ -72,7 +74,11 @@ SessionCheckpoints read_checkpoints(int file) {
     while (version == kVersion && !archive.failed()) {
         archive.read(number);
         archive.read(state);
-        auto checkpoint = archive.failed() ? std::nullopt : inspect::decode_checkpoint(state);
+        auto checkpoint =
+            archive.failed() ? std::nullopt
+            : state.empty()
+                ? std::optional{inspect::SessionCheckpoint{.map = {}, .is_closed = true}}
+                : inspect::decode_checkpoint(state);
         if (checkpoint) {
             checkpoints.insert_or_assign(number, *std::move(checkpoint));
         }

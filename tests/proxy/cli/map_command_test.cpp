@@ -203,7 +203,7 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
         {{"map", file, "--path", nobody}, "--png"},
         {{"map", file, "--heat", nobody}, "--heat needs a picture"},
         {{"map", file, "--png", folder.file("a.png"), "--heat", nobody},
-         "belong to no session: choose a player with --player"},
+         "contains no snapshot or world with characters"},
         {{"map", file, "--player", "ann"}, "add --heat FILE or --path FILE"},
         {{"map", file, "--png", folder.file("a.png"), "--heat", nobody, "--path", nobody},
          "--path"},

@@ -281,9 +281,10 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK(done.out.find("secret") == std::string::npos);
     CHECK_FALSE(std::filesystem::exists(output));
     const std::string records = folder.file("records/"); // the run creates the folder
-    CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", records, "--keep", "1GiB"})
+    CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", records, "--keep", "1GiB",
+                   "--min-free", "2GiB"})
               .out.find("recording records to " + records +
-                        " in segments, keeping 1GiB\n"
+                        " in segments, keeping 1GiB, leaving 2GiB free\n"
                         "client addresses: recorded as they are\n") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(records));
     CHECK(twscope({"tap", "-i", "eth0", "--check-config"}).out ==

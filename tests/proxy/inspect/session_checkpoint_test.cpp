@@ -352,6 +352,42 @@ TEST_CASE("an observer goes on where the one before it stopped") {
     }
 }
 
+TEST_CASE("the next observer reports nothing about a closed session until it is used again") {
+    const auto traffic = test::read_traffic("vanilla-0.6.5-ctf.pcap.gz");
+    test::NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    test::RecordLog first_log;
+    test::RecordLog log;
+    inspect::Inspector first{{}, maps, first_log, numbers};
+    inspect::Inspector second{{}, maps, log, numbers};
+    std::set<std::uint64_t> sessions;
+    for (const auto& each : traffic) {
+        if (sessions.insert(each.session).second) {
+            first.on_open(each.session, each.time, "client", "server");
+        }
+        first.on_datagram(each.session, each.time, each.direction, each.bytes);
+    }
+    std::erase_if(sessions, [&](std::uint64_t each) { return !first.save(each)->is_closed; });
+    REQUIRE(sessions.size() > 2);
+    const record::Timestamp later = traffic.back().time + 1;
+    for (const std::uint64_t session : sessions) {
+        second.on_open(session, later, "client", "server", first.save(session));
+        second.on_gap(session, later, 1, "ring_full");
+        CHECK(second.save(session)->is_closed);
+    }
+    second.emit_summaries(later);
+    CHECK(second.num_sessions_opened() == 0);
+    CHECK(log.lines({"session", "summary", "finding", "message"}).empty());
+    for (const auto& each : traffic) {
+        second.on_datagram(each.session, each.time, each.direction, each.bytes);
+    }
+    second.finish(later, "shutdown");
+    const auto lines = log.lines({"session"});
+    CHECK(std::ranges::count(lines, "session open") == static_cast<long>(sessions.size()));
+    CHECK(second.totals().verified > 0);
+    CHECK(second.totals().verified == second.totals().snapshots);
+}
+
 TEST_CASE("a snapshot of which some parts came is whole when the others come") {
     const auto traffic = test::read_traffic("bench-64.pcap.gz");
     const std::size_t half = traffic.size() / 2;

@@ -138,7 +138,7 @@ SessionCheckpoints some() {
     known.map->sha256.emplace().fill(3);
     known.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
     known.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
-    return {{3, known}, {8, {}}};
+    return {{3, known}, {8, {}}, {9, {.map = {}, .is_closed = true}}};
 }
 
 bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
@@ -148,6 +148,7 @@ bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
     for (const auto& [number, checkpoint] : left) {
         const auto other = right.find(number);
         if (other == right.end() || other->second.map != checkpoint.map ||
+            other->second.is_closed != checkpoint.is_closed ||
             other->second.roster != checkpoint.roster ||
             other->second.snapshots.size() != checkpoint.snapshots.size()) {
             return false;
@@ -168,23 +169,23 @@ bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
 TEST_CASE("checkpoints are read as they were written") {
     const auto file = pipeline::create_checkpoint_file();
     REQUIRE(file.valid());
-    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 3);
     CHECK(same(pipeline::read_checkpoints(file.get()), some()));
 }
 
 TEST_CASE("a truncated file gives only whole checkpoints") {
     const auto file = pipeline::create_checkpoint_file();
-    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 3);
     for (off_t size = ::lseek(file.get(), 0, SEEK_END); size-- > 0;) {
         CAPTURE(size);
         REQUIRE(::ftruncate(file.get(), size) == 0);
-        CHECK(pipeline::read_checkpoints(file.get()).size() < 2);
+        CHECK(pipeline::read_checkpoints(file.get()).size() < 3);
     }
 }
 
 TEST_CASE("a file with a changed byte gives only valid checkpoints") {
     const auto file = pipeline::create_checkpoint_file();
-    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 3);
     const off_t size = ::lseek(file.get(), 0, SEEK_END);
     for (off_t at = 0; at < size; ++at) {
         CAPTURE(at);
