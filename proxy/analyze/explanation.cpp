@@ -339,7 +339,9 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
         num_listed_acks_ += behind ? 1 : 0;
         add_event(record, number, session,
                   gave_up ? "the client acknowledges nothing: it requests a full snapshot"
-                          : fmt::format("the client acknowledges {}", *acked));
+                          : fmt::format("the client acknowledges {}{}", *acked,
+                                        num_listed_acks_ == kAcks ? " (the next ones are left out)"
+                                                                  : ""));
     }
 }
 

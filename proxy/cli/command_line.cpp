@@ -186,6 +186,7 @@ constexpr const char* kAboutTwscope =
     "  twscope proxy -s 127.0.0.1:8304 -o records/       also record everything\n"
     "  twscope tap -i eth0 -o records/                   record beside the path\n"
     "  twscope decode traffic.pcap -o -                  decode a capture\n"
+    "  twscope explain traffic.pcap                      explain the first error in it\n"
     "  twscope records game.jsonl.zst --session 3        read a recording\n"
     "  twscope collect --bus nats://bus:4222 -o fleet/   collect from many servers\n"
     "  twscope replay traffic.pcap -s 127.0.0.1:8304     replay clients on a server\n"
@@ -226,7 +227,7 @@ std::string exit_codes_text(const Subcommand& command) {
         text += fmt::format(", {} {}", kExitFinding, command.finding);
     }
     text += fmt::format(", {} wrong usage or it could not start, {} a failure while running or "
-                        "incomplete input",
+                        "damaged input",
                         kExitUsage, kExitFailed);
     if (command.not_yet != nullptr) {
         text += fmt::format(", {} {}", kExitNotYet, command.not_yet);

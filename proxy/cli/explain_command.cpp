@@ -135,7 +135,10 @@ void check_misspelt(const std::string& path) {
     std::vector<std::string_view> names;
     std::ranges::transform(record::finding_table(), std::back_inserter(names),
                            &record::FindingInfo::name);
-    if (const std::string_view near = filter::most_similar_word(path, names); !near.empty()) {
+    const auto snapshot_finding = record::find_finding("snapshot." + path);
+    const std::string_view near = snapshot_finding ? record::finding_info(*snapshot_finding).name
+                                                   : filter::most_similar_word(path, names);
+    if (!near.empty()) {
         throw UsageError{fmt::format("{}: neither a file nor a finding; did you mean \"{}\"?",
                                      record::terminal_text(path), near)};
     }

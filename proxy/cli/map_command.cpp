@@ -157,9 +157,8 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
                         flags.recording_flag(), file, joined_names(found.other_maps), crc)};
     }
     if (found.players_on_map.empty()) {
-        throw UsageError{fmt::format("{} {}: contains no snapshot with characters. Record with "
-                                     "--items changed or all. The worlds of a recording belong to "
-                                     "no session: choose a player with --player",
+        throw UsageError{fmt::format("{} {}: contains no snapshot or world with characters; record "
+                                     "with --items changed or all",
                                      flags.recording_flag(), file)};
     }
     for (const std::string& name : flags.players) {

@@ -111,8 +111,11 @@ std::string RunFlags::describe_recording() const {
         return path == "-" ? std::string{"standard output"}
                : recording.folder(kind, path).empty()
                    ? path
-                   : fmt::format("{} in segments{}", path,
-                                 recording.keep.empty() ? "" : ", keeping " + recording.keep);
+                   : fmt::format("{} in segments{}{}", path,
+                                 recording.keep.empty() ? "" : ", keeping " + recording.keep,
+                                 recording.min_free.empty()
+                                     ? ""
+                                     : ", leaving " + recording.min_free + " free");
     };
     std::vector<std::string> parts;
     if (!records.output.empty()) {

@@ -175,7 +175,8 @@ void LivePage::start() {
 
 void LivePage::log_address(const web::HttpAddress& where) const {
     if (!where.path.empty()) {
-        spdlog::info("live page on unix:{}: anyone who can connect to it may change the line",
+        spdlog::info("live page on unix:{}: only its user and root can open it, and may also "
+                     "simulate a bad connection",
                      where.path);
         return;
     }
