@@ -381,8 +381,11 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
             listen_endpoint(listen[i]).address().is_loopback() ? process::kThisMachineOnly : "",
             server[named.empty() ? 0 : i]));
     }
-    const std::size_t per_address =
-        relay.no_admission ? 0 : relay.options.admission.max_per_address;
+    // One address gets at most half of the table.
+    const std::size_t per_address = relay.no_admission
+                                        ? 0
+                                        : std::min(relay.options.admission.max_per_address,
+                                                   std::max<std::size_t>(max_sessions / 2, 1));
     lines.push_back(fmt::format(
         "at most {} {}",
         per_address == 0 ? record::counted(max_sessions, "session[s]")

@@ -266,7 +266,7 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK(done.err.empty());
     CHECK(done.out.starts_with("listening on 127.0.0.1:8303 (this machine only), forwarding to "
                                "127.0.0.1:8304\n"
-                               "at most 64 sessions per address, 5 in all\n"
+                               "at most 2 sessions per address, 5 in all\n"
                                "recording records to " +
                                output +
                                "\n"
