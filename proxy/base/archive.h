@@ -38,8 +38,8 @@ template <typename T>
 concept Raw =
     std::has_unique_object_representations_v<T> && !std::same_as<T, bool> && !HasMembers<T>;
 
-/// Appends values to a byte vector, for an ArchiveReader on the same host. Raw values are copied
-/// from memory. Texts and lists begin with their length in 32 bits.
+/// Appends values to a byte vector. Numbers keep this host's byte order, so only an ArchiveReader
+/// on the same host can read them. Texts and lists begin with their length in 32 bits.
 class ArchiveWriter {
   public:
     explicit ArchiveWriter(std::vector<std::byte>& out) : out_{&out} {}
@@ -69,8 +69,8 @@ class ArchiveWriter {
 };
 
 /// Reads values that an ArchiveWriter wrote. The bytes may be malformed. After the first truncated
-/// value, no further values are read. The caller must check enumerators and lengths, which can have
-/// any value.
+/// value, no further values are read. The caller must check the values: an enumerator can have any
+/// value, and a list any length.
 class ArchiveReader {
   public:
     explicit ArchiveReader(std::span<const std::byte> in) : in_{in} {}

@@ -36,7 +36,7 @@ class UniqueFd {
 
     [[nodiscard]] int get() const noexcept { return fd_; }
 
-    /// Returns the descriptor and no longer owns it.
+    /// Returns the descriptor. From now on the caller must close it.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
 
     [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
@@ -46,7 +46,7 @@ class UniqueFd {
     int fd_ = kNone;
 };
 
-/// The most descriptors of a packet. Linux allows 253.
+/// The maximum number of descriptors that one packet carries. Linux allows 253.
 inline constexpr std::size_t kMaxPacketDescriptors = 128;
 
 /// Sends a packet on a SOCK_SEQPACKET socket: a first byte, further bytes, and duplicates of

@@ -7,8 +7,8 @@
 
 namespace tw::base {
 
-/// Parses a text that consists of nothing but a number. Returns nullopt if it is no such text, or
-/// the number does not fit.
+/// Parses a number. Returns nullopt if the text contains anything else, or if the number does not
+/// fit into the type.
 template <typename Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
     Number number{};
