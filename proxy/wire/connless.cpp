@@ -10,7 +10,7 @@
 namespace tw::wire {
 namespace {
 
-constexpr std::size_t kMarkSize = 4; ///< number of bytes ff before each magic
+constexpr std::size_t kMarkSize = 4; ///< number of ff bytes before each magic
 constexpr std::size_t kMagicSize = kConnlessPrefixSize - kMarkSize;
 constexpr std::byte kMark{0xff};
 

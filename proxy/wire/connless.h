@@ -11,7 +11,8 @@
 
 namespace tw::wire {
 
-/// Number of bytes before the fields in a connless payload: ff ff ff ff and the magic.
+/// Number of bytes before the fields in a connless payload: ff ff ff ff, and four characters that
+/// name the kind of the packet (the magic).
 inline constexpr std::size_t kConnlessPrefixSize = 8;
 
 /// Describes one kind of connless packet, such as a request for server info. Connless packets do

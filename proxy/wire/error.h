@@ -9,7 +9,7 @@
 
 namespace tw::wire {
 
-/// All errors: X(name, one sentence in plain words).
+/// All errors as X(name, a sentence that describes the error).
 #define TW_WIRE_ERRORS(X)                                                                          \
     X(none, "Nothing is wrong.")                                                                   \
     X(too_short, "The datagram holds fewer bytes than its header needs.")                          \

@@ -102,9 +102,9 @@ constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
 ///
 /// Layout: bits 0..7 are the number of bits used, 8..15 the number of symbols, 16..31 the first two
 ///         symbols. All further symbols of an entry are zeros, which the store writes after the
-///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. A
-///         code longer than the window has 0 symbols; 16..31 is the index of its entries in
-///         Tables::second. The end symbol has all bits 0; it occurs in Tables::second only.
+///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. If
+///         the window begins a longer code, 0..15 are zero, and 16..31 are the index of the code's
+///         entries in Tables::second. An entry for the end symbol, all zero, exists only there.
 class Entry {
   public:
     /// The maximum number of symbols of an entry, because one store writes eight bytes.
@@ -225,7 +225,7 @@ constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
 constexpr std::uint32_t kSecondMask = (1U << kSecondBits) - 1;
 
 /// How many windows the decoder looks up between two calls of fill(), which provides at least 56
-/// bits. The last window may be the beginning of a longer code.
+/// bits. The bits also suffice if the fourth window begins a longer code.
 constexpr std::ptrdiff_t kStepsPerFill = 4;
 static_assert(kStepsPerFill * kTableBits <= 56);
 static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
@@ -308,7 +308,8 @@ void decompress_unchecked(StatePair& pair) {
             const Entry of_left = table.first[left.bits & kMask];
             const Entry of_right = table.first[right.bits & kMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
-                // If only one payload has a long code, the other payload looks up its window again.
+                // If only one payload has a long code, the other one's window is looked up again
+                // after the next fill().
                 pair.left_ended = of_left.count() == 0 && take_long_code(left, table, of_left);
                 pair.right_ended = of_right.count() == 0 && take_long_code(right, table, of_right);
                 break;

@@ -96,8 +96,9 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 
 namespace {
 
-/// Returns true only if the bytes are exactly `count` encoded ints. Returns false if so many ints
-/// are long that one of them may have too many bytes.
+/// Returns true only if the bytes are exactly `count` encoded ints. May return false for valid
+/// bytes: the length of each int is not checked, so all lengths together must rule out that one int
+/// is longer than kMaxVarintBytes.
 bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
     constexpr std::byte kMore{0x80}; // another byte of the same int follows
     const std::ptrdiff_t size = end - at;
@@ -114,7 +115,7 @@ bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count
 bool is_plainly_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
     const std::byte* at = body.data();
     const std::byte* const end = at + body.size();
-    std::int32_t value = 0; // the last integer that was read
+    std::int32_t value = 0; // the integer just before the current field, or 0
     const auto read_int = [&] {
         const std::size_t used =
             snapshot::decode_varint(at, static_cast<std::size_t>(end - at), value);

@@ -27,7 +27,8 @@ enum class Direction : std::uint8_t { c2s, s2c };
     return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
 }
 
-/// The messages whose content twscope interprets: X(name). The last four are of 0.7 only.
+/// The messages whose content twscope interprets, as X(name). The four from cl_command to sv_team
+/// exist in 0.7 only.
 // clang-format off
 #define TW_INTERPRETED_MESSAGES(X)                                                                 \
     X(info) X(map_change) X(map_data) X(con_ready) X(snap) X(snap_empty) X(snap_single)            \
@@ -37,7 +38,8 @@ enum class Direction : std::uint8_t { c2s, s2c };
     X(sv_team)
 // clang-format on
 
-/// An interpreted message, or `other`. All other messages are only decoded and recorded.
+/// A message whose content twscope interprets. `other`: any message that twscope only decodes and
+/// records.
 enum class MessageId : std::uint8_t {
     other,
 #define TW_ENUMERATOR(name) name,
@@ -132,13 +134,13 @@ struct MessageSpec {
                                               snapshot::Dialect dialect);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
-/// Whether receivers process a message instead of ignoring it. They do so if its direction and
-/// system flag are those of `spec`, and if it is vital or need not be vital.
+/// Whether receivers process a message instead of ignoring it. They process it if its direction and
+/// system flag are those of `spec`, and if it is vital or `spec` does not require that.
 [[nodiscard]] constexpr bool is_processed_by_receivers(const MessageSpec& spec, bool system,
                                                        Direction direction, bool vital) {
     const MessageDirection side =
         direction == Direction::c2s ? MessageDirection::c2s : MessageDirection::s2c;
-    // DDNet's clients accept map data in vital and in other chunks.
+    // DDNet's clients accept map data in vital and in non-vital chunks.
     const bool reliable = vital || !spec.vital || spec.id == MessageId::map_data;
     return spec.system == system && reliable &&
            (spec.direction == MessageDirection::both || spec.direction == side);
@@ -255,8 +257,8 @@ class FieldDecoder {
     void begin_nested(FieldValue::Kind kind, std::string_view name);
     void end_nested();
     void put_value(FieldValue value, std::size_t offset);
-    /// Returns the value that was decoded last, which is the size of the raw or object field after
-    /// it.
+    /// Returns the most recently decoded integer. It is the size or the element count of the field
+    /// that is decoded next.
     [[nodiscard]] std::int64_t previous_integer() const;
 
     snapshot::Cursor in_;
@@ -277,8 +279,8 @@ class MessageSet {
     [[nodiscard]] static const MessageSet& standard();
 
     /// Adds a message. Returns false if the set is full, if the number or UUID was added before, if
-    /// the message table has the UUID, or if the number is the id of a message in MessageId.
-    /// The texts and tables to which it refers must outlive the set.
+    /// the message table has the UUID, or if the number is the id of a system message or of a
+    /// message in MessageId. The texts and tables to which `message` refers must outlive the set.
     [[nodiscard]] bool add(const MessageSpec& message);
 
     /// Returns the added messages. Pointers to them stay valid when more messages are added.

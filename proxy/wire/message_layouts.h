@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-/// Building blocks of the message table, for the files with its rows only.
+/// Building blocks of the message table, and the fields that several rows or files use.
 namespace tw::wire::table {
 
 // How receivers sanitise a string. The values are combinations of the flags in text.h.

@@ -60,7 +60,7 @@ PacketScratch::decompressed_bytes(const Result<std::size_t>& size) const {
 
 namespace {
 
-// Byte 0 of a connection-oriented 0.6 header.
+// The bits of byte 0 in the header of a 0.6 packet that is not connless.
 constexpr std::uint32_t kCompressedBit = 0x80;
 constexpr std::uint32_t kResendBit = 0x40;
 constexpr std::uint32_t kControlBit = 0x10;
@@ -196,12 +196,13 @@ VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
 
 namespace {
 
-/// With it, a client asks for a DDNet token in a CONNECT. A server that supports tokens answers with
-/// it in a CONNECTACCEPT. In 0.7, DDNet's client writes it in place of a token when it repeats its
-/// CONNECT.
+/// In a 0.6 CONNECT, these bytes ask for a DDNet token. A server that supports tokens puts the same
+/// bytes into its CONNECTACCEPT. In 0.7, DDNet's client writes them in place of a token when it
+/// repeats its CONNECT.
 constexpr Token kTokenMagic{'T', 'K', 'E', 'N'};
 
-/// The number of bytes with which a 0.6.5 client pads its CONNECT. No answer is larger than that.
+/// The number of bytes with which a 0.6.5 client pads its CONNECT, so that no answer is larger than
+/// the request.
 constexpr std::size_t kVanillaConnectPadding = 512;
 /// The offset of the client's token in this padding.
 constexpr std::size_t kVanillaConnectToken = 4;

@@ -92,7 +92,7 @@ struct Packet {
     /// In vanilla 0.6.5, the token after the header, if the packet contains a token. In 0.7, the
     /// receiver's token, which every header contains.
     std::optional<Token> header_token;
-    bool seven_header = false; ///< a packet of a 0.6 connection has the seven-byte header of 0.7
+    bool seven_header = false; ///< a 0.6 connection's packet with the seven-byte header of 0.7
     /// The decompressed payload, including DDNet's token at the end. In a connless packet: the
     /// bytes after the header.
     std::span<const std::byte> payload;
@@ -266,8 +266,8 @@ enum class VitalClass : std::uint8_t {
     gap,  ///< an earlier chunk is missing: the receiver drops the chunk; the sender resends both
 };
 
-/// Returns how a receiver treats a vital chunk. `last`: the last sequence number that the receiver
-/// accepted.
+/// Returns how a receiver treats a vital chunk. `last`: the sequence number of the vital chunk that
+/// the receiver accepted most recently.
 [[nodiscard]] VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence);
 
 // Teeworlds 0.7 differs from 0.6 in the headers of packets and connless packets, and in the numbers
@@ -299,9 +299,8 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 /// Decodes a control packet of 0.7. Precondition: packet.dialect is seven.
 [[nodiscard]] Control decode_seven_control(const Packet& packet);
 
-/// Whether a datagram can be a 0.7 packet with chunks: if it is decoded as one, its last chunk ends
-/// where the datagram ends. Two such packets suffice to recognise a 0.7 session whose start was
-/// missed.
+/// Whether a datagram can be a 0.7 packet with chunks: decoded as 0.7, its chunks fill the payload
+/// exactly. Two such packets suffice to recognise a 0.7 session whose start was missed.
 [[nodiscard]] bool may_be_seven_chunks(std::span<const std::byte> datagram, PacketScratch& scratch);
 
 /// Whether a datagram is a handshake packet of 0.6. No 0.7 program sends such a datagram, because
@@ -310,8 +309,8 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 
 } // namespace tw::wire
 
-// Encoders for tests and tools that simulate sessions. They trust the caller. The proxy itself
-// never writes packets.
+// Encoders for programs that act as a client or server: tests, `replay`, and the check whether a
+// server answers. They do not check their arguments. Forwarded packets are not encoded here.
 namespace tw::wire {
 
 enum class Compression : std::uint8_t {

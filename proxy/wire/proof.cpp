@@ -45,7 +45,8 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
     return value;
 }
 
-/// Stores the ticks of an anti-spoof prelude. Returns false if the packet is not such a prelude.
+/// Stores the ticks of the empty snapshots in a packet, which are the server's anti-spoof prelude.
+/// Returns false if the packet contains no empty snapshot.
 bool learn_ticks(ClientProofState& state, const Packet& packet) {
     bool found = false;
     ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
@@ -55,8 +56,8 @@ bool learn_ticks(ClientProofState& state, const Packet& packet) {
             continue;
         }
         found = true;
-        // Only the last ticks are stored, because a server may choose new ticks if the client asks
-        // again.
+        // Only the newest ticks are stored, because a server may choose new ticks if the client
+        // asks again.
         state.ticks[state.num_ticks % state.ticks.size()] = *tick;
         const auto next = static_cast<std::size_t>(state.num_ticks) + 1;
         state.num_ticks =

@@ -45,15 +45,16 @@ struct ClientProofState {
     Token token{};        ///< token of DDNet, which the client returns after the payload
     Token header_token{}; ///< token of vanilla 0.6.5, which the client returns after the header
     Token seven_token{};  ///< token of 0.7, which the client returns in the header
-    /// Ticks of the server's anti-spoof prelude. The client must acknowledge one of them.
+    /// Ticks of the empty snapshots with which a server tests a client's address (its anti-spoof
+    /// prelude). The client must acknowledge one of them.
     std::array<std::int32_t, 3> ticks{};
     std::uint8_t num_ticks = 0;
     /// The server accepted a handshake without a token. An anti-spoof prelude may follow.
     bool tokenless = false;
 };
 
-/// Judges the next datagram of a client or to a client. Trust never decreases. After Trust::player,
-/// datagrams may be skipped.
+/// Judges the next datagram from or to a client. Trust never decreases. Once it is Trust::player,
+/// the caller may skip datagrams.
 ///
 /// Proof:   the client returns a random secret that the server sent to its address: DDNet's token
 ///          in any packet but CONNECT and CLOSE; the token of vanilla 0.6.5 or of 0.7 in the

@@ -13,11 +13,11 @@ namespace tw::wire {
 /// full snapshot.
 inline constexpr std::int32_t kNoSnapshot = -1;
 
-/// Writes to `out` a copy of a client's packet in which the last input message acknowledges the
-/// snapshot of `tick`. The rest of the packet stays the same, but the copy is not compressed.
-/// Returns the size of the copy in bytes, or zero if the packet is not rewritten.
+/// Copies a client's packet to `out`, uncompressed, and makes the final input message of the copy
+/// acknowledge the snapshot of `tick`. The rest of the packet stays the same. Returns the size of
+/// the copy in bytes, or zero if the packet is not rewritten.
 ///
-/// Zero:    no input in the packet acknowledges a snapshot; the last input already acknowledges
+/// Zero:    no input in the packet acknowledges a snapshot; the final input already acknowledges
 ///          `tick` or a later tick; the packet is not exactly as 0.6 clients write it (0.7 packets
 ///          are never rewritten); or `out` is too small.
 /// Source:  DDNet's CNetBase::SendPacket (packet), CClient::SendInput (acknowledgement).

@@ -12,11 +12,11 @@
 
 namespace tw::wire {
 
-/// A set of chat command names, without the slash. As servers do, the set ignores upper and lower
-/// case.
+/// A set of chat command names, without the slash. Upper and lower case are the same, because
+/// servers ignore the difference.
 class CommandNames {
   public:
-    /// A name that stands for all commands in the constructor's argument.
+    /// If the constructor's argument contains this name, the set contains every command.
     static constexpr std::string_view kAll = "all";
     /// The maximum number of names. Further names are ignored. DDNet has 90 commands, large mods
     /// 300.
@@ -97,7 +97,7 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 /// - whispers: sv_chat of team 2 and 3, chat of mode 3 in 0.7, and the chat lines in which old
 ///   clients get whispers;
 /// - chat lines in which the server sends a code to a player.
-/// Called by decode_fields.
+/// decode_fields calls this function.
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown = {});
 
 /// Like decode_fields in message.h, but the arguments of the commands in `shown` are not marked
