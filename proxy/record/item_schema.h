@@ -190,8 +190,8 @@ type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeName
     return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
 }
 
-/// Returns the origin of an item's client id; IdKind::server for an item without one, and outside a
-/// world. The client id is the item's id or a field.
+/// Returns who assigned an item's client id, which is the item's id or one of its fields. Returns
+/// IdKind::server for an item without a client id, and for a snapshot that is not a world.
 inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* object,
                       const snapshot::ItemView& item) {
     if (object == nullptr || record.sightings == nullptr || record.sightings->id_kinds.empty()) {

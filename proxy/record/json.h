@@ -19,7 +19,7 @@ namespace tw::record {
 
 /// Returns the string under a key; empty if the key is missing or has another type of value.
 [[nodiscard]] std::string_view text_of(const boost::json::object& object, std::string_view key);
-/// True if the value under a key is true.
+/// Returns whether the key exists and its value is the boolean true.
 [[nodiscard]] bool flag_of(const boost::json::object& object, std::string_view key);
 /// Returns the integer under a key; nullopt if the key is missing or has another type of value.
 [[nodiscard]] std::optional<std::int64_t> number_of(const boost::json::object& object,
@@ -52,28 +52,28 @@ void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     }
 }
 
-/// The maximum nesting depth of lists and objects; for those with elements, one less. The depth of
-/// records is several times smaller.
+/// The maximum nesting depth of lists and objects. A list or object at this depth must be empty.
+/// The nesting of records is several times less deep.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
 /// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8,
-/// nested at most kMaxJsonDepth deep. The only whitespace that is allowed are spaces between tokens
-/// and after the object. Fast enough to check whole recordings.
+/// nested at most kMaxJsonDepth deep. The only whitespace allowed is spaces between tokens and
+/// after the object. The check is fast enough for whole recordings.
 [[nodiscard]] bool is_json_object(std::string_view text);
 
 /// Returns whether the text contains control bytes (below 0x20). Records contain no control bytes,
 /// because they are escaped in JSON strings.
 [[nodiscard]] bool has_control_bytes(std::string_view text);
 
-/// The end of a record's line that is repeated at the start of a segment, because readers of that
-/// segment need it.
+/// The end of a line that repeats an earlier record at the start of a segment. Segments are the
+/// files of a recording, and some records are needed to read each of them.
 inline constexpr std::string_view kRepeatedEnd = R"(,"again":true})";
 
 [[nodiscard]] inline bool is_repeated(std::string_view line) {
     return line.ends_with(kRepeatedEnd);
 }
 
-/// Returns the line, without a newline, as it is repeated in a later segment.
+/// Returns the text with which a later segment repeats a record. `line` has no newline.
 [[nodiscard]] inline std::string repeated(std::string_view line) {
     std::string text{line};
     return is_repeated(line) ? text : text.replace(text.size() - 1, 1, kRepeatedEnd);

@@ -85,8 +85,8 @@ class TypeNames {
         entries_.clear();
     }
 
-    /// Tells that the following snapshots may contain types of both dialects. A type number that is
-    /// unknown in dialect() is then looked up in the other dialect.
+    /// Allows snapshots with types of both dialects. From now on, a type number that is unknown in
+    /// dialect() is looked up in the other dialect.
     void allow_both_dialects() { mixed_ = true; }
 
     /// Returns the dialect of types without a UUID.
@@ -122,8 +122,8 @@ struct RecordHeader {
 
 enum class SessionEvent : std::uint8_t { open, established, close };
 
-/// The `reason` of a close event after which the client reconnects. The session number stays the
-/// same.
+/// The `reason` of a close event if the same session goes on, with the same number, because the
+/// client reconnected.
 inline constexpr std::string_view kReconnected = "reconnected";
 
 struct SessionRecord {
@@ -199,8 +199,8 @@ struct Renumbered {
 struct Sightings {
     /// The sessions whose snapshots were merged into the world, in ascending order.
     std::span<const std::uint32_t> sessions{};
-    /// For each item, one bit per session, set if the session received the item. The bits of item i
-    /// are the words [i * words, (i + 1) * words).
+    /// For each item, one bit per session, set if the session received the item. The words from
+    /// `i * words` on hold the bits of item i.
     std::span<const std::uint64_t> bits{};
     std::size_t words = 0; ///< number of words in `bits` per item
     /// For each item, a bit mask of its first 32 ints. A bit is set if no session received the int,
@@ -296,9 +296,8 @@ struct Candidate {
 
 /// The possible causes of a finding whose cause is not certain.
 struct CandidateList {
-    std::uint64_t count = 0; ///< number of all possible causes
-    std::span<const Candidate>
-        likeliest{}; ///< the most likely causes, sorted from the likeliest on
+    std::uint64_t count = 0;                ///< number of all possible causes
+    std::span<const Candidate> likeliest{}; ///< the most likely causes, the likeliest first
 };
 
 struct FindingRecord {
@@ -310,7 +309,8 @@ struct FindingRecord {
     std::optional<std::size_t> offset{};
     std::optional<FindingItem> item{};
     std::string_view field{}; ///< name of the item's affected field
-    /// The possible causes if the finding's item is not certain. `item` is then empty.
+    /// The possible causes if the finding's item is not certain. `item` is then empty or the
+    /// likeliest one.
     std::optional<CandidateList> candidates{};
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
@@ -331,8 +331,8 @@ struct FindingRecord {
     wire::Secrecy secrecy = wire::Secrecy::open; ///< whether `bytes` must be hidden
     std::optional<map::Location> place{};
     std::optional<std::uint32_t> other_session{};
-    /// The number of findings with this id and session that the recording leaves out between the
-    /// last one that it contains and this one.
+    /// The number of findings with the same id and session that were left out of the recording
+    /// just before this one.
     std::optional<std::uint64_t> left_out{};
 };
 
@@ -461,7 +461,7 @@ struct NumberPair {
     std::int32_t y;
 };
 
-/// The type of a key without a getter. The writer of `items` computes the value of such a key.
+/// Stands for a value that no getter returns, because the writer of `items` computes it.
 struct WrittenWithItems {};
 
 /// A list of candidates. Each is written as an object with the keys of kCandidateSchema.
@@ -493,7 +493,8 @@ class WorldMessageSink : public Interface {
     virtual void on_world_message(const WorldMessage& message) = 0;
 };
 
-/// Returns the severity of a finding: that of its id, but Severity::info for the end of a silence.
+/// Returns the severity of a finding: that of its id, but Severity::info if the finding reports
+/// that a server answers again.
 [[nodiscard]] Severity severity_of(const FindingRecord& record);
 
 /// Returns a description of a finding, in one line that is safe for a terminal.
@@ -504,8 +505,9 @@ class WorldMessageSink : public Interface {
 [[nodiscard]] std::string describe_explained(const FindingRecord& explained);
 
 /// Returns the text that stands for a client's address in the output. If `key` is empty, this is
-/// the unchanged address and port. Otherwise it is a pseudonym that depends only on the key and on
-/// the address without its port. The address cannot be found without the key.
+/// the unchanged address and port. Otherwise it is a pseudonym of the address, and the unchanged
+/// port. The pseudonym depends only on the key and the address. Without the key, nobody can find
+/// the address.
 [[nodiscard]] std::string shown_client(std::string address_and_port, const std::string& key);
 
 } // namespace tw::record

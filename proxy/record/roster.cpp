@@ -28,7 +28,7 @@ void Roster::add_player(const Player& player) {
     const std::string text =
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
     Entry entry{.team = player.team};
-    // Vanilla and DDNet have no longer names.
+    // Vanilla and DDNet limit names to this length.
     snapshot::encode_int_string(
         map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);
@@ -82,8 +82,8 @@ std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
     return {text.data(), snapshot::decode_int_string(name->ints, text)};
 }
 
-/// Returns the client id of the client that receives the snapshot. In its player_info, `local` is
-/// set.
+/// Returns the client id of the client that receives the snapshot. The player_info of this client
+/// is the one in which `local` is set.
 std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items) {
     const auto keys = items.keys();
     const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);

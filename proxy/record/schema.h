@@ -142,7 +142,7 @@ constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visi
 
 struct TypedHeader {
     const RecordHeader* head;
-    std::size_t type; ///< index in Record
+    std::size_t type; ///< index of the record's type in the variant Record
 };
 
 /// Returns the text, or nullopt if the text is empty. A key whose value is nullopt is left out.

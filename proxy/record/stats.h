@@ -399,7 +399,7 @@ class ByteLedger {
 
   private:
     /// Returns the total of a row. Adds the row if it is missing. If the ledger is full, returns
-    /// that of kOthers instead, of which each group and part has at most one row.
+    /// the total of the row kOthers of the same direction, group and part instead.
     ByteCount& total_of(wire::Direction direction, ByteGroup group, BytePart part,
                         std::string_view name);
 

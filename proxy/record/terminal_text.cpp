@@ -30,8 +30,8 @@ void append_escaped(std::string_view text, std::string_view kept, std::string_vi
     }
 }
 
-/// Returns whether the text contains only printable ASCII. The loop has no branches, because nearly
-/// all characters are printable, and a byte as result, so that compilers use vectors.
+/// Returns whether the text contains only printable ASCII. The loop has no branches and collects
+/// its result in a byte, so that compilers use vector instructions.
 bool is_printable(std::string_view text) {
     unsigned char odd = 0;
     for (const char character : text) {
