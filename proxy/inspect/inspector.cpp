@@ -23,9 +23,8 @@ bool is_of_demos(const wire::MessageSpec& spec) {
 /// bytes.
 constexpr std::size_t kMaxPadding = 3;
 
-/// Whether a 0.7 tuning message was read with laser_damage, although it does not contain this
-/// parameter. A byte of padding, which is 0, then looks like the last parameter, which is a delay
-/// and never 0.
+/// Whether a 0.7 tuning message was read as one with laser_damage. If its last byte is 0, this
+/// reading is wrong and the byte is padding: the last parameter is a delay, which is never 0.
 bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
     return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
            std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
@@ -235,8 +234,8 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
         head = std::move(padded);
         head->spec = nullptr;
     }
-    // A demo does not tell whether a message was vital. It counts as vital if its kind always is,
-    // or if it is unknown.
+    // A demo does not tell whether a message was vital. The message counts as vital if messages of
+    // its kind always are, or if its kind is unknown.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
     const bool expected = head->spec != nullptr &&
                           (is_of_demos(*head->spec) ||

@@ -94,7 +94,7 @@ class DemoSession {
 /// Inspects all sessions of one worker. Callers pass each datagram with its time, session and
 /// direction; equal calls give equal records. If the memory budget is exceeded, all sessions first
 /// free memory that they can do without. If that is not enough, sessions lose all their state,
-/// beginning with the session whose last datagram is the oldest.
+/// beginning with the session that has been silent the longest.
 class Inspector {
   public:
     /// `numbers`: the number of the newest session. All workers of a run share this counter.
@@ -139,12 +139,12 @@ class Inspector {
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// Must be called before the memory of `next` is reused, if that datagram will not be
-    /// inspected.
+    /// Must be called if the datagram that on_datagram() got as `next` will not be inspected,
+    /// before its memory is reused.
     void on_next_skipped() { workspace_.packet.begin({}, {}); }
 
-    /// Called when `lost` copies of datagrams were lost before inspection. `key`: their session; 0
-    /// if unknown. `reason`: why they were lost, for the finding.
+    /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
+    /// the lost datagrams; 0 if unknown. `reason`: why they were lost, for the finding.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
@@ -176,7 +176,7 @@ class Inspector {
   private:
     struct OpenSession {
         std::unique_ptr<Session> session;
-        record::Timestamp heard = 0;    ///< time of the session's last datagram
+        record::Timestamp heard = 0;    ///< time of the session's newest datagram
         std::size_t charged = 0;        ///< bytes charged to the memory budget
         std::uint32_t until_charge = 1; ///< number of datagrams until `charged` is updated
     };
@@ -194,7 +194,8 @@ class Inspector {
     Workspace workspace_;
     snapshot::Arena arena_;
     ServerActivities servers_;
-    /// This inspector's own table of learned sizes; null if it shares one with other inspectors.
+    /// The item sizes that sessions learned, if this inspector has a table of its own; null if it
+    /// shares one with other inspectors.
     std::unique_ptr<LearnedSizes> own_learned_;
     std::unordered_map<std::uint64_t, OpenSession> sessions_;
     record::SessionStats closed_;

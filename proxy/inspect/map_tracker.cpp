@@ -56,7 +56,7 @@ void MapDownload::abandon() {
 }
 
 bool MapDownload::add_chunk(const wire::MapDataBody& chunk) {
-    // As clients do, drops a chunk of another map, a duplicate, and a chunk after a gap.
+    // Clients, too, drop a chunk of another map, a duplicate, and a chunk after a gap.
     if (!announcement_ || next_chunk_ == kAbandoned) {
         return false;
     }
@@ -95,8 +95,8 @@ namespace {
 /// The steps by which clients sanitise map names.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
-/// Whether a DDNet server has no 0.7 file of this map. It then announces size 0 with the previous
-/// map's checksum and hash, and 0.7 clients leave the server.
+/// Whether a DDNet server has no 0.7 file of this map. Such a server announces size 0 with the
+/// previous map's checksum and hash, and 0.7 clients leave it.
 bool is_withheld(const MapAnnouncement& announced) {
     return announced.any_version && announced.size == 0;
 }
@@ -153,7 +153,7 @@ std::optional<std::shared_ptr<const record::TileMap>>
 MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.add_chunk(data)) {
-        // This chunk made the tracker abandon the download.
+        // With this chunk, the download exceeded the announced size, so add_chunk() discarded it.
         if (under_way && download_.announced_size() == 0 && announced_) {
             report_once(record::FindingId::map_crc_mismatch, *announced_,
                         "the map on the wire is larger than announced", reporter);

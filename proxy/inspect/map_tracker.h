@@ -190,8 +190,8 @@ class MapTracker {
     find_demo_map(const MapAnnouncement& announced, std::vector<std::byte> bytes,
                   Reporter& reporter);
 
-    /// If the map was missing and another session's client has downloaded it since, returns the
-    /// map's tiles; else nullopt. Fast enough to be called for every snapshot.
+    /// If the map was missing at the last search and another session's client has downloaded it in
+    /// the meantime, returns the map's tiles; else nullopt. Fast enough for every snapshot.
     [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
     find_missing_map(Reporter& reporter) {
         return missing_ && missing_->num_stored != maps_->num_stored()
@@ -199,7 +199,7 @@ class MapTracker {
                    : std::nullopt;
     }
 
-    /// Returns the map that the server announced last; nullopt before the first announcement.
+    /// Returns the map of the server's newest announcement; nullopt before the first announcement.
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
     /// Continues with the map in another observer's checkpoint. Returns the map's tiles; null if

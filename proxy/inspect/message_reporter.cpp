@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kCommandInfo = "sv_command_info";
 constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 
-/// Whether the message id belongs to the remote console in any dialect, with or without the system
-/// bit. A sender that sets the system bit wrongly, or uses the other dialect's ids, still sends
-/// passwords.
+/// Whether the message id, with the system bit, belongs to the remote console in the message's
+/// dialect or in 0.6. A sender that sets the system bit wrongly, or uses 0.6's ids in 0.7, still
+/// sends passwords.
 bool is_consoles_number(const wire::MessageHeader& head) {
     const auto is_secret = [&](wire::Dialect dialect) {
         const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
@@ -24,9 +24,8 @@ bool is_consoles_number(const wire::MessageHeader& head) {
     return !head.uuid && (is_secret(head.dialect) || is_secret(wire::Dialect::six));
 }
 
-/// Returns `secret` if the message may contain a password, a command or a code. Messages that
-/// cannot be decoded completely are secret, too, and unknown system messages, because a newer
-/// remote console may send them.
+/// Returns `secret` if the message may contain a password, a command or a code. Unknown system
+/// messages are secret, too, because a newer remote console may send them.
 wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
     const wire::MessageSpec* const spec = head.spec;
     if (spec == nullptr) {
@@ -42,8 +41,8 @@ wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-/// Hides the texts of a remote console message without the system bit. It is recognised by invalid
-/// fields, because it is read as a game message.
+/// Hides the texts of a remote console message without the system bit. Such a message is read as a
+/// game message, so it is recognised by invalid fields.
 void hide_misread_console(const wire::MessageHeader& head, wire::DecodedFields& fields) {
     const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
                                                      [](const wire::FieldValue& value) {
@@ -85,7 +84,8 @@ std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
 }
 
-/// Returns the record of a message, without what depends on whether the message is known.
+/// Returns the record of a message, without name, values and raw bytes. The caller sets the name
+/// and values of a known message, or the raw bytes of an unknown one.
 record::MessageRecord record_of(const AcceptedMessage& message, const Reporter& reporter) {
     return {.head = reporter.head(),
             .system = message.head.system,
@@ -97,7 +97,8 @@ record::MessageRecord record_of(const AcceptedMessage& message, const Reporter& 
             .payload = message.chunk.payload};
 }
 
-/// Whether nothing follows the fields of a snapshot message. They are never out of range.
+/// Whether no bytes follow the fields of a snapshot message. Such a message has no flaw to report,
+/// because its fields are never out of range.
 bool is_whole(const wire::SnapshotBody& snapshot, std::span<const std::byte> body) {
     return snapshot.data_offset + snapshot.data.size() == body.size();
 }

@@ -17,10 +17,9 @@ namespace tw::inspect {
 struct AcceptedMessage {
     const wire::Chunk& chunk;
     const wire::MessageHeader& head;
-    bool prelude = false; ///< the message is part of an anti-spoof prelude, so it has no effect
-    bool expected =
-        false; ///< the message is known, and its side sends it (wire::is_processed_by_receivers)
-    bool tracked = false; ///< the message is a snapshot message, which SnapshotTracker reads
+    bool prelude = false;  ///< the message is part of an anti-spoof prelude, so it has no effect
+    bool expected = false; ///< the message is known and processed (wire::is_processed_by_receivers)
+    bool tracked = false;  ///< the message is a snapshot message, which SnapshotTracker reads
     /// The body of a tracked message; nullopt if it cannot be decoded.
     std::optional<wire::SnapshotBody> snapshot{};
     /// The message id has other meanings in other server versions, and the version is unknown.
@@ -48,7 +47,7 @@ class MessageReporter {
                          Reporter& reporter) const;
 
     /// Adds the chat command of an sv_command_info message to the announced commands. Removes the
-    /// one of an sv_command_info_remove message. Ignores other messages.
+    /// chat command of an sv_command_info_remove message. Ignores other messages.
     void update_announced_commands(const wire::MessageHeader& head);
 
     /// Forgets which unknown messages were reported, and the announced commands. Called when a new

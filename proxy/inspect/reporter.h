@@ -30,7 +30,7 @@ enum class PartFate : std::uint8_t {
     complete,     ///< the message's part completed a delta; on_delta() is called next
     stored,       ///< the message's part was stored, but other parts of the delta are missing
     empty,        ///< the message contains no delta, because the snapshot did not change
-    repeated,     ///< a message with this tick and part was received before
+    repeated,     ///< this part or snapshot was received before, or is too old
     out_of_range, ///< the message has counts, sizes or ticks that every receiver rejects
     stray,        ///< the message's tick does not fit the elapsed time
     leftover,     ///< the message is a late one that belongs to the previous map
@@ -61,8 +61,8 @@ struct DeltaSeen {
     const record::TypeNames* types = nullptr;
 };
 
-/// Is notified of each step of reading a session's traffic, in the order of the bytes. Subclasses
-/// must not change the session. The arguments of a function are valid until it returns.
+/// An observer is notified of each step of reading a session's traffic, in the order of the bytes.
+/// It must not change the session. The arguments of a function are valid until it returns.
 class Observer : public record::Interface {
   public:
     /// Called before a datagram is read. `head`: the datagram's time, session and direction.
@@ -82,8 +82,8 @@ class Observer : public record::Interface {
     virtual void on_chunk(const wire::Chunk& /*chunk*/, wire::VitalClass /*taken*/,
                           const wire::MessageHeader* /*head*/) {}
 
-    /// Called after the fields of a message were read. They take the first `bytes` bytes of its
-    /// body. Not called for snapshot messages (see on_part).
+    /// Called after the fields of a message were read. `bytes`: the size of these fields, which are
+    /// at the start of the message's body. Not called for snapshot messages (see on_part).
     virtual void on_fields(std::size_t /*bytes*/) {}
 
     /// Called if the chunk's message is a snapshot or a part of a snapshot.

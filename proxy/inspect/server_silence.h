@@ -18,8 +18,8 @@ namespace tw::inspect {
 
 class ServerSilence;
 
-/// Records when one server last sent a datagram to any session, and when it sent nothing to all
-/// sessions at once. All sessions of a worker with this server share the object.
+/// Stores when one server last sent a datagram to any session, and the pauses in which it sent
+/// nothing to any session. All sessions that a worker has with this server share one object.
 class ServerActivity {
   public:
     /// A time of at least kPause in which the server sent nothing to any session. A running server
@@ -62,8 +62,8 @@ class ServerActivity {
     /// The current silence of the server to all of its sessions; nullopt if the server answers.
     std::optional<Silence> silence;
 
-    /// Whether the server's last 0.7 ACCEPT, to any session, had DDNet's form; nullopt if no ACCEPT
-    /// was seen.
+    /// Whether the server's newest 0.7 ACCEPT, to any session, had the form that only DDNet servers
+    /// send; nullopt if no ACCEPT was seen.
     std::optional<bool> accepts_as_ddnet;
 
   private:
@@ -100,7 +100,7 @@ class ServerSilence {
     /// datagram or a short pause is not reported.
     static constexpr std::uint64_t kMinUnanswered = 3;
     static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
-    /// After a longer pause of the client (ns), the wait for an answer begins anew.
+    /// If the client sends nothing for longer than this (ns), the wait for an answer begins anew.
     static constexpr record::Timestamp kPause = 5'000'000'000;
 
     explicit ServerSilence(std::shared_ptr<ServerActivity> server);
@@ -134,7 +134,8 @@ class ServerSilence {
     record::Timestamp since_ = 0; ///< time of the first datagram without an answer
     record::Timestamp last_ = 0;  ///< time of the last datagram without an answer
     record::Timestamp heard_ = 0;
-    bool waits_with_all_ = false; ///< this session waits during a silence to all sessions
+    /// This session waits for an answer, and the server's silence to all sessions is reported.
+    bool waits_with_all_ = false;
 };
 
 } // namespace tw::inspect

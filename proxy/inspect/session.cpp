@@ -159,7 +159,8 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
         waits = change == ConnectionChange::none &&
                 (waits || wire::may_be_seven_chunks(bytes, workspace.packet));
         if (!waits && !keepalive && change == ConnectionChange::none) {
-            stop_waiting(workspace); // a new handshake, or a CLOSE: the held connection has ended
+            // This is a new handshake or a CLOSE: the connection of the held datagrams has ended.
+            stop_waiting(workspace);
         }
     }
     if (change != ConnectionChange::none ||
@@ -545,7 +546,8 @@ void Session::begin_connection(ConnectionChange change) {
 
 void Session::end_connection(std::string_view reason) {
     report_missing_side();
-    snapshots_.restart(reporter_); // before the summary, which counts incomplete snapshots as lost
+    // restart() counts the incomplete snapshots, so it must come before the summary.
+    snapshots_.restart(reporter_);
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});

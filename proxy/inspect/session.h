@@ -216,8 +216,8 @@ class Session {
             record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
     }
 
-    /// Closes the session. `reason`: a reason outside its traffic, such as "idle" or "end of
-    /// capture".
+    /// Closes the session. `reason`: a reason that is not in the session's traffic, such as "idle"
+    /// or "end of capture".
     void close(record::Timestamp time, std::string_view reason, Workspace& workspace);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }

@@ -10,9 +10,9 @@
 
 namespace tw::inspect {
 
-/// The range of acknowledgements that a receiver accepts: from the last accepted acknowledgement to
-/// the newest vital chunk that the receiver sent. The receiver drops a packet whose acknowledgement
-/// is outside this range.
+/// The range of acknowledgements that a receiver accepts: from the newest accepted acknowledgement
+/// to the newest vital chunk that the receiver sent. The receiver drops a packet whose
+/// acknowledgement is outside this range.
 ///
 /// Source: DDNet CNetConnection::Feed.
 class AckWindow {
@@ -35,7 +35,7 @@ class AckWindow {
   private:
     [[nodiscard]] bool is_little_above_range(std::uint16_t ack) const;
 
-    /// The last accepted acknowledgement; nullopt if it is unknown, because the start of the
+    /// The newest accepted acknowledgement; nullopt if it is unknown, because the start of the
     /// connection was not seen.
     std::optional<std::uint16_t> taken_;
     std::optional<std::uint16_t> newest_;
@@ -49,8 +49,8 @@ class VitalOrder {
     /// Classifies a vital chunk. If the result is `next`, the receiver processes the chunk.
     wire::VitalClass classify_chunk(std::uint16_t sequence, bool resend);
 
-    /// Skips a chunk of which it is unknown whether the receiver accepted it. The receiver's next
-    /// acknowledgement shows that.
+    /// Must be called if it is unknown whether the receiver accepted this chunk. The receiver's
+    /// next acknowledgement will show it.
     void skip_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops later chunks.
@@ -60,8 +60,8 @@ class VitalOrder {
     [[nodiscard]] unsigned num_accepted() const { return taken_; }
 
     /// Called when the receiver acknowledged all chunks up to `ack`. Returns whether the receiver
-    /// got chunks that twscope did not see. If the chunk is among them for which the receiver
-    /// waited, the chunks after it count as accepted.
+    /// got chunks that twscope did not see. If they include the missing chunk that the receiver
+    /// waited for, the chunks after that one count as accepted.
     bool on_ack(std::uint16_t ack);
     /// Begins a new connection. `synced`: whether the start of the connection was seen. Its first
     /// sequence number is then 1.
@@ -71,13 +71,13 @@ class VitalOrder {
     void drop_chunk(std::uint16_t sequence);
 
     std::uint16_t last_ = 0;
-    /// If the start of the connection was not seen, the receiver's last acknowledgement before the
-    /// first chunk that was seen. It tells whether a resent chunk is the next one or an old one.
+    /// The receiver's newest acknowledgement before the first chunk that twscope saw. It is needed
+    /// if the start of the connection was not seen: it tells whether a resent chunk is new or old.
     std::optional<std::uint16_t> acknowledged_;
     unsigned taken_ = 0;
     bool synced_ = false;
     bool gap_ = false;                ///< a chunk was dropped, because an earlier one is missing
-    std::uint16_t first_dropped_ = 0; ///< first chunk of the last unbroken run of dropped chunks
+    std::uint16_t first_dropped_ = 0; ///< first chunk of the newest unbroken run of dropped chunks
     std::uint16_t last_dropped_ = 0;  ///< last chunk of that run
 };
 
@@ -149,8 +149,8 @@ class Connection {
     [[nodiscard]] ConnectionChange continue_connection(TokenForm form,
                                                        std::optional<wire::Token> token);
 
-    /// Adopts a running connection if the client's last packets have the same token. Used for
-    /// recordings that contain only the client's packets.
+    /// Adopts a running connection if several packets of the client in a row have the same token.
+    /// Used for recordings that contain only the client's packets.
     [[nodiscard]] ConnectionChange infer_from_client();
 
     /// Starts a 0.7 connection, which replaces the current one.
@@ -191,12 +191,12 @@ class Connection {
         std::optional<wire::Token> accepted_token{}; ///< the token of that ACCEPT
     };
 
-    /// The token that the last datagrams have in common. Enough of them show a connection whose
-    /// handshake was not seen.
+    /// The token of several datagrams in a row. Enough of them show a connection whose handshake
+    /// was not seen.
     struct TokenAgreement {
         std::optional<wire::Token> token{};
         int datagrams = 0;                   ///< number of datagrams in a row with this token
-        TokenForm form = TokenForm::unknown; ///< the token form of the last datagram
+        TokenForm form = TokenForm::unknown; ///< the token form of the newest datagram
 
         int count(std::optional<wire::Token> other) {
             datagrams = token == other ? datagrams + 1 : 1;
@@ -216,7 +216,7 @@ class Connection {
                                          std::span<const std::byte> rest,
                                          const wire::Chunk* first) const;
     /// Counts a packet whose header contains a token. Returns whether enough such packets arrived.
-    /// One is not enough, because in 0.7 the same header bit requests a resend.
+    /// One packet is not enough, because in 0.7 the same header bit requests a resend.
     [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
     ConnectionChange adopt_connection(wire::Direction direction, const wire::Packet& packet,
                                       std::span<const std::byte> rest, bool has_chunks);
@@ -230,15 +230,15 @@ class Connection {
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
     Handshake handshake_;
-    /// The DDNet token that the server sent last in a handshake. An ACCEPT with this token begins a
-    /// connection, even after other answers of the server.
+    /// The newest DDNet token that the server sent in a handshake. An ACCEPT with this token begins
+    /// a connection, even after other answers of the server.
     std::optional<wire::Token> granted_;
-    /// The common token of the client's packets since the server's last packet.
+    /// The token of the client's packets before the connection is known (see infer_from_client()).
     TokenAgreement unanswered_;
-    /// The common token in the headers of the server's last packets.
+    /// The token in the headers of the server's packets, before the connection is known.
     TokenAgreement header_tokens_;
-    /// The last token that is not the connection's, and the direction of its packet. If packets of
-    /// both directions contain this token, it belongs to a connection whose handshake was not seen.
+    /// The newest token that is not the connection's, and the direction of its packet. If packets
+    /// of both directions have this token, it belongs to a connection whose handshake was not seen.
     std::optional<wire::Token> foreign_token_;
     wire::Direction foreign_token_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;

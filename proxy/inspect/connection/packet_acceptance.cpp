@@ -27,8 +27,8 @@ struct DdnetRules {
 };
 
 constexpr DdnetRules kDdnet[] = {
-    // These versions read four flags, as vanilla does. DDNet drops compressed control packets
-    // since 10.3. The row begins with 11, because earlier versions are numbered differently.
+    // These versions read four flags, like vanilla. DDNet drops compressed control packets since
+    // 10.3, but this row begins with 11, because earlier versions are numbered differently.
     {11000,
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},
@@ -42,7 +42,7 @@ constexpr DdnetRules kDdnet[] = {
       .refuses_compressed_control = true,
       .token_bit = TokenBit::ignored,
       .reads_seven_header = true}},
-    // CNetBase::IsValidConnectionOrientedPacket.
+    // These versions check each packet with CNetBase::IsValidConnectionOrientedPacket.
     {19040,
      {.program = "DDNet since 19.4",
       .refuses_compressed_control = true,
@@ -287,7 +287,8 @@ PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
         // The packet may begin another connection. It does not change this one.
         return is_handshake(control.kind) ? PacketRefusal::none : PacketRefusal::other_protocol;
     }
-    // DDNet 19.4 and newer reject such a packet, and no program sends one.
+    // DDNet 19.4 and newer reject control packets that are compressed or contain chunks, and no
+    // program sends such packets.
     if (packet.compressed) {
         return PacketRefusal::compressed_control;
     }

@@ -100,8 +100,8 @@ class PacketAcceptance {
     /// Datagrams that are in flight when a connection is closed arrive within this time (ns).
     static constexpr record::Timestamp kInFlightTime = 5'000'000'000;
     /// If one side sends nothing for this time (ns), and the other side sends kMaxUnanswered
-    /// datagrams, the silent side is no longer recorded: each peer sends something at least once a
-    /// second.
+    /// datagrams, the silent side must be missing in the recording: each peer sends something at
+    /// least once a second.
     static constexpr record::Timestamp kMaxSilence = 10'000'000'000;
     static constexpr int kMaxUnanswered = 100; ///< number of datagrams, see kMaxSilence
 
@@ -110,7 +110,7 @@ class PacketAcceptance {
     PacketAcceptance(bool sees_all, ServerActivity& server)
         : sees_all_{sees_all}, shared_{&server} {}
 
-    /// Must be called for each datagram of the session. Stores when its sender last sent one.
+    /// Must be called for each datagram of the session. Stores that its sender is still active.
     void store_activity(record::Timestamp time, wire::Direction direction);
 
     /// Whether a datagram of this direction was ever seen; always true if no datagram can be
@@ -298,8 +298,8 @@ class PacketAcceptance {
     std::bitset<static_cast<std::size_t>(PacketRefusal::count)> reported_;
 };
 
-/// Returns whether bytes that could not be decoded must be hidden: if they are more than
-/// `harmless`, because they may then contain a password or a whisper.
+/// Returns whether bytes that could not be decoded must be hidden. More than `harmless` bytes are
+/// hidden, because they may contain a password or a whisper.
 [[nodiscard]] wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes,
                                                  std::size_t harmless);
 

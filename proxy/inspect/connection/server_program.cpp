@@ -34,8 +34,8 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     const Token token = packet.header_token.value_or(wire::kTokenUnknown);
     if (c2s && control.kind == ControlKind::token && control.token &&
         token == wire::kTokenUnknown) {
-        // The client may repeat its TOKEN before the answer arrives. Only another token is a new
-        // attempt.
+        // The client may repeat its TOKEN before the answer arrives. Only a different token begins
+        // a new attempt.
         if (client_ != control.token) {
             server_.reset();
             server_before_.reset();
@@ -132,7 +132,7 @@ constexpr MessageSince kMessages[] = {
     {"sv_map_info", 19080},
 };
 
-/// An object that has had at least this many ints since a version.
+/// An object that has at least this many ints in this DDNet version and newer ones.
 struct GrownObject {
     std::string_view object;
     std::size_t ints;

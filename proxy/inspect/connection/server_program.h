@@ -30,8 +30,8 @@ class SevenHandshake {
                                          const wire::Control& control);
     /// Handles a packet in 0.7's layout. Called while no connection is known.
     [[nodiscard]] SevenChange on_seven_packet(wire::Direction direction, wire::Token token);
-    /// Returns `midway`, for a running connection, if the client's last packets have the same
-    /// token. Used for recordings that contain only the client's packets.
+    /// Returns `midway`, for a running connection, if several packets of the client in a row have
+    /// the same token. Used for recordings that contain only the client's packets.
     [[nodiscard]] SevenChange infer_from_client() const;
     /// Handles a packet of chunks whose token is not the current connection's. If both sides send
     /// such packets, they belong to a new connection, whose handshake was not seen.
@@ -60,7 +60,7 @@ class SevenHandshake {
     using Tokens = std::array<std::optional<wire::Token>, 2>;
 
     std::optional<wire::Token> client_; ///< the client's token, which the server's packets contain
-    std::optional<wire::Token> server_; ///< the server's last token, chosen anew every 16 seconds
+    std::optional<wire::Token> server_; ///< the server's newest token; it changes every 16 seconds
     std::optional<wire::Token> server_before_; ///< the server's token before `server_`
     std::optional<wire::Token> connect_;       ///< the token in the client's CONNECT
     bool ddnet_ = false;
@@ -68,7 +68,7 @@ class SevenHandshake {
     Tokens tokens_;
     std::array<int, 2> num_fitting_{}; ///< by direction: packets in a row with the same token
     bool fresh_ = false;               ///< the server has accepted no chunks of this connection yet
-    Tokens foreign_tokens_; ///< by direction: the last token that is not the current connection's
+    Tokens foreign_tokens_; ///< by direction: the newest token that is not the connection's
     std::array<int, 2> num_foreign_{}; ///< by direction: packets in a row with that token
 };
 
@@ -83,7 +83,7 @@ class ServerProgram {
     /// Called when the server sent a server info. `version`: the version text in it, for example
     /// "0.6.4, 16.4", "0.6, 20.1.1" or "0.6.5".
     void on_info(std::string_view version);
-    /// Called when the server sent a chat line that is no player's. DDNet greets each new player
+    /// Called when the server sent a chat line that no player wrote. DDNet greets each new player
     /// with a line that contains the server's version.
     void on_chat(std::string_view line);
     /// Called when the server sent a message that is identified by a UUID.
@@ -120,7 +120,8 @@ class ServerProgram {
 
     [[nodiscard]] bool is_vanilla() const { return vanilla_ || (says_vanilla_ && !ddnet_); }
 
-    /// Returns the newest version that fits the evidence; nullopt if today's version fits it.
+    /// Returns the announced version if messages and objects do not contradict it, otherwise the
+    /// newest version that they allow; nullopt if they allow today's version.
     [[nodiscard]] std::optional<DdnetVersion> version() const;
 
     /// Whether a message id has the meaning that the message table lists. In some versions of

@@ -72,8 +72,8 @@ constexpr std::size_t kMaxOpenParts =
 constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
-/// Writes the values of a checkpoint one after the other, or reads and checks them. Therefore one
-/// function per struct lists the values for both directions.
+/// Writes the values of a checkpoint one after the other, or reads and checks them. Each struct
+/// therefore needs only one function that lists its values, for writing and for reading.
 class CheckpointArchive {
   public:
     /// Begins to write.
@@ -91,8 +91,8 @@ class CheckpointArchive {
         }
     }
 
-    /// Writes or reads a number from 0 to `most`. A larger number is written as `most`; reading it
-    /// is an error.
+    /// Writes or reads a number from 0 to `most`. A larger number is written as `most`; reading a
+    /// larger number is an error.
     template <typename Number>
     void number(Number& value, std::size_t most) {
         auto checked = static_cast<std::int32_t>(std::min(static_cast<std::size_t>(value), most));
@@ -169,8 +169,8 @@ std::int32_t wrapping_sum(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
 }
 
-/// Writes or reads the ints of an item. When it is read, `item` is empty. `ints`: the ints of the
-/// snapshot's items so far, to which the item's ints are added.
+/// Writes or reads the ints of an item. `item`: the ints to write; empty when reading. `ints`: the
+/// ints of the snapshot's items so far, to which the item's ints are added.
 void visit_item(CheckpointArchive& archive, snapshot::ItemKey key,
                 std::span<const std::int32_t> item, const SnapshotView& newer,
                 std::vector<std::int32_t>& ints) {
@@ -284,8 +284,8 @@ void visit_player(CheckpointArchive& archive, record::Roster::Entry& player) {
     std::ranges::for_each(player.name, [&](std::int32_t& ints) { archive.number(ints); });
 }
 
-/// Writes or reads the players, each after its client id plus 1, then 0, then the own client id
-/// plus 1 or 0.
+/// Writes or reads the players, each after its client id plus 1. A 0 ends the list. The own client
+/// id plus 1 follows, or 0 if it is unknown.
 void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
     std::size_t client = 0;
     roster.each([&](std::uint16_t known, record::Roster::Entry player) {

@@ -62,11 +62,11 @@ struct SessionCheckpoint {
     std::optional<wire::Token> token{}; ///< the connection's token; 0.6 only
     bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
     std::vector<LearnedSize> sizes{}; ///< learned item sizes, sorted by type
-    /// The other observer has reported the connection's end; the other members are empty. It is not
-    /// part of an encoded checkpoint.
+    /// The other observer has reported the connection's end; the other members are empty. An
+    /// encoded checkpoint does not contain this flag.
     bool is_closed = false;
 
-    /// Whether all snapshots are sound and the other members are valid.
+    /// Whether all snapshots are sound, and their ticks are different and in ascending order.
     [[nodiscard]] bool is_sound() const;
 };
 

@@ -45,8 +45,8 @@ struct MismatchCause {
 [[nodiscard]] MismatchCause explain_mismatch(const Mismatch& mismatch,
                                              std::vector<Suspects::Suspect> suspects);
 
-/// Returns an item's key with the name of its type, for a finding. The name is empty if no
-/// descriptor item of the type was seen yet.
+/// Returns an item's key with the name of its type, for a finding. The name is empty if the type is
+/// unknown, for example because the descriptor item with its UUID was not seen yet.
 [[nodiscard]] record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key);
 
 /// Returns the finding for a delta that cannot be decoded or applied. The finding's bytes point
@@ -66,9 +66,9 @@ class NamedCandidates {
     /// The most candidates that list() returns. Further candidates are only counted.
     static constexpr std::size_t kMaxListed = 5;
 
-    /// Lists values. `values`: the possible wrong values, most likely first.
+    /// `values`: the values that may be wrong, most likely first.
     NamedCandidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
-    /// Lists the items or values of a mismatch's possible causes.
+    /// `cause`: its items or values that may be the cause are the candidates.
     NamedCandidates(const MismatchCause& cause, const record::TypeNames& types);
 
     NamedCandidates(const NamedCandidates&) = delete;
@@ -115,7 +115,8 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
 /// Whether the rebuilt snapshot equals its base. Examines all items; equals_base() is faster.
 [[nodiscard]] bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& delta);
 
-/// Whether the rebuilt snapshot equals its base. For most deltas, one int is enough to see that.
+/// Whether the rebuilt snapshot equals its base. In most deltas, the first int already shows that
+/// it does not.
 [[nodiscard]] inline bool equals_base(const RebuiltSnapshot& rebuilt,
                                       const snapshot::Delta& delta) {
     if (!delta.updates.empty()) {
@@ -131,15 +132,16 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
 /// are verified, this takes hardly any memory or time.
 class Diagnosis {
   public:
-    /// `agreed`: the agreed item sizes of the dialect. `learn`: whether to decode with learned item
-    /// sizes. `shared`: sizes that sessions of the server learned; null: nothing is shared.
-    /// `agreed` and `shared` must outlive this object.
+    /// `agreed`: the item sizes that servers and clients of the dialect take for granted. `learn`:
+    /// whether to decode with other sizes that the server's deltas show. `shared`: sizes that
+    /// sessions of the server learned; null: nothing is shared. `agreed` and `shared` must outlive
+    /// this object.
     Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
         : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
 
     /// Arguments that rebuild_snapshot() needs for a search.
     struct SearchContext {
-        std::optional<snapshot::Tick> verified{}; ///< tick of the last verified snapshot
+        std::optional<snapshot::Tick> verified{}; ///< tick of the newest verified snapshot
         const record::TypeNames* types = nullptr;
         SearchBudget* searches = nullptr;
         Reporter* reporter = nullptr;
@@ -181,9 +183,9 @@ class Diagnosis {
         }
     }
 
-    /// Reports the wrong value of the last mismatch, and forgets snapshots that several item sizes
-    /// explain. Learned sizes stay. Must be called if the next snapshots are not based on the
-    /// earlier ones.
+    /// Reports what is known about the newest mismatch. Forgets snapshots that can be decoded with
+    /// several sets of item sizes, but not the learned sizes. Must be called if the next snapshots
+    /// are not based on the earlier ones.
     void finish(const record::TypeNames& types, Reporter& reporter) {
         finish_suspects(types, reporter);
         if (learner_) {

@@ -17,8 +17,8 @@ namespace {
 static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
 constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
 
-/// Whether to search for item sizes that explain the unexplained snapshot with the number `misfits`
-/// in a row. This is true for the first kInARow snapshots. Later it is true only for powers of two,
+/// Whether to search for item sizes that explain a snapshot, after `misfits` unexplained snapshots
+/// in a row. The first kInARow snapshots are searched. Later, `misfits` must be a power of two,
 /// because searches without success cost time.
 bool is_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
@@ -58,8 +58,8 @@ TypeCounts types_in(const snapshot::Delta& delta) {
     return seen;
 }
 
-/// Whether one flipped bit may have turned another type's key into this key. `items`: the snapshot
-/// with this key. It does not contain the other key.
+/// Whether this key may be the key of another type with one flipped bit. That is impossible if the
+/// snapshot `items`, which contains this key, also contains the other key.
 bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
                         const SnapshotView& items) {
     for (unsigned bit = 1; bit <= snapshot::kMaxItemType; bit <<= 1U) {

@@ -42,7 +42,8 @@ class LearnedSizes {
 
     class Server {
       public:
-        /// Returns the size of this type that a session learned last; nullopt if none did.
+        /// Returns the size of this type that a session learned most recently; nullopt if no
+        /// session learned one.
         [[nodiscard]] std::optional<std::uint8_t> find_size(snapshot::Dialect dialect,
                                                             std::uint16_t type) const {
             const std::uint16_t size =
@@ -114,11 +115,11 @@ class SizeLearner {
     /// this many before the server no longer stores their base.
     static constexpr std::size_t kMaxRepeats = snapshot::kHistoryTicks;
 
-    /// A delta that does not fit the known sizes, with its tick and the last verified snapshot.
+    /// A delta that does not fit the known sizes, with its tick and the newest verified snapshot.
     struct MisfitDelta {
         DeltaInts delta;
         snapshot::Tick tick = 0;
-        snapshot::SnapshotView right; ///< the last verified snapshot; empty if there is none
+        snapshot::SnapshotView right; ///< the newest verified snapshot; empty if there is none
         const record::TypeNames* types = nullptr;
     };
 
@@ -131,15 +132,15 @@ class SizeLearner {
 
     /// Whether several explanations fit the snapshot of this tick.
     [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
-    /// Reads a delta whose base is undecided. Returns whether exactly one explanation is left. If
+    /// Reads a delta whose base is undecided. Returns whether exactly one explanation remains. If
     /// so, the caller must put the base into the history with add_undecided_to().
     bool on_undecided(std::span<const std::int32_t> ints, snapshot::Tick base, snapshot::Tick tick,
                       std::int32_t crc);
     /// Called when an empty snapshot arrived: the snapshot of `tick` equals the snapshot of `base`.
-    /// If the latter is undecided, the former is undecided, too.
+    /// If the snapshot of `base` is undecided, so is the snapshot of `tick`.
     void on_empty(snapshot::Tick base, snapshot::Tick tick);
-    /// Puts the undecided snapshots into the history, decoded with the sizes of the only
-    /// explanation left.
+    /// Puts the undecided snapshots into the history, decoded with the sizes of the one explanation
+    /// that remains.
     void add_undecided_to(snapshot::History& history);
 
     /// Returns the sizes that this session and other sessions of the server learned.
@@ -193,10 +194,10 @@ class SizeLearner {
     /// Returns the tick of the undecided snapshot that the snapshot of `tick` repeats; `tick` if it
     /// repeats none.
     [[nodiscard]] snapshot::Tick original_of(snapshot::Tick tick) const;
-    /// Returns the sizes that other sessions of the server learned, and agreed sizes for all other
-    /// types.
+    /// Returns the sizes that other sessions of the server learned. Types without such a size have
+    /// the size in sizes().
     [[nodiscard]] snapshot::AgreedSizes hinted_sizes(snapshot::Dialect dialect) const;
-    /// Returns a delta together with its base, decoded with the explanation's sizes.
+    /// A function that returns a delta with its base, decoded with the explanation's sizes.
     using DeltaOf = std::function<DeltaInts(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all

@@ -20,8 +20,8 @@ constexpr int kMaxChange = 12;
 constexpr int kMaxNewSize = 24;
 /// The highest cost of an explanation. Each type with another size and each unknown type cost one.
 constexpr int kMaxCost = 20;
-/// The cost of a type whose size the delta contains although it is agreed, or lacks although it is
-/// not. This is rarer than another size.
+/// The cost of a type if deltas contain its size although the protocol defines one, or do not
+/// contain its size although the protocol defines none. This is rarer than a different size.
 constexpr int kWrittenCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};

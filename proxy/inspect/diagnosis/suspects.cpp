@@ -42,7 +42,8 @@ double bell(double distance, double scale) {
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
 }
 
-/// Returns the probability of a jump by this distance; the sum over all but zero is 1.
+/// Returns the probability of a jump by this distance. The probabilities of all distances except
+/// zero add up to 1.
 double jump(double distance) {
     constexpr double kNormal = 0.31;
     return kNormal / std::pow(1 + std::abs(distance), 1.5);
@@ -76,8 +77,8 @@ struct Steps {
     }
 };
 
-/// Returns the share of equal neighbours. `prior` is added to both numbers, so that a small sample
-/// gives no extreme share.
+/// Returns the share of equal neighbouring points. `prior` is added to both numbers, so that the
+/// share is not extreme if there are few points.
 double share_equal(int equal, int unequal, double prior) {
     return (equal + prior) / (equal + unequal + 2 * prior);
 }
@@ -270,7 +271,8 @@ constexpr double kOtherDamage = 1.0 / 1024;
 /// The probability that a delta contains an unchanged item, relative to a changed item. Servers
 /// leave out unchanged items.
 constexpr double kUnchangedItem = 1.0 / 4096;
-/// The factor for a value in an overlong encoding, which no server writes.
+/// How much likelier than another value a value in an overlong encoding is damaged, because no
+/// server writes this encoding.
 constexpr double kOverlong = 1 << 20U;
 /// The probability that the cause is no single value, relative to all single values together.
 constexpr double kSomethingElse = 0.25;
@@ -354,8 +356,8 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
         std::max(statistics_[update.key.type].ints.size(), std::size_t{update.size}));
 }
 
-/// Marks the delta's value in an overlong encoding, if it is the only such value: damage has set
-/// its last byte to zero. Several such values show a server that always writes this encoding.
+/// If exactly one value of the delta has an overlong encoding, marks that value: damage has set its
+/// last byte to zero. Several such values show a server that always writes this encoding.
 void Suspects::mark_overlong(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
     Suspect* overlong = nullptr;
@@ -500,8 +502,7 @@ std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) co
         sum += weight.gain;
     }
     if (is_misread_ || absurd > kMaxAbsurd) {
-        sum *=
-            2; // that none of these values is the only cause is as likely as all of them together
+        sum *= 2; // it is as likely as not that none of these values is the only cause
     }
     for (Suspect& each : all) {
         each.probability /= sum;

@@ -35,7 +35,7 @@ struct ValueHistory {
     std::span<const Point> after{};        ///< oldest first
     const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
     double change_rate = 0.5;              ///< how often the int changes per snapshot and item
-    std::span<const std::int32_t> usual{}; ///< all its values so far; empty if there are many
+    std::span<const std::int32_t> usual{}; ///< all values of the int so far; empty if many
     /// If the int is a coordinate, the characters' coordinates on the same axis.
     std::span<const std::int32_t> positions{};
 };
@@ -154,7 +154,7 @@ class Suspects {
         std::int32_t got = 0;        ///< the received value
         std::int32_t expected = 0;   ///< the value with which the checksum would be right
         bool fits_a_bit = false;     ///< `got` and `expected` differ by one flipped bit
-        bool is_overlong = false;    ///< encoded in more bytes than necessary, as no server does
+        bool is_overlong = false;    ///< more bytes encode the value than any server writes
         double probability = 0;      ///< probability that this value is the wrong one
     };
 
@@ -196,7 +196,7 @@ class Suspects {
 
     struct Likelihood {
         double received = 1; ///< probability of the received value
-        double gain = 1;     ///< how many times as likely the expected value is
+        double gain = 1;     ///< how many times likelier the expected value is than the received
     };
 
     [[nodiscard]] Likelihood likelihood_of(const DeltaValue& value,
@@ -211,12 +211,13 @@ class Suspects {
     std::vector<std::byte> body_;
     /// The error of the checksum: the rebuilt snapshot's checksum minus the server's.
     std::int32_t excess_;
-    bool is_misread_ = false; ///< the delta has surplus ints: a flipped bit moved those behind it
+    /// The delta has surplus ints, so a flipped bit may have shifted its ints.
+    bool is_misread_ = false;
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
     std::vector<DeltaValue> values_;
-    std::map<std::uint16_t, TypeStatistics> statistics_; ///< habits of the delta's types, by type
+    std::map<std::uint16_t, TypeStatistics> statistics_; ///< by type, for the types in the delta
     std::array<std::vector<std::int32_t>, 2> positions_; ///< all characters' x, all characters' y
 };
 

@@ -59,7 +59,7 @@ std::string_view type_name(const record::TypeNames& types, std::uint16_t type, s
     return room;
 }
 
-/// The name of the bytes of a delta of which parts are missing.
+/// The name under which the bytes of a delta are counted while parts of the delta are missing.
 constexpr std::string_view kIncomplete = "incomplete snapshot";
 
 } // namespace

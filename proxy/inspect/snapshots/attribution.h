@@ -66,7 +66,8 @@ class Attribution final : public Observer {
         ledger_->charge(direction_, group, part, name, what);
     }
 
-    /// How far the datagram was accepted. Decides how its remaining bytes are counted at its end.
+    /// How far the current datagram was accepted. on_datagram_end() counts the remaining bytes of
+    /// the datagram accordingly.
     enum class AcceptanceStage : std::uint8_t { malformed, rejected, accepted };
 
     record::ByteLedger* ledger_;

@@ -66,8 +66,8 @@ Arrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t time, bool
 
 namespace {
 
-/// The largest plausible margin, in milliseconds. A margin refers to the tick in the client's
-/// input, which may be forged or belong to the previous map.
+/// The largest plausible time between an input's arrival at the server and its tick, in
+/// milliseconds. The tick may be forged or belong to the previous map.
 constexpr std::int64_t kMaxMarginMs = 10'000;
 
 } // namespace
@@ -441,7 +441,7 @@ void ClientView::end_acknowledgement_run(std::optional<Tick> next, Timestamp end
                         .is_by_acks = true};
     count_in_totals(freeze, reporter);
     if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
-        held_->freeze.time += frozen; // this freeze is part of the same stall
+        held_->freeze.time += frozen; // this freeze is part of the held stall
         return;
     }
     report_stall(freeze, judge_acknowledgement_run(next, end), reporter);

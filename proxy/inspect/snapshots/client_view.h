@@ -17,9 +17,9 @@ namespace tw::inspect {
 /// Measures how evenly snapshots or inputs arrive, compared with the ticks in them.
 class ArrivalJitter {
   public:
-    /// Called when a message arrived. Returns the time since the previous message minus the time
-    /// between the ticks of both messages, in microseconds. Returns nullopt for the first message,
-    /// for a message out of order, and after a pause.
+    /// Called when a message arrived. Returns by how many microseconds the time since the previous
+    /// message differs from the time between the ticks of both messages; never negative. Returns
+    /// nullopt for the first message, for a message out of order, and after a pause.
     [[nodiscard]] std::optional<std::int64_t> on_arrival(snapshot::Tick tick, std::int64_t time);
 
   private:
@@ -31,9 +31,9 @@ class ArrivalJitter {
     std::optional<Last> last_;
 };
 
-/// Missing and reordered snapshots, as the arrival of one snapshot shows them.
+/// What the arrival of one snapshot shows about missing and reordered snapshots.
 struct Arrival {
-    /// Number of ticks without a snapshot, between the newest snapshot before and this one.
+    /// Number of ticks by which the distance to the previous snapshot exceeds the usual distance.
     std::uint64_t skipped = 0;
     std::uint64_t missed = 0; ///< number of snapshots that were expected in the skipped ticks
     bool reordered = false;   ///< a newer snapshot arrived before this one
@@ -69,7 +69,7 @@ class SnapshotCadence {
 
   private:
     /// The longest distance between two snapshots (ticks) that is used to find the usual distance.
-    /// A longer one is a pause.
+    /// A longer distance is a pause.
     static constexpr std::size_t kMaxStep = 8;
 
     std::array<std::uint64_t, kMaxStep + 1> steps_{};
@@ -85,7 +85,7 @@ class InputTracker {
     void on_input(const wire::InputBody& input, Reporter& reporter);
     static void on_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
-    /// Forgets the last input. Called when ticks start again from zero.
+    /// Forgets the previous input. Called when ticks start again from zero.
     void restart() { jitter_ = {}; }
 
   private:
@@ -108,7 +108,7 @@ class ClientView {
     static constexpr record::Timestamp kMinStall = 250'000'000;
     /// The longest wait for evidence of a stall's cause after the stall (ns).
     static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
-    /// The same limit (ns) while the server sends no newer snapshot.
+    /// The longest wait for that evidence (ns) while the server sends no newer snapshot.
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
     /// `server`: the server's activity; must outlive this object.
@@ -275,7 +275,8 @@ class ClientView {
     /// none of them again.
     static constexpr std::size_t kStoredFreezes = 4;
 
-    /// Returns the time after which the next snapshot is overdue (ns): 1.5 usual distances.
+    /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
+    /// between snapshots.
     [[nodiscard]] record::Timestamp overdue_after() const { return step_ * kTick * 3 / 2; }
 
     /// Returns how many of the server's chunks and snapshot parts were lost at least once.
@@ -345,16 +346,17 @@ class ClientView {
     std::array<RejectedSnapshot, kStoredArrivals> arrivals_{};
     std::size_t num_arrivals_ = 0;
     record::FindingId refusal_reason_ = record::FindingId::count;
-    /// A counter of DDNet's client: a wrong checksum increments it, a right checksum decrements it.
+    /// A copy of a counter in DDNet's client. A wrong checksum increments it, a right checksum
+    /// decrements it, and the client's request for a full snapshot resets it.
     std::uint32_t errors_ = 0;
-    std::uint32_t errors_at_reset_ = 0;   ///< value of `errors_` at that request
+    std::uint32_t errors_at_reset_ = 0;   ///< value of `errors_` when the client reset it
     bool requested_after_errors_ = false; ///< the client requested a full snapshot since `shown_`
-    bool requests_full_ = false;          ///< the client's last input requested a full snapshot
+    bool requests_full_ = false;          ///< the client's newest input requested a full snapshot
     AcknowledgementRun run_;
-    /// A ring buffer of the freezes counted last.
+    /// A ring buffer of the most recently counted freezes.
     std::array<CountedFreeze, kStoredFreezes> counted_{};
     std::size_t num_counted_ = 0;
-    record::Timestamp last_input_ = 0; ///< time of the client's last input
+    record::Timestamp last_input_ = 0; ///< time of the client's newest input
     std::optional<std::int32_t> version_;
     ServerActivity* server_;
     InputReceipts inputs_;

@@ -173,10 +173,11 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
     return limit - limit / 10;
 }
 
-/// Key of the first item whose type has a UUID.
+/// The lowest key that an item of a type with a UUID can have.
 constexpr std::uint32_t kFirstExtended = std::uint32_t{snapshot::kFirstUuidType} << 16U;
 
-/// Returns whether the snapshot has the descriptor of each type from `first_extended` on.
+/// Returns whether the snapshot has a descriptor for each type with a UUID. Reports types without
+/// one. `first_extended`: the index of the first item of such a type.
 bool check_descriptors(const record::SnapshotRecord& record, std::size_t first_extended,
                        Reporter& reporter) {
     const auto keys = record.items.keys();

@@ -47,8 +47,8 @@ class SnapshotLimitCheck {
     /// An earlier snapshot, from which the growth per type is computed; empty if there is none.
     snapshot::Snapshot sample_;
     snapshot::Tick sample_tick_ = 0;
-    std::array<bool, 2> warned_{}; ///< whether a warning was reported: of items, of bytes
-    bool full_ = false;            ///< the last snapshot reached a limit
+    std::array<bool, 2> warned_{}; ///< whether a warning was reported: about items, about bytes
+    bool full_ = false;            ///< the previous snapshot reached a limit
 };
 
 /// Checks verified snapshots for sizes near a limit, types without a descriptor, and characters at
@@ -77,7 +77,7 @@ class SnapshotChecks {
 
     std::bitset<kMaxClients> misplaced_;
     bool near_cap_ = false;
-    bool has_descriptors_ = false; ///< the last snapshot had the descriptors of all its types
+    bool has_descriptors_ = false; ///< the previous snapshot had the descriptors of all its types
     SnapshotLimitCheck budget_;
     std::vector<std::uint16_t> unknown_types_; ///< unknown types that were reported
 };

@@ -26,7 +26,7 @@ TickClass TickPlausibility::classify(snapshot::Tick tick, std::int64_t time) {
         return TickClass::follows;
     }
     if (stray_ && stray_->tick == tick) {
-        return TickClass::stray; // another part of the same snapshot is no second implausible tick
+        return TickClass::stray; // another part of the same snapshot does not count again
     }
     if (doubted_) {
         return restart_from({tick, time});
@@ -331,8 +331,8 @@ void SnapshotTracker::report_failure(record::SnapshotRecord& record, record::Fin
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
-        // Until the next full snapshot, no delta has its base. Only the first such delta is
-        // reported.
+        // Until the next full snapshot, the bases of all deltas are missing. Only the first of
+        // these deltas is reported.
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {

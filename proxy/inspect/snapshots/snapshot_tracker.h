@@ -64,7 +64,8 @@ class TickPlausibility {
     /// the server may have restarted its ticks unseen.
     void expect_restart(std::int64_t time) { doubted_ = time; }
 
-    /// Returns the last plausible tick, with which the next one is compared; 0 before the first.
+    /// Returns the newest plausible tick, with which the next tick is compared; 0 before the first
+    /// tick.
     [[nodiscard]] snapshot::Tick last_plausible_tick() const { return last_ ? last_->tick : 0; }
 
     void reset() { *this = {}; }
@@ -79,10 +80,10 @@ class TickPlausibility {
 
     [[nodiscard]] TickClass restart_from(const SeenTick& seen);
 
-    std::optional<SeenTick> last_;  ///< the last plausible tick
-    std::optional<SeenTick> stray_; ///< the last implausible tick
+    std::optional<SeenTick> last_;  ///< the newest plausible tick
+    std::optional<SeenTick> stray_; ///< the newest implausible tick
     int num_strays_ = 0;
-    std::optional<std::int64_t> doubted_; ///< time of the last expect_restart()
+    std::optional<std::int64_t> doubted_; ///< time of the newest call of expect_restart()
 };
 
 /// Recognises late snapshots of the previous map. They may arrive until the client enters the game
@@ -202,7 +203,8 @@ class SnapshotTracker {
     /// Called when the client has loaded the new map.
     void enter_game(record::Timestamp now) { old_map_.enter_game(now); }
 
-    /// Forgets the connection's snapshots, and reports pending findings. Called when it ended.
+    /// Forgets the connection's snapshots, and reports pending findings. Called when the connection
+    /// ended.
     void restart(Reporter& reporter);
     /// Forgets all state of the previous connection. Called when a new connection begins.
     void reset(snapshot::Dialect dialect, Reporter& reporter);
@@ -230,7 +232,8 @@ class SnapshotTracker {
         return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
-    /// Frees the snapshots before the last acknowledged one. Later deltas are not based on them.
+    /// Frees snapshots older than the one that the client acknowledged. The server does not use
+    /// them as bases again.
     void free_spare_memory() {
         if (acked_) {
             history_.trim(*acked_ - kTrimSlack);
@@ -278,7 +281,7 @@ class SnapshotTracker {
     void reject_snapshot(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
                          Reporter& reporter, SnapshotWorkspace& workspace);
 
-    /// Returns the last verified snapshot; nullopt if the history no longer contains it.
+    /// Returns the newest verified snapshot; nullopt if the history has already removed it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified() const {
         return previous_ ? history_.find(*previous_) : std::nullopt;
     }
@@ -297,13 +300,14 @@ class SnapshotTracker {
     record::TypeNames types_;
     record::Roster roster_; ///< the players; used for 0.7 only
     std::shared_ptr<const record::TileMap> tile_map_;
-    std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
-    /// The last acknowledged tick whose snapshot was in the history.
+    std::optional<snapshot::Tick> previous_; ///< tick of the newest verified snapshot
+    /// The tick that the client acknowledged most recently, if it was not newer than the history.
     std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     PreviousMapFilter old_map_;
-    /// The number of remembered ticks whose delta had no base. By them, duplicates are recognised.
+    /// The number of remembered ticks whose delta had no base. They show which deltas are
+    /// duplicates.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
     std::size_t num_lost_ = 0;

@@ -147,7 +147,7 @@ std::string share(unsigned some, unsigned all) {
     return std::to_string(some) + " of " + std::to_string(all);
 }
 
-/// Whether the server read inputs that were sent during the stall only after the stall.
+/// Whether the server read an input so late that it cannot have run during the stall.
 bool shows_stopped_server(const StallEvidence& evidence) {
     return evidence.longest_wait >= evidence.time / 2;
 }

@@ -27,7 +27,7 @@ class InputReceipts {
     /// `time_left`: how long before that tick the server read the input, in milliseconds.
     void on_answer(snapshot::Tick intended, std::int32_t time_left, record::Timestamp now);
 
-    /// What happened to the inputs that a client sent in some time.
+    /// What happened to the inputs that a client sent in a given time.
     struct Outcome {
         unsigned inputs = 0;   ///< number of inputs
         unsigned answered = 0; ///< number of inputs that the server answered
@@ -74,8 +74,8 @@ class InputReceipts {
 
     /// An input that follows a stored input within this time (ns) is not stored.
     static constexpr record::Timestamp kInputSpacing = 30'000'000;
-    /// While the server is silent, that time is its silence divided by this number, if that is
-    /// longer. Otherwise the first inputs of a long silence would be overwritten.
+    /// While the server is silent, kInputSpacing grows to the length of the silence divided by this
+    /// number. Otherwise the first inputs of a long silence would be overwritten.
     static constexpr int kSpacingShare = 8;
     static constexpr std::size_t kInputs = 64;
 
@@ -84,12 +84,12 @@ class InputReceipts {
     /// input, and ends at an answered input for an older tick.
     [[nodiscard]] Input* find_unanswered_input(snapshot::Tick intended);
 
-    /// A ring buffer of the last inputs; null before the first one.
+    /// A ring buffer of the newest inputs; null before the first input.
     std::unique_ptr<std::array<Input, kInputs>> inputs_;
     std::size_t num_inputs_ = 0;
-    snapshot::Tick intended_ = 0;           ///< the tick for which the last input was meant
-    record::Timestamp kept_ = 0;            ///< time of the last stored input
-    record::Timestamp answered_ = 0;        ///< time of the server's last answer
+    snapshot::Tick intended_ = 0;           ///< the tick for which the newest input was meant
+    record::Timestamp kept_ = 0;            ///< time of the newest stored input
+    record::Timestamp answered_ = 0;        ///< time of the server's newest answer
     record::Timestamp newest_answered_ = 0; ///< time of the newest input that was answered
     RecentMinimum read_after_;
     RecentMinimum round_trip_;
@@ -127,7 +127,7 @@ class ChunkReceipts {
 
     void mark_acknowledged(std::uint16_t ack, record::Timestamp now);
 
-    std::array<Chunk, kChunks> chunks_{}; ///< a ring buffer of the server's last vital chunks
+    std::array<Chunk, kChunks> chunks_{}; ///< a ring buffer of the server's newest vital chunks
     std::size_t num_chunks_ = 0;
     std::size_t num_open_ = 0; ///< unacknowledged chunks in the ring buffer
 };
@@ -158,12 +158,12 @@ struct StallVerdict {
 
 /// The evidence about a stall: a time in which the client got no usable snapshot.
 struct StallEvidence {
-    record::Timestamp time = 0; ///< duration (ns): from the last usable snapshot to the next
+    record::Timestamp time = 0; ///< duration (ns): from one usable snapshot to the next
     bool has_ended = true;      ///< false: no usable snapshot has arrived yet
-    bool is_late = false;       ///< the snapshot that ended the stall directly follows the last one
+    bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
     bool has_hole = false;      ///< a snapshot part or a vital chunk of the stall's time is missing
     bool has_client = true;     ///< the client sent inputs during the stall
-    bool lacks_base = false;    ///< the client had acknowledged a full snapshot
+    bool lacks_base = false;    ///< the client acknowledged the full snapshot before the stall
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
     /// The inputs whose answers the server sent during the stall.
     InputReceipts::Outcome receipts{};
