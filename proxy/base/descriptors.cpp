@@ -23,7 +23,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     throw std::system_error{errno, std::system_category(), what};
 }
 
-/// Raises the soft limit of file sizes to the hard limit while the object exists. Users set the
+/// Raises the soft limit of file sizes to the hard limit until the destructor runs. Users set the
 /// limit for recordings, but the kernel also applies it to shared memory.
 class RaisedFileSizeLimit {
   public:

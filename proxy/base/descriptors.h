@@ -56,7 +56,7 @@ inline constexpr std::size_t kMaxPacketDescriptors = 128;
 
 struct ReceivedPacket {
     std::uint8_t first = 0;
-    std::size_t size = 0; ///< number of further bytes
+    std::size_t size = 0; ///< number of bytes after `first`
     std::vector<UniqueFd> descriptors{};
     bool truncated = false; ///< bytes or descriptors are missing
 };
