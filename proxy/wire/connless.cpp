@@ -79,8 +79,8 @@ constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_
 constexpr MessageField kCount[] = {port("count")};
 constexpr MessageField kHeartbeat[] = {port("alt_port")};
 
-// In 0.7, the fields are encoded as in messages. The message sv_server_info contains the same
-// fields as a connless server info, except for the token and the players.
+// In 0.7, connless packets encode their fields like messages. The message sv_server_info contains
+// the same fields as a connless server info, except for the token and the players.
 constexpr MessageField kSevenGetInfo[] = {{.name = "token", .type = FieldType::integer}};
 
 constexpr auto kSevenInfo = [] {

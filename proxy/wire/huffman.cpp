@@ -144,7 +144,7 @@ struct Tables {
     std::vector<Entry> second;
 };
 
-/// Appends the entries for all codes below a node at depth kTableBits to Tables::second.
+/// Appends to Tables::second the entries for all codes below `node`, whose depth is kTableBits.
 void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tables) {
     for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
         std::uint16_t leaf = node;

@@ -60,7 +60,7 @@ struct HuffmanPayload {
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 
 /// Compresses a payload. With HuffmanEnding::with_zero_byte, appends a zero byte if all bits of the
-/// last byte are used, as vanilla and DDNet before 20.0 do.
+/// last byte are used, like vanilla and DDNet before 20.0.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
 /// Returns the number of bytes that huffman_compress would return.

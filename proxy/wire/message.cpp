@@ -96,9 +96,8 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 
 namespace {
 
-/// Returns true only if the bytes are exactly `count` encoded ints. May return false for valid
-/// bytes: the length of each int is not checked, so all lengths together must rule out that one int
-/// is longer than kMaxVarintBytes.
+/// Returns true only if the bytes are exactly `count` encoded ints. Returns false also for valid
+/// ints with so many bytes in all that one int could be longer than kMaxVarintBytes.
 bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
     constexpr std::byte kMore{0x80}; // another byte of the same int follows
     const std::ptrdiff_t size = end - at;

@@ -120,8 +120,8 @@ struct MessageSpec {
     /// The dialect in which `number` is the message's id. Messages with a UUID are the same in both
     /// dialects.
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    /// The first DDNet version whose servers no longer send the message; 0: all versions send it.
-    /// Servers from this version on may use the number for another message.
+    /// DDNet servers from this version on do not send the message; 0: all versions send it. Newer
+    /// servers may use the number for another message.
     std::int32_t removed_in = 0;
 };
 

@@ -180,7 +180,7 @@ constexpr MessageSpec secret(MessageSpec message) {
     return message;
 }
 
-/// Marks a message that DDNet servers no longer send since this version.
+/// Marks a message that DDNet servers from this version on do not send.
 constexpr MessageSpec removed_in(std::int32_t version, MessageSpec message) {
     message.removed_in = version;
     return message;
@@ -359,7 +359,7 @@ inline constexpr MessageField kSevenClient[] = {
     {.name = "kind", .type = FieldType::integer},
 };
 
-/// The fields of a player in a 0.6 server info. Only extended server infos contain the last field.
+/// The fields of a player in a 0.6 server info. Only extended server infos contain `reserved`.
 inline constexpr MessageField kClient[] = {
     {.name = "name", .type = FieldType::string},
     {.name = "clan", .type = FieldType::string},
@@ -374,7 +374,7 @@ inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw
 inline constexpr MessageField kPort{
     .name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
 
-/// The ints of an object after the last int that the object table describes.
+/// The surplus ints of an object: those at its end that the object table does not describe.
 inline constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
 
 // The fields of control packets: the reason of a CLOSE, and the token.

@@ -236,9 +236,10 @@ void decode_handshake(Bytes data, const Packet& packet, Control& control) {
     }
 }
 
-/// Decodes a CLOSE: an optional text with NUL, then an optional token. If `known` is set and the
-/// data ends with it, it is the token. Otherwise four bytes after the NUL are the token. Four bytes
-/// without a text are also the token, unless they are three letters and a NUL (libtw2's rule).
+/// Decodes a CLOSE: an optional text with NUL, then an optional token. If the data ends with the
+/// bytes in `known`, they are the token. Otherwise four bytes after the NUL are the token. Four
+/// bytes without a text are also the token, unless they are a text of three bytes and a NUL
+/// (libtw2's rule).
 void decode_close(Bytes data, const std::optional<Token>& known, Control& control) {
     if (ends_with(data, known)) {
         control.token = known;

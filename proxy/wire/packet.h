@@ -32,7 +32,7 @@ class PacketScratch {
 
     /// Returns the decompressed payload, which is valid until decompress() or begin() is called
     /// again.
-    /// Errors: as huffman_decompress.
+    /// Errors: those of huffman_decompress.
     [[nodiscard]] Result<std::span<const std::byte>> decompress(const CompressedPayload& payload);
 
   private:
@@ -129,9 +129,9 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
 /// apart.
 [[nodiscard]] CompressedPayload guess_compressed_payload(std::span<const std::byte> datagram);
 
-/// Decodes a control packet that has a 0.7 header but belongs to a 0.6 connection, as DDNet servers
-/// do. Returns nullopt if the datagram is not such a packet. A compressed payload stays compressed,
-/// because DDNet servers reject it.
+/// Decodes a control packet that has a 0.7 header but belongs to a 0.6 connection. DDNet servers
+/// accept such packets. Returns nullopt if the datagram is not such a packet. A compressed payload
+/// stays compressed, because DDNet servers reject it.
 [[nodiscard]] std::optional<Packet>
 decode_control_with_seven_header(std::span<const std::byte> datagram);
 

@@ -7,8 +7,9 @@
 namespace tw::wire {
 namespace {
 
-/// A range of first bytes of UTF-8 sequences, and the valid range of the second byte. The latter
-/// excludes overlong forms, surrogates and values above U+10FFFF (Unicode standard, table 3-7).
+/// A range of first bytes of UTF-8 sequences, and the valid range of the second byte. With other
+/// second bytes, the sequence would be an overlong form, a surrogate or a value above U+10FFFF
+/// (Unicode standard, table 3-7).
 struct LeadByte {
     std::uint8_t first, last;
     std::uint8_t size;
