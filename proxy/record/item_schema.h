@@ -68,7 +68,7 @@ template <typename To>
 
 /// Replaces each client id `id` of an item by `to(id)`. If `to(id)` is nullopt, the field becomes
 /// -1, which means no client, an unknown flag carrier, or a spectator's free view. Returns false if
-/// the item itself belongs to a client for whom `to` returns nullopt.
+/// `to` returns nullopt for the client id in the item's key.
 template <typename To>
 [[nodiscard]] bool renumber_clients(const snapshot::ObjectSpec& object, snapshot::ItemKey& key,
                                     std::span<std::int32_t> data, ClientIdScope scope,

@@ -365,7 +365,7 @@ struct ImpairmentRecord {
     bool again = false; ///< an earlier segment of the recording contains this record, too
 };
 
-/// Replaces records that could not be written to the recording.
+/// Stands in a recording in place of records that could not be written.
 struct LossRecord {
     RecordHeader head{};
     std::uint64_t lost = 0;   ///< number of lost records

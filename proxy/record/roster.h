@@ -31,7 +31,7 @@ struct PackedText {
 }
 
 /// Returns the name of the player with the given client id; nullopt if the snapshot does not
-/// contain it.
+/// contain the name.
 [[nodiscard]] inline std::optional<PackedText> player_name(const snapshot::SnapshotView& items,
                                                            std::uint16_t client) {
     const auto info = items.find({snapshot::kClientInfoType, client});

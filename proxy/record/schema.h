@@ -150,16 +150,16 @@ constexpr std::optional<std::string_view> non_empty(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
 
-/// A getter of a text, which is left out if it is empty.
+/// A getter of a text. If the text is empty, the key is left out.
 template <auto kMember>
 inline constexpr auto kUnlessEmpty = [](const auto& record) { return non_empty(record.*kMember); };
 
-/// A getter of a flag, which is left out if it is false.
+/// A getter of a flag. If the flag is false, the key is left out.
 template <auto kMember>
 inline constexpr auto kIfTrue =
     [](const auto& record) { return record.*kMember ? std::optional{true} : std::nullopt; };
 
-/// A getter of an optional object, which is left out if it is empty.
+/// A getter of an optional object. If the optional is empty, the key is left out.
 template <auto kMember>
 inline constexpr auto kPointerTo =
     [](const auto& record) { return record.*kMember ? &*(record.*kMember) : nullptr; };
