@@ -49,8 +49,8 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
-/// Decodes a demo's delta. An empty delta is an error, as in demo players; on the network, it would
-/// mean that nothing changed.
+/// Decodes a demo's delta. An empty delta is an error, because demo players reject it; on the
+/// network, it would mean that nothing changed.
 snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
                               const snapshot::AgreedSizes& sizes) {
     if (body.empty()) {

@@ -41,7 +41,7 @@ class DemoSession {
     void on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
                           const snapshot::SnapshotView& items);
     /// Applies a delta to the previous snapshot and inspects the result. Returns false if the delta
-    /// cannot be applied. Then the previous snapshot stays the base of the next delta.
+    /// cannot be applied; the previous snapshot is then the base of the next delta, too.
     bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
     /// Inspects a tick whose snapshot equals the previous snapshot.
     void on_unchanged_snapshot(snapshot::Tick tick);

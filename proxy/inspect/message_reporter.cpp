@@ -66,7 +66,7 @@ void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
         fields.values.back().kind != wire::FieldValue::Kind::raw) {
         return;
     }
-    fields.values.pop_back(); // the data; the snapshot record shows its contents
+    fields.values.pop_back(); // the data, whose contents are in a snapshot or map record
     if (!map_data) {
         return;
     }
@@ -198,7 +198,7 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     const auto odd = find_odd(fields);
     if (records_) {
         std::erase_if(fields.values,
-                      wire::is_malformed_number); // in records, these keys have numbers
+                      wire::is_malformed_number); // records have only numbers under these keys
         record.name = spec->name;
         record.values = fields.values;
         reporter.emit(record);

@@ -61,7 +61,7 @@ class MessageReporter {
 
   private:
     void report_raw(const AcceptedMessage& message, Reporter& reporter) const;
-    /// Reports an unknown message, or one that its side never sends.
+    /// Reports an unknown message, or a message that never comes from the side that sent it.
     void report_unexpected(const AcceptedMessage& message, Reporter& reporter);
     void report_known(AcceptedMessage& message, const MapTracker& maps, wire::DecodedFields& fields,
                       Reporter& reporter) const;

@@ -489,7 +489,7 @@ void Session::apply_pending_checkpoint() {
     }
 }
 
-/// Adds the checkpoint's state to the session's. State that the session already has is only
+/// Adds the checkpoint's state to the session's state. State that the session already has is only
 /// replaced if packets were missed.
 void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
     const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();

@@ -244,10 +244,10 @@ class Session {
                        std::span<const std::byte> bytes, Workspace& workspace);
     /// Returns whether the datagram must wait, because its connection's protocol is not known yet.
     [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
-    /// Begins the connection that became known, and reads the held datagrams.
+    /// Begins the connection, if `change` reports a new one, and reads the held datagrams.
     void read_held(ConnectionChange change, Workspace& workspace);
-    /// Stops waiting until the protocol is known. If the held datagrams look like one side of a
-    /// running connection, reads them.
+    /// Reads the held datagrams although the protocol is not known yet. If they look like one side
+    /// of a running connection, first begins that connection.
     void stop_waiting(Workspace& workspace);
     /// Reports, once per session, if no datagram of one side was ever seen.
     void report_missing_side();

@@ -96,7 +96,7 @@ bool VitalOrder::on_ack(std::uint16_t ack) {
         return false;
     }
     if (ahead + 1 < wire::sequence_distance(last_, first_dropped_)) {
-        last_ = ack; // another chunk is missing before the dropped ones
+        last_ = ack; // the receiver still waits for a chunk before the dropped ones
         return true;
     }
     last_ = ahead < wire::sequence_distance(last_, last_dropped_) ? last_dropped_ : ack;
@@ -278,7 +278,7 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
     // address.
     const bool starts = first != nullptr && first->vital && first->sequence == 1;
     if (handshake_.form == TokenForm::ddnet) {
-        // A server sends its first chunk after it has received the client's first chunk.
+        // A server sends its first chunk after the client's first chunk, which it may acknowledge.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
         return established_ && starts && (one_side_recorded_ || packet.ack <= most) &&
                handshake_.token && token_in(rest) == handshake_.token;
@@ -314,7 +314,7 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
 }
 
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
-    // 0.7 rarely sends resend requests one after the other, and most of these have no chunks.
+    // 0.7 programs rarely send several resend requests in a row, and most requests have no chunks.
     constexpr int kEnough = 3;
     return has_chunks && header_tokens_.count(token) >= kEnough;
 }

@@ -175,8 +175,8 @@ class Connection {
         return windows_[wire::index_of(direction)];
     }
 
-    /// Called when copies of datagrams were lost. Accepts any next sequence numbers and
-    /// acknowledgements.
+    /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
+    /// are then accepted, whatever they are.
     void resynchronise();
 
   private:

@@ -8,9 +8,9 @@ namespace tw::inspect {
 
 namespace {
 
-// Source: DDNet's history of
+// Source of the rules: DDNet's history of
 //         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
-//         tests/e2e/evasion.mjs checks it with a real DDNet 16.4.
+//         tests/e2e/evasion.mjs checks the rules with a real DDNet 16.4.
 
 /// In 0.6.5, UnpackPacket reads a token after the header and decompresses control packets.
 /// CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
@@ -455,7 +455,7 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const Pac
         receiver_rules_of(direction).token_bit != TokenBit::token) {
         return PacketRefusal::header_token_bit;
     }
-    // No packet of a 0.6 connection has the bit of 0.7's control packets.
+    // A packet of the other protocol does not belong to this connection.
     if (seven != (connection_.form() == TokenForm::seven)) {
         return PacketRefusal::not_established;
     }
@@ -509,7 +509,8 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
 }
 
 bool PacketAcceptance::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    // Sequence numbers repeat after 1024 chunks. A late copy of the prelude would then look new.
+    // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a late
+    // copy of the prelude would later look new.
     const bool possible =
         reporter.direction() == wire::Direction::s2c && !with_token() &&
         connection_.form() != TokenForm::seven &&

@@ -200,8 +200,8 @@ class PacketAcceptance {
         return chunk.vital ? classify_vital_chunk(chunk, reporter) : wire::VitalClass::next;
     }
 
-    /// Called when copies of datagrams were lost. Accepts any next sequence numbers and
-    /// acknowledgements.
+    /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
+    /// are then accepted, whatever they are.
     void resynchronise() { connection_.resynchronise(); }
 
     /// Forgets reported refusals and the client's version. Called when a connection begins.

@@ -69,7 +69,7 @@ class SevenHandshake {
     std::array<int, 2> num_fitting_{}; ///< by direction: packets in a row with the same token
     bool fresh_ = false;               ///< the server has accepted no chunks of this connection yet
     Tokens foreign_tokens_; ///< by direction: the newest token that is not the connection's
-    std::array<int, 2> num_foreign_{}; ///< by direction: packets in a row with that token
+    std::array<int, 2> num_foreign_{}; ///< by direction: packets in a row with the foreign token
 };
 
 /// A DDNet version as clients announce it: major * 1000 + minor * 10 + patch.

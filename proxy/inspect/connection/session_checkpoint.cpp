@@ -61,9 +61,9 @@ using snapshot::ItemView;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-/// The version of the layout with learned sizes.
+/// The version of the layout with item sizes that sessions learned.
 constexpr std::int32_t kVersionWithSizes = 2;
-/// The version of the layout without learned sizes, which older observers can read, too.
+/// The version of the layout without such item sizes, which older observers can read, too.
 constexpr std::int32_t kVersion = 1;
 constexpr std::size_t kMaxName = 2048; ///< longest map name in bytes; a datagram is shorter
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
@@ -76,10 +76,10 @@ constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32
 /// therefore needs only one function that lists its values, for writing and for reading.
 class CheckpointArchive {
   public:
-    /// Begins to write.
+    /// Makes an archive that is written.
     CheckpointArchive() = default;
 
-    /// Begins to read.
+    /// Makes an archive that is read from `bytes`.
     explicit CheckpointArchive(std::span<const std::byte> bytes) : in_{bytes} {}
 
     template <typename Number>

@@ -283,7 +283,7 @@ void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) 
 
 namespace {
 
-/// Finds the delta's base in the history. Returns false if it is missing.
+/// Finds the delta's base in the history. Returns false if the base is missing.
 bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& history,
                snapshot::SnapshotView& base) {
     if (delta.delta_tick == snapshot::kNoBase) {

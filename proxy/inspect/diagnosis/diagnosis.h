@@ -68,7 +68,7 @@ class NamedCandidates {
 
     /// `values`: the values that may be wrong, most likely first.
     NamedCandidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
-    /// `cause`: its items or values that may be the cause are the candidates.
+    /// The candidates are the items or values in `cause` that may be wrong.
     NamedCandidates(const MismatchCause& cause, const record::TypeNames& types);
 
     NamedCandidates(const NamedCandidates&) = delete;

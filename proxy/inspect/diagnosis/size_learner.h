@@ -106,13 +106,13 @@ class SizeLearner {
     /// only that the sum of its ints is right.
     static constexpr std::uint32_t kConfirmingSnapshots = 25;
 
-    /// The most undecided snapshots. If a limit is exceeded, the learner chooses the explanation
-    /// that differs from the agreed sizes for the fewest types.
+    /// The most undecided snapshots. If there are more snapshots or ints, the learner chooses the
+    /// explanation that differs from the agreed sizes for the fewest types.
     static constexpr std::size_t kMaxUndecided = 16;
     /// The most ints in all undecided snapshots together (1 MiB).
     static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
     /// The most empty snapshots that repeat undecided snapshots. While nothing moves, a client gets
-    /// this many before the server no longer stores their base.
+    /// at most this many before the server drops their base.
     static constexpr std::size_t kMaxRepeats = snapshot::kHistoryTicks;
 
     /// A delta that does not fit the known sizes, with its tick and the newest verified snapshot.

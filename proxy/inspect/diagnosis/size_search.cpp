@@ -122,7 +122,8 @@ class DeltaReader {
     DeltaReader(const DeltaInts& delta, const KnownSizes& known, const TypesKnown& types)
         : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
 
-    /// Finds all solutions of at most this cost. `budget`: null if other sizes must not be tried.
+    /// Finds all sets of sizes that fit and have at most this cost. `budget`: null if only the
+    /// known sizes must be tried.
     void read(int cost, SearchBudget* budget) {
         found_.clear();
         budget_ = budget;

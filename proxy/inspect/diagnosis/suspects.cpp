@@ -35,8 +35,8 @@ bool is_momentary(const FieldSpec* field) {
     return field != nullptr && field->names == &snapshot::names::seven::coreeventflag;
 }
 
-/// Returns the density of Student's t-distribution with two degrees of freedom. Values far from the
-/// mean stay possible with it.
+/// Returns the density of Student's t-distribution with two degrees of freedom. This distribution
+/// also allows for values far from the mean.
 double bell(double distance, double scale) {
     const double z = distance / scale;
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
@@ -271,8 +271,8 @@ constexpr double kOtherDamage = 1.0 / 1024;
 /// The probability that a delta contains an unchanged item, relative to a changed item. Servers
 /// leave out unchanged items.
 constexpr double kUnchangedItem = 1.0 / 4096;
-/// How much likelier than another value a value in an overlong encoding is damaged, because no
-/// server writes this encoding.
+/// A value in an overlong encoding is this many times as likely to be damaged as another value,
+/// because no server writes this encoding.
 constexpr double kOverlong = 1 << 20U;
 /// The probability that the cause is no single value, relative to all single values together.
 constexpr double kSomethingElse = 0.25;
@@ -427,7 +427,7 @@ void Suspects::add_to_statistics(const SnapshotView& from, const SnapshotView& t
     }
 }
 
-/// Stores the positions of characters, because most events happen there.
+/// Stores the positions of characters, because most events happen where a character is.
 void Suspects::store_positions(const SnapshotView& right, snapshot::Dialect dialect) {
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);

@@ -27,7 +27,7 @@ struct ValueHistory {
         std::int32_t value = 0;
     };
 
-    /// The most points before, and the most after. More points do not improve the result.
+    /// The most points in `before`, and in `after`. More points do not improve the result.
     static constexpr std::size_t kMaxPoints = 3;
 
     snapshot::Tick tick = 0;               ///< tick of the examined snapshot

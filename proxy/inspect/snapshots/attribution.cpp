@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kBitsPerByte = 8;
 
-/// Stores the number of bits that each byte takes on the network in `prices`. Returns their sum.
+/// Stores in `prices` how many bits each byte takes on the network. Returns the sum of these bits.
 std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint8_t* prices) {
     if (!compressed) {
         std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});

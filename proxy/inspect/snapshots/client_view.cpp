@@ -9,7 +9,7 @@ namespace tw::inspect {
 namespace {
 
 constexpr std::int64_t kTickNs = 20'000'000;
-/// A longer time between two messages (ticks) is a pause, not jitter.
+/// If the time between two messages is longer than this (ticks), it is a pause, not jitter.
 constexpr std::int64_t kMaxPauseTicks = 50;
 
 } // namespace

@@ -311,8 +311,8 @@ class ClientView {
     void count_freeze(record::Timestamp frozen, const std::optional<UsableSnapshot>& usable,
                       Reporter& reporter);
     /// Returns whether the freeze is due to the slower rate at which servers send snapshots until
-    /// the client acknowledges a full snapshot. If so, also reports why the client acknowledged
-    /// none.
+    /// the client acknowledges a full snapshot. If so, reports the freeze, or holds it until the
+    /// client acknowledges snapshots again.
     [[nodiscard]] bool report_slower_rate(const Freeze& freeze, record::Timestamp to,
                                           Reporter& reporter);
     /// If the server sent nothing to any session from the shown snapshot until `to`, returns the

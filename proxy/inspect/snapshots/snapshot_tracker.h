@@ -257,8 +257,8 @@ class SnapshotTracker {
     void restore(const SessionCheckpoint& checkpoint);
 
   private:
-    /// trim() keeps snapshots that are at most this many ticks older than the acknowledged one,
-    /// because inputs may arrive out of order and acknowledge an older tick again.
+    /// Snapshots that are at most this many ticks older than the acknowledged one are kept, because
+    /// inputs may arrive out of order and acknowledge an older tick again.
     static constexpr snapshot::Tick kTrimSlack = 25;
 
     /// Snapshots in a row that could not be rebuilt or verified.
