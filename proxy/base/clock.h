@@ -8,7 +8,6 @@ namespace tw::base {
 /// A UTC time in nanoseconds since the Unix epoch.
 using Timestamp = std::int64_t;
 
-/// Returns the current UTC time.
 [[nodiscard]] inline Timestamp now_utc() noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::system_clock::now().time_since_epoch())
