@@ -546,7 +546,6 @@ inline constexpr std::tuple kSchemas{
     &kSessionSchema, &kMessageSchema,    &kMapSchema,  &kSnapshotSchema, &kFindingSchema,
     &kSummarySchema, &kImpairmentSchema, &kLossSchema, &kWorldSchema,    &kSegmentSchema};
 
-/// Returns the schema of a record's type.
 template <typename T>
 constexpr const auto& schema_of(const T& /*record*/) {
     return *std::get<Record{static_cast<const T*>(nullptr)}.index()>(kSchemas);
