@@ -17,9 +17,10 @@ namespace tw::inspect {
 struct AcceptedMessage {
     const wire::Chunk& chunk;
     const wire::MessageHeader& head;
-    bool prelude = false;  ///< the message is part of an anti-spoof prelude, so it has no effect
-    bool expected = false; ///< the message is known and processed (wire::is_processed_by_receivers)
-    bool tracked = false;  ///< the message is a snapshot message, which SnapshotTracker reads
+    bool prelude = false; ///< the message is part of an anti-spoof prelude, so it has no effect
+    /// The message is known, and receivers process it (wire::is_processed_by_receivers).
+    bool expected = false;
+    bool tracked = false; ///< the message is a snapshot message, which SnapshotTracker reads
     /// The body of a tracked message; nullopt if it cannot be decoded.
     std::optional<wire::SnapshotBody> snapshot{};
     /// The message id has other meanings in other server versions, and the version is unknown.

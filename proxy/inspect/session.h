@@ -118,7 +118,6 @@ template <typename T>
 /// Updates the roster from a 0.7 message. Other messages change nothing.
 void update_roster(const wire::MessageHeader& head, record::Roster& roster);
 
-/// Settings of inspection.
 struct Options {
     /// The known object types; null: the standard ones.
     const snapshot::ObjectSet* objects = nullptr;

@@ -104,7 +104,6 @@ class ServerProgram {
         snapshots_ = 0;
     }
 
-    /// Whether the server has not announced its version yet.
     [[nodiscard]] bool is_version_unannounced() const {
         return !announced_version_ && !says_vanilla_;
     }

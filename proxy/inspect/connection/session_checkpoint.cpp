@@ -76,10 +76,10 @@ constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32
 /// therefore needs only one function that lists its values, for writing and for reading.
 class CheckpointArchive {
   public:
-    /// Makes an archive that is written.
+    /// Makes an archive for writing.
     CheckpointArchive() = default;
 
-    /// Makes an archive that is read from `bytes`.
+    /// Makes an archive for reading `bytes`.
     explicit CheckpointArchive(std::span<const std::byte> bytes) : in_{bytes} {}
 
     template <typename Number>

@@ -30,12 +30,13 @@ struct ValueHistory {
     /// The most points in `before`, and in `after`. More points do not improve the result.
     static constexpr std::size_t kMaxPoints = 3;
 
-    snapshot::Tick tick = 0;               ///< tick of the examined snapshot
-    std::span<const Point> before{};       ///< newest first; empty: the item did not exist before
-    std::span<const Point> after{};        ///< oldest first
-    const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
-    double change_rate = 0.5;              ///< how often the int changes per snapshot and item
-    std::span<const std::int32_t> usual{}; ///< all values of the int so far; empty if many
+    snapshot::Tick tick = 0;            ///< tick of the examined snapshot
+    std::span<const Point> before{};    ///< newest first; empty: the item did not exist before
+    std::span<const Point> after{};     ///< oldest first
+    const snapshot::FieldSpec* field{}; ///< the int's field; null if unknown
+    double change_rate = 0.5;           ///< how often the int changes per snapshot and item
+    /// All values that the int has had so far; empty if it has had many.
+    std::span<const std::int32_t> usual{};
     /// If the int is a coordinate, the characters' coordinates on the same axis.
     std::span<const std::int32_t> positions{};
 };
@@ -154,7 +155,7 @@ class Suspects {
         std::int32_t got = 0;        ///< the received value
         std::int32_t expected = 0;   ///< the value with which the checksum would be right
         bool fits_a_bit = false;     ///< `got` and `expected` differ by one flipped bit
-        bool is_overlong = false;    ///< more bytes encode the value than any server writes
+        bool is_overlong = false;    ///< the encoding of the value is longer than necessary
         double probability = 0;      ///< probability that this value is the wrong one
     };
 
@@ -196,7 +197,7 @@ class Suspects {
 
     struct Likelihood {
         double received = 1; ///< probability of the received value
-        double gain = 1;     ///< how many times likelier the expected value is than the received
+        double gain = 1;     ///< probability of the expected value, as a multiple of `received`
     };
 
     [[nodiscard]] Likelihood likelihood_of(const DeltaValue& value,

@@ -44,7 +44,7 @@ class InputReceipts {
     /// Returns the shortest recent time from an input to its answer (ns); 0 if unknown.
     [[nodiscard]] record::Timestamp round_trip() const { return round_trip_.minimum().value_or(0); }
 
-    /// Forgets all inputs. Called when ticks start again, or copies of datagrams were lost.
+    /// Forgets all inputs and answers.
     void restart() { *this = {}; }
 
   private:
