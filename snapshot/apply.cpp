@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kMaxUpdates = kMaxDeltaInts / 3;
 static_assert(kMaxItems < kNewItem && kMaxUpdates < kNewItem);
 
-/// The effects of a delta on its base. The arrays are not initialised, because they are long.
+/// The effects of a delta on its base. The arrays are not initialised, which saves time, because
+/// they are long.
 struct DeltaPlan {
     ItemSet deleted;
     std::size_t num_items = 0;
@@ -27,7 +28,8 @@ struct DeltaPlan {
     std::size_t num_added = 0;
     /// True if no item is added or removed and no item is updated twice, as in most deltas.
     bool keeps_keys = false;
-    // For each update, the index of its item in the base, or kNewItem.
+    // For each update, the index of its item in the base; kNewItem if the base does not contain the
+    // item.
     std::array<std::uint16_t, kMaxUpdates> targets;
     std::array<std::uint64_t, kMaxUpdates> added; // new items: key << 32 | index of update, sorted
 };
@@ -37,8 +39,8 @@ std::size_t size_of(const SnapshotView& base, std::size_t item) {
 }
 
 tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
-    // The offset is that of the int before the data, which is the size if the delta contains a
-    // size.
+    // The error's position is the int before the update's data. If the delta states the item's
+    // size, this int is the size.
     return tl::unexpected{DecodeError{
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
@@ -96,7 +98,7 @@ const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
     return delta.updates[static_cast<std::uint32_t>(entry)];
 }
 
-// Keeps only the last update of each new key.
+// A delta may contain several updates of a new item. Keeps only the latest one in the delta.
 Result<void> merge_duplicates(const Delta& delta, DeltaPlan& plan, DeltaWarnings& warnings) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
@@ -200,7 +202,7 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
-// Adds `difference` to `out`, which must not overlap. Sums wrap around.
+// Adds `difference` to `out`. The two must not overlap. Sums wrap around.
 void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
             std::size_t size) {
     add_ints(out, difference, out, size);

@@ -45,8 +45,8 @@ void flip_used_bits(std::span<std::uint64_t> used, std::size_t first, std::size_
     }
 }
 
-/// Maps memory for a region. It is aligned to its size; otherwise the system cannot use a large
-/// page.
+/// Maps memory for a region. The memory is aligned to its size, because otherwise the system cannot
+/// use a large page.
 std::int32_t* map_region(bool large) {
     constexpr std::size_t kBytes = Arena::kRegionBytes;
     constexpr std::size_t kRoom = 2 * kBytes - Arena::kPageBytes;
@@ -58,8 +58,8 @@ std::int32_t* map_region(bool large) {
     auto* const begin = static_cast<std::byte*>(room);
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % kBytes;
     std::byte* const region = begin + before;
-    // Unmapping zero bytes does nothing. A branch that avoids it would depend on where the system
-    // puts memory, so profile-guided builds would not be reproducible.
+    // Unmapping zero bytes does nothing. A branch that avoids the call would depend on where the
+    // system puts memory, so profile-guided builds would not be reproducible.
     std::ignore = ::munmap(begin, before);
     std::ignore = ::munmap(region + kBytes, kRoom - before - kBytes);
     // This is only a hint. If no large page is available, the system uses small ones.
@@ -77,9 +77,9 @@ Arena::~Arena() {
     }
 }
 
-// Adds a region. Regions use large pages, with two exceptions: the first region, because one or two
-// sessions do not need megabytes, and a region that is needed only for a short time. These two use
-// small pages, which take no memory until they are written.
+// Adds a region with large pages, or with small pages, which take no memory until they are written.
+// Small pages are for the first region, because one or two sessions do not need megabytes, and for
+// a region added after many pages were freed, because it is probably needed only for a short time.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
@@ -99,8 +99,8 @@ void Arena::return_region(Region& region) {
     --num_regions_;
 }
 
-// Returns the first free run that is long enough. The last regions can then become empty and be
-// returned to the system.
+// Returns the first free run that is long enough. Later regions can then become empty, so that they
+// are returned to the system.
 Arena::PageRun Arena::allocate(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {

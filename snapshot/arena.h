@@ -47,7 +47,7 @@ class Arena {
     /// Size of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// An allocated run of pages. Its destructor frees the pages. The arena must outlive it.
+    /// An allocated run of pages. Its destructor frees the pages. The arena must outlive the run.
     class PageRun {
       public:
         PageRun() = default;
@@ -107,7 +107,8 @@ class Arena {
         std::int32_t* memory = nullptr; ///< null after the memory was returned to the system
         std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
         std::size_t free = 0;                          ///< number of free pages
-        /// The number of pages for which the last search found no free run.
+        /// A search for a free run of this many pages failed, so searches for as many or more are
+        /// skipped.
         std::size_t too_long = 0;
     };
 
@@ -118,7 +119,7 @@ class Arena {
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory
     std::size_t num_empty_ = 0;   ///< number of regions without an allocated run
-    std::size_t given_ = 0;       ///< number of pages allocated since the last region was added
+    std::size_t given_ = 0;       ///< number of pages freed since the newest region was added
 };
 
 } // namespace tw::snapshot

@@ -74,8 +74,8 @@ struct BlockReader {
     std::int32_t* out;
 
     void read_single_bytes(const std::byte* block, std::size_t end) {
-        // Usually fewer than kWideBytes values follow, often none. Widening more bytes than needed
-        // is cheaper than a branch.
+        // Usually fewer than kWideBytes one-byte values follow, often none. Widening more bytes
+        // than needed is cheaper than a branch.
         widen(block + at, out);
         for (std::size_t i = at + kWideBytes; i < end; i += kWideBytes) {
             widen(block + i, out + (i - at));

@@ -43,7 +43,7 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     return used;
 }
 
-/// For decode_varints to be fast, its output must have one int per byte of data, plus this many
+/// decode_varints is fast only if its output has space for one int per byte of data, plus this many
 /// ints.
 inline constexpr std::size_t kVarintsSlack = 16;
 

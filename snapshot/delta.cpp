@@ -30,8 +30,8 @@ Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t
     return {};
 }
 
-// Appends an update for `item`. Its ints are the differences to `base`, the ints of the item with
-// the same key in the base.
+// Appends an update for `item` to `out`. `base`: the ints of the same item in the base snapshot;
+// empty for a new item. The update contains the differences to these ints.
 void encode_update(ItemView item, std::span<const std::int32_t> base, const AgreedSizes& sizes,
                    std::vector<std::byte>& out) {
     encode_varint(item.key.type, out);

@@ -40,7 +40,7 @@ struct Delta {
 
 /// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    /// A key is updated twice. Only the later update counts, and it is relative to the base.
+    /// A key is updated twice. Only the later update counts. It changes the item of the base.
     duplicate_update,
     unknown_delete,      ///< a deleted key is not in the base
     duplicate_delete,    ///< a key is deleted twice
@@ -85,7 +85,8 @@ struct DeltaWarnings {
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Reads the update at ints[at] and sets `at` to the end of the update. Errors: as decode_delta.
+/// Reads the update at ints[at] and sets `at` to the end of the update. Has the errors of
+/// decode_delta.
 [[nodiscard]] Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
                                                 const AgreedSizes& sizes);
 

@@ -42,7 +42,7 @@ enum class DecodeErrc : std::uint8_t {
 #undef TW_ENUMERATOR
 };
 
-/// The first error and its position.
+/// The first error in the decoded bytes, and its position.
 struct DecodeError {
     DecodeErrc code = DecodeErrc::none;
     std::size_t offset =
@@ -57,7 +57,6 @@ struct DecodeError {
 template <typename T>
 using Result = tl::expected<T, DecodeError>;
 
-/// The description of an error.
 struct ErrorInfo {
     DecodeErrc code;
     std::string_view name;     ///< stable identifier, snake_case

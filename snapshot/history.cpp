@@ -77,7 +77,8 @@ void History::remove_before(std::int64_t tick) {
 
 // Stores a tick. Precondition: the tick is not too old, and its segment is in use.
 void History::add_stored(const StoredTick& shown) {
-    // The counter is increased first, because a tick that is removed below may have the same block.
+    // The counter is increased first. Otherwise, removing an old tick with the same block below
+    // could free the segment.
     ++segments_[shown.segment].shown;
     if (size_ != 0 && shown.tick > newest_) {
         remove_before(std::int64_t{shown.tick} - kHistoryTicks);

@@ -22,7 +22,7 @@ namespace tw::snapshot {
 /// Stands in place of an item's index in the base if the base does not contain the item.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
-/// A set of items of the base, which are identified by their index.
+/// A set of items of a delta's base. An item is identified by its index in the base.
 class ItemSet {
   public:
     /// Adds an item. Returns whether the set contained the item before.
@@ -101,8 +101,8 @@ class BaseIndex {
 
     std::span<const std::uint32_t> keys_;
     std::array<std::uint16_t, 64> last_of_type_{};
-    /// The two adjacent keys of the base between which the last new item belongs. The next new item
-    /// often belongs there, too.
+    /// The most recent new item belongs between these two adjacent keys of the base. The next new
+    /// item often belongs there, too.
     std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
@@ -117,7 +117,7 @@ inline constexpr Tick kHistoryTicks = 250;
 class History {
   public:
     /// The maximum total size of all segments: 250 of the largest snapshots (64 KiB). To stay below
-    /// it, the history removes its oldest snapshots.
+    /// this size, the history removes its oldest snapshots.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
     /// Creates a history that allocates from its own arena.
@@ -159,9 +159,9 @@ class History {
     }
 
     /// Returns memory for a block of `ints` ints. The caller writes a snapshot there and stores it
-    /// with `commit`. The memory is valid until the next call of another non-const function.
-    /// Removes no stored snapshot. Throws std::bad_alloc if the system has no memory or if the
-    /// block is larger than Arena::kRegionBytes.
+    /// with `commit`. The memory is valid until the next call of a non-const function. Removes no
+    /// stored snapshot. Throws std::bad_alloc if the system has no memory or if the block is larger
+    /// than Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
         if (segments_.empty() || segments_[last_].left() < ints) {
             open_segment(ints);
@@ -258,7 +258,7 @@ class History {
     std::size_t segment_bytes_ = 0;
     std::size_t size_ = 0;
     std::size_t kept_ints_ =
-        0;            ///< number of ints of all stored ticks; counts a shared block per tick
+        0;            ///< number of ints of all stored ticks; a shared block counts for each tick
     Tick oldest_ = 0; ///< no tick before this tick is stored
     Tick newest_ = 0; ///< the newest stored tick; undefined if no tick is stored
 };

@@ -10,7 +10,7 @@
 /// The names of the enum values and flags in objects and messages: DDNet's names in snake_case.
 namespace tw::snapshot::names {
 
-/// A NameTable and its values.
+/// A NameTable that stores its values.
 template <std::size_t kCount>
 class Names : public NameTable {
   public:
@@ -65,7 +65,7 @@ inline constexpr Names hook_state{
     {"retracted", "idle", "retract_start", "retract_2", "retract_end", "flying", "grabbed"}};
 inline constexpr Names team{
     "team", -2, {"all", "spectators", "red", "blue", "whisper_send", "whisper_recv"}};
-/// Who receives a chat line from the server (not a player's team).
+/// The receivers of a chat line from the server. This is not a player's team.
 inline constexpr Names chat_team{
     "chat_team", 0, {"all", "team", "whisper_sent", "whisper_received"}};
 inline constexpr Names authed{"authed", 0, {"no", "helper", "mod", "admin"}};
@@ -124,7 +124,7 @@ inline constexpr Names flag_carrier_special{
 inline constexpr Names spectator_special{"spectator_special", -2, {"follow", "freeview"}};
 inline constexpr Names savestate{
     "savestate", 0, {"pending", "done", "fallbackfile", "warning", "error"}};
-/// The cause of a kill: a weapon, or what killed without one.
+/// The cause of a kill: a weapon; or "game", "self" or "world" for a kill without a weapon.
 inline constexpr Names kill_weapon{
     "kill_weapon",
     -3,

@@ -16,8 +16,7 @@ constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
 constexpr std::optional<PositionSpec> kThirdInts{PositionSpec{2, 3, 1}};
 constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
 
-/// Finds the field of an object that contains a client id, by the field's name; nullopt if not
-/// found.
+/// Returns the field whose name says that it contains a client id; nullopt if no field does.
 constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fields) {
     for (const FieldSpec& field : fields) {
         if (field.name == "client_id" || field.name == "owner") {
@@ -45,8 +44,8 @@ constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec 
     return object;
 }
 
-/// Marks an object whose items have fewer values in the snapshots of clients that do not know its
-/// owner.
+/// Marks an object whose items lack some values in the snapshots of clients that do not know the
+/// owner of the item.
 constexpr ObjectSpec whole(ObjectSpec object) {
     object.merge.whole = true;
     return object;
@@ -87,7 +86,7 @@ constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
             size, min_size,         fields, position,  client_field(fields)};
 }
 
-// The object with type number n is at index n - 1. The position of a global sound has no meaning.
+// The 0.6 object with type number n is at index n - 1. A global sound has no usable position.
 constexpr std::array kObjects{
     numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
     form_of(ObjectFamily::projectile, 2,
@@ -158,7 +157,7 @@ constexpr std::array kObjects{
              "9ebfc6ed-bf50-30ca-988a-0ce8921ad85f", kObject, 2, 2, kMapBestTime, kNowhere),
     extended("map_sound_world", "map-sound-world@netevent.ddnet.org",
              "54ecad2e-bfad-3be5-8903-621ba052458e", kEvent, 3, 3, kMapSoundWorld, kFirstInts),
-    // These objects are obsolete, but old servers still send them.
+    // The next two objects are obsolete, but old servers still send them.
     of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
                        "e525322e-d4d3-3397-9577-3a6b992435fb", kObject, 1, 1, kAuthInfo, kNowhere)),
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",

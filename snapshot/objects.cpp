@@ -10,8 +10,8 @@ namespace {
 constexpr std::uint16_t kSevenTypes = 24; ///< number of 0.7 objects, at the end of the table
 constexpr std::size_t kProjectileVelY = 3;
 // A bit of a projectile's vel_y. DDNet sets it if the item has the layout of a DDNet projectile
-// ("is_ddnet" of legacyprojectileflag). In a plain projectile, vel_y is a direction times 100, in
-// which the bit is never set.
+// ("is_ddnet" of legacyprojectileflag). In a plain projectile, vel_y is at most 100, so a positive
+// vel_y never has this bit.
 constexpr std::int32_t kDisguiseBit = 1 << 9;
 constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
 

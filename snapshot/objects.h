@@ -108,8 +108,8 @@ struct FieldSpec {
     std::uint8_t offset = 0; ///< index of the field's first int in the item
     std::uint8_t count = 1;  ///< number of ints in the field
     const NameTable* names = nullptr;
-    /// If not 0, the names apply only if the bit is set whose number is the value of the previous
-    /// int.
+    /// If not 0, the names apply only for some values of the previous int: for the value n if bit n
+    /// is set.
     /// Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
@@ -153,7 +153,8 @@ struct ObjectSpec {
     std::string_view name;  ///< the name that DDNet gives the type, in snake_case
     std::string_view uuid_name;
     ObjectKind kind = ObjectKind::object;
-    /// Size in ints: the agreed size of a numbered type, or the current size of a type with a UUID.
+    /// Size in ints: the agreed size (see AgreedSizes) of a numbered type, or the current size of a
+    /// type with a UUID.
     std::uint8_t size = 0;
     std::uint8_t min_size = 0; ///< in ints; clients ignore shorter items
     std::span<const FieldSpec> fields;
@@ -163,15 +164,16 @@ struct ObjectSpec {
     MergeSpec merge{};
 };
 
-/// For each type below 64, the size of its items in ints on which client and server agree; 0 if the
-/// delta contains the size. The size of all other types is in the delta.
+/// The size of an item in ints, for each type below 64. Client and server know this size, so deltas
+/// do not state it. 0: deltas state the size, as for all types above 63.
 using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// The agreed sizes of types 1 to 20 in 0.6. object_fields.cpp checks that object_table() agrees.
+/// The sizes of types 1 to 20 in 0.6, which deltas do not state. object_fields.cpp checks that
+/// object_table() has the same sizes.
 inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
-/// The agreed sizes of types 1 to 22 in 0.7. For 23 and 24 the delta contains the size, because
-/// 0.7.0 did not have these types.
+/// The sizes of types 1 to 22 in 0.7, which deltas do not state. For 23 and 24 the delta contains
+/// the size, because 0.7.0 did not have these types.
 inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 22, 3,
                                                4, 58, 5, 32, 2, 2, 2, 2, 3, 3,  7};
 
@@ -233,8 +235,8 @@ inline constexpr std::size_t kIntStringBytes = 4;
 /// Packs a text into ints. A text that is too long is cut. The last byte is always 0.
 void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 
-/// Unpacks an int string into `out` (at most 4 bytes per int). Returns its length. The bytes may be
-/// invalid UTF-8.
+/// Unpacks an int string into `out` (at most 4 bytes per int). Returns the length of the text. The
+/// bytes may be invalid UTF-8.
 [[nodiscard]] std::size_t decode_int_string(std::span<const std::int32_t> ints,
                                             std::span<char> out);
 
@@ -255,10 +257,11 @@ constexpr Uuid parse_uuid(std::string_view text) {
 /// Formats a UUID as parse_uuid() reads it.
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);
 
-/// Owns the texts and tables to which the specs of a mod's description refer.
+/// Owns the texts and tables of the objects and messages that a mod's description file adds.
 class SpecStorage {
   public:
-    /// Stores a value as long as this object. Returns it at its final address.
+    /// Stores a value for the lifetime of this object. Returns the stored value, which does not
+    /// move.
     template <typename T>
     const T& keep(T value) {
         const auto kept = std::make_shared<const T>(std::move(value));
@@ -286,8 +289,8 @@ class ObjectSet {
     /// The maximum number of added objects. No known mod adds as many.
     static constexpr std::size_t kMaxCustom = 256;
 
-    /// Adds an object, or replaces the standard object with the same type or UUID. `agreed`: its
-    /// size is an agreed size (see AgreedSizes). The texts and tables to which it refers must
+    /// Adds an object, or replaces the standard object with the same type or UUID. `agreed`: deltas
+    /// do not state the object's size (see AgreedSizes). The texts and tables of the object must
     /// outlive the set. Returns false if the set is full, if the type or UUID was added before, or
     /// if the type cannot be added.
     [[nodiscard]] bool add(const ObjectSpec& object, bool agreed);

@@ -41,7 +41,8 @@ struct AssembledDelta {
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
     std::bitset<kMaxParts> marked; ///< bit i is set if Part::marked of part i was set
-    /// The delta has a single part, but several parts with the same tick arrived before.
+    /// The delta has a single part, but earlier parts of this tick belonged to a delta of several
+    /// parts.
     bool contradicts = false;
 };
 
@@ -73,7 +74,7 @@ struct LostDelta {
 /// times. Stores at most kMaxOpenTicks bodies, each as large as the parts that arrived.
 class PartAssembler {
   public:
-    /// Adds a part. If the delta has only this part, its data is not copied.
+    /// Adds a part. If the delta has only this part, the part's data is not copied.
     [[nodiscard]] PartStatus add(const Part& part);
 
     /// Returns the reassembled delta. Precondition: the last call of `add` returned `complete`.
