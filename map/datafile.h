@@ -76,9 +76,8 @@ class Block {
     std::size_t size_ = 0;
 };
 
-/// The header of a datafile.
 struct DatafileHeader {
-    /// The magic is ATAD instead of DATA. The ints are little-endian in both cases.
+    /// True if the magic is ATAD instead of DATA. The ints are little-endian in both cases.
     bool reversed_magic = false;
     std::int32_t version = 0; ///< 3 or 4
     std::int32_t size = 0;
@@ -110,8 +109,8 @@ struct BlockInfo {
     std::uint64_t size = 0;   ///< number of bytes after inflating; in version 3 equal to `stored`
 };
 
-/// Whether a size field of the header is right (full), does not count the table of inflated sizes,
-/// as in files of old writers (shortened), or is wrong. See FORMAT.md, section 1.
+/// Whether a size field of the header is right. `shortened`: the field does not count the table of
+/// inflated sizes, as in files of old writers. See FORMAT.md, section 1.
 enum class SizeField : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
@@ -168,8 +167,8 @@ class Datafile {
     /// Returns the bytes of a block as stored in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block. A block with the declared size 0 and no content is valid, because some
-    /// real maps have such a block. If a block with the declared size 0 has content, its size is
+    /// Inflates one block. Some real maps have a block with the declared size 0 and no content; the
+    /// result is then block_empty. If a block with the declared size 0 has content, its size is
     /// wrong.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,

@@ -59,7 +59,7 @@ namespace tw::map {
 /// Why a map cannot be used; see `error_info`.
 enum class MapErrc : std::uint8_t { TW_MAP_ERRORS(TW_ENUMERATOR) };
 
-/// The first error and its position.
+/// The first error in a map file, and its position.
 ///
 /// Units:   offset in bytes from the start of the file; block and item are indices in the
 ///            datafile.
@@ -77,7 +77,6 @@ struct MapError {
 template <typename T>
 using Result = tl::expected<T, MapError>;
 
-/// The description of an error.
 struct ErrorInfo {
     MapErrc code;
     std::string_view name;     ///< stable identifier, snake_case

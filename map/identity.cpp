@@ -12,8 +12,8 @@
 namespace tw::map {
 namespace {
 
-/// The maximum size of a map name that a server can announce. With the NUL, map_change has 128
-/// bytes.
+/// The maximum size of a map name that a server can announce. The message map_change has 128 bytes
+/// for the name and its NUL.
 constexpr std::size_t kMaxNameBytes = 127;
 
 constexpr std::string_view kRefusedChars = "\\/|:*?<>\"";

@@ -41,7 +41,8 @@ struct Image {
 
 [[nodiscard]] std::size_t image_count(const Map& map);
 [[nodiscard]] std::optional<Image> read_image(const Map& map, std::size_t index);
-/// Reads the pixels of an embedded image: 4 * width * height bytes, RGBA, rows from the top.
+/// Reads the pixels of an embedded image, rows from the top: RGBA with 4 bytes per pixel, or RGB
+/// with 3 bytes if Image::format is 0.
 ///
 /// Errors:  wrong_record_size; layer_bad_dimensions if a side is below 1; those of Datafile::block.
 [[nodiscard]] Result<Block> read_pixels(const Map& map, const Image& image);

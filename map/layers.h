@@ -146,8 +146,8 @@ struct MapLayer {
 /// Layout:  FORMAT.md, section 4. The result includes the block's trailing bytes.
 /// Errors:  layer_bad_dimensions, tile_data_missing, tile_data_short, those of Datafile::block.
 ///          Memory is allocated only if the file is large enough to fill it.
-/// Reports: packed_entries_left, packed_run_cut and skip_bytes_set, in `warnings` with the position
-///          `where`. If `warnings` is null, nothing is reported.
+/// Reports: packed_entries_left, packed_run_cut, packed_reserved_set and skip_bytes_set, in
+///          `warnings` with the position `where`. If `warnings` is null, nothing is reported.
 [[nodiscard]] Result<Block> load_tiles(const Datafile& file, const TileLayer& layer,
                                        std::int32_t block_index, std::size_t bytes_per_tile,
                                        Warnings* warnings = nullptr, std::uint64_t where = 0);

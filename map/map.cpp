@@ -176,7 +176,7 @@ Result<PhysicsLayers> Map::physics(Warnings* warnings) const {
 
 namespace {
 
-/// The smallest width and height of a tile layer that DDNet master accepts. Source: its CMap.
+/// The smallest width and height of a tile layer that DDNet master accepts. Source: DDNet CMap.
 constexpr std::int32_t kMinSide = 2;
 /// The number of ints of a tile layer's item up to the end of the name. Source:
 /// CMapItemLayerTilemap.

@@ -101,7 +101,7 @@ struct MapAcceptance {
 /// Returns the result for a file that is not a map: all programs reject it because of `error`.
 [[nodiscard]] MapAcceptance judge(const MapError& error);
 
-/// The layers of a group: the range [first, end) of all existing layers of the map.
+/// The layers of a group, as a range [first, end) of indices among all layers of the map.
 struct LayerRange {
     std::size_t first = 0;
     std::size_t end = 0;
@@ -109,8 +109,8 @@ struct LayerRange {
 
 [[nodiscard]] LayerRange layers_of(const Map& map, std::size_t group);
 
-/// Whether groups and layers have the form of a map's groups and layers. Used for files whose
-/// version item is missing or not 1.
+/// Whether the map has groups and layers, and all of them have known versions and types. Used for
+/// files whose version item is missing or not 1.
 [[nodiscard]] bool items_look_sane(const Map& map);
 
 /// Adds warnings about unusual groups and layers, including those for which DDNet master rejects a

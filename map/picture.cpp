@@ -211,8 +211,8 @@ void Painter::draw_tile(TilePos tile) {
     }
 }
 
-/// Draws a tile of the tele, speedup, switch or tune layer. Each of these layers is drawn in
-/// another quarter of the tile, so they do not hide each other.
+/// Draws a tile of the tele, speedup, switch or tune layer. Each of these layers has its own
+/// quarter of the tile, so they do not hide each other.
 void Painter::draw_mark(TilePos tile, Layer layer, int order) {
     const std::uint8_t index = draws(layer) ? physics_.index(layer, tile) : kTileAir;
     if (index == kTileAir) {

@@ -16,7 +16,8 @@ constexpr unsigned kTune = 1U << 5U;
 constexpr unsigned kPlay = kGame | kFront;
 constexpr unsigned kAll = 0x3fU;
 
-/// The names of consecutive tile ids, separated by spaces, in the layers where they mean this.
+/// The names of consecutive tile ids from `first` on, separated by spaces. They apply in the layers
+/// whose bits are set in `layers`.
 struct Run {
     std::size_t first;
     unsigned layers;
