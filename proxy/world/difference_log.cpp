@@ -46,8 +46,9 @@ void DifferenceLog::report_difference(OpenDifference& open) {
         make_finding(open.first, record::FindingId::world_views_differ, open.since));
 }
 
-/// Differences in per-viewer fields are remembered twice as long as agreed items. Otherwise the
-/// items would count as agreed when the views differ again.
+/// Returns whether a difference can be forgotten. Differences in per-viewer fields are remembered
+/// twice as long as items on which views agreed. Otherwise the item would count as agreed when the
+/// views differ again.
 bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported

@@ -17,8 +17,8 @@
 
 namespace tw::world {
 
-/// Two views of a tick that show different values of an item's field, although servers send the
-/// same value to all clients.
+/// Two different values of an item's field in two views (sessions' snapshots of a tick), although
+/// servers should send the same value to all clients.
 struct Difference {
     snapshot::ItemKey key{};
     const snapshot::ObjectSpec* object = nullptr;
@@ -45,11 +45,11 @@ struct Difference {
 class DifferenceLog {
   public:
     /// Tracks the `differences` that were found when `views` were merged into `world`. Returns
-    /// findings about those to report now, without their time.
+    /// findings about the differences to report now. The caller sets their time.
     [[nodiscard]] std::vector<record::FindingRecord>
     examine(const record::WorldRecord& world, std::span<const View> views,
             std::span<const Difference> differences);
-    /// Ends a run of the server (before a restart or map change). Returns findings about its
+    /// Ends a run of the server (before a restart or map change). Returns findings about the run's
     /// remaining differences, like examine().
     [[nodiscard]] std::vector<record::FindingRecord> finish();
 
@@ -60,28 +60,29 @@ class DifferenceLog {
 
   private:
     /// A difference ends if the views do not differ for this many ticks. An item on which views
-    /// agreed is forgotten if fewer than two views contain it for this many ticks, because servers
-    /// reuse its id then.
+    /// agreed is forgotten if fewer than two views contain it for this many ticks, because the
+    /// server may reuse its id for another item.
     static constexpr snapshot::Tick kOver = 250;
     /// The limit of differences tracked at the same time. Further differences are not reported,
-    /// because so many have a common cause.
+    /// because they probably have the same cause.
     static constexpr std::size_t kMaxOpen = 1024;
     static constexpr std::size_t kMaxSteady = 4096;
     /// Views that agree on an item for this many ticks do not agree by coincidence.
     static constexpr snapshot::Tick kSteady = 10;
-    /// steady_ is updated once in this many ticks.
+    /// The items on which views agree are recorded (in steady_) once in this many ticks.
     static constexpr snapshot::Tick kNote = 10;
-    /// The difference in a field counts as lasting if views differed on it, for one item, in kOften
-    /// ticks spread over at least kOftenTicks.
+    /// A difference in a field is lasting, and the field is per viewer, if views differed on one
+    /// item in at least kOften ticks, spread over at least kOftenTicks.
     static constexpr std::uint32_t kOften = 10;
     static constexpr snapshot::Tick kOftenTicks = 25;
-    /// A difference is classified this many ticks after its first tick.
+    /// A difference is reported as a fault this many ticks after its first tick, unless its field
+    /// is per viewer.
     static constexpr snapshot::Tick kJudge = 100;
-    /// Items may exist for less than kOften ticks. A field of such items is classified after this
-    /// many ticks with a difference.
+    /// Items may exist for less than kOften ticks. A field of such items is per viewer if views
+    /// differed on it in this many ticks and never agreed.
     static constexpr std::uint32_t kOftenShort = 25;
 
-    /// The memory of an entry of open_ and of steady_.
+    /// The estimated memory, in bytes, of an entry of open_ and of steady_.
     static constexpr std::size_t kOpenBytes = 160;
     static constexpr std::size_t kSteadyBytes = 48;
 
@@ -100,8 +101,8 @@ class DifferenceLog {
         snapshot::Tick since = 0;
         snapshot::Tick last = 0;
         std::uint32_t times = 1; ///< number of ticks in which the views differed
-        /// Number of ticks since the last difference in which at least two views had the item and
-        /// agreed.
+        /// Number of ticks since the latest difference in which at least two views had the item and
+        /// agreed on it.
         std::uint32_t agreed = 0;
         State state = State::pending;
     };
@@ -109,9 +110,10 @@ class DifferenceLog {
     struct FieldHistory {
         std::uint16_t type = 0;  ///< type id of the last item on which views differed
         snapshot::Tick last = 0; ///< tick of the last difference
-        /// Number of ticks with a difference on an item on which views never agreed.
+        /// Number of ticks in which views differed on an item that they never agreed on.
         std::uint32_t differed = 0;
-        /// Number of ticks after `last` in which the views agreed on an item of this type.
+        /// Number of ticks since the first difference in which views agreed on an item of this
+        /// type.
         std::uint32_t agreed = 0;
         bool lasting = false; ///< views differed on one item as often as kOften and kOftenTicks say
         bool told = false;
@@ -130,14 +132,15 @@ class DifferenceLog {
     using IsCommon = std::function<bool(std::size_t item)>;
 
     [[nodiscard]] static bool has_ended(const OpenDifference& open, snapshot::Tick tick);
-    /// Tracks a difference. Differences on one item and field between several pairs of sessions
-    /// count once.
+    /// Tracks a difference. If several pairs of sessions differ on one field of an item in a tick,
+    /// only the first difference counts.
     void track_difference(const Difference& difference, snapshot::Tick tick);
     [[nodiscard]] FieldHistory& history_of_field(const OpenDifference& open);
     /// Counts, for each tracked difference, the ticks in which the views agree again.
     void count_agreement(const record::SnapshotRecord& shown, const IsCommon& is_common);
     void record_agreed_items(const record::SnapshotRecord& shown, const IsCommon& is_common);
-    /// Classifies the pending differences that are at least kJudge ticks old; if `is_last`, all.
+    /// Decides whether pending differences are per viewer or faults. A fault is reported after
+    /// kJudge ticks, or at once if `is_last`.
     void classify_pending(snapshot::Tick tick, bool is_last);
     [[nodiscard]] bool views_agreed_on(std::uint32_t key, snapshot::Tick tick) const;
     [[nodiscard]] static bool is_per_viewer_field(const FieldHistory& field);

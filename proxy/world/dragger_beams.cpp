@@ -16,7 +16,7 @@ constexpr std::size_t kOwner = 5;
 constexpr std::size_t kKind = 6;
 constexpr std::int32_t kDragger = 4;
 
-/// The first private id. Private ids count down, the ids that servers assign count up from 0.
+/// The first private id. Private ids count down; ids that servers assign count up from 0.
 constexpr std::uint16_t kFirstPrivateId = 65535;
 
 /// Returns whether the item is a dragger's beam, which may have different ids in different views.
@@ -100,8 +100,8 @@ void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
     }
     std::erase_if(items, is_one);
     for (const auto& [id, item] : resting_) {
-        // The first view has another item with this id, which contradicts the other views: the
-        // dragger is ignored.
+        // If another item of the merged snapshot has this id, the views contradict each other, and
+        // the dragger is ignored.
         if (taken.insert(id).second) {
             items.push_back(item);
         }

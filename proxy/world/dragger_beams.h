@@ -72,8 +72,8 @@ class SeenMasks {
     std::vector<std::uint64_t> bits_;
 };
 
-/// Returns whether the item is a laser of this kind. The older laser object
-/// does not contain the kind.
+/// Returns whether the item is a laser of this kind. Returns false for the older laser object,
+/// which does not contain the kind.
 [[nodiscard]] bool is_laser_of_kind(const snapshot::ObjectSpec& object,
                                     std::span<const std::int32_t> data, std::int32_t kind);
 

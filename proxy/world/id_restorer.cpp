@@ -112,7 +112,7 @@ std::uint16_t NameIds::make_up_id() {
     if (id < kFewMadeUp) {
         return id;
     }
-    // All usual ids are taken: takes the one that was not used for the longest time.
+    // All usual ids are taken. Takes the id whose name was not seen for the longest time.
     const auto end = by_id_.lower_bound(kFewMadeUp);
     const auto stale = std::min_element(
         by_id_.lower_bound(kFirstMadeUp), end, [](const auto& left, const auto& right) {
@@ -142,8 +142,9 @@ namespace {
 constexpr std::string_view kCharacter = "character"; // object name in 0.6 and 0.7
 constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 
-/// Returns whether items of this type may be stand-ins. Servers send stand-ins in an old form of
-/// the object, or as the newest form of a pickup.
+/// Returns whether an item of this type may be a stand-in (see StandIns) that only its position
+/// reveals: a pickup or laser in an old form. A stand-in in the newest form of a pickup has a flag;
+/// see says_phantom().
 bool may_be_one(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.form != 0 &&
@@ -196,7 +197,7 @@ bool StandIns::is_stand_in(const ObjectSpec& object, const ItemView& item) const
 namespace {
 
 /// The start of a name such as "⋅ 12 others". DDNet servers from 20.0 on use such a name for the
-/// last but one id of a translated view. On other servers, it may be a player's name.
+/// second to last id of a translated view. On other servers, it may be a player's name.
 constexpr std::string_view kOthers = "\u22c5 ";
 /// A pickup with this flag may be the weapon of a player for whom the view has no id.
 constexpr std::uint32_t kNoPredictBit = 8;
@@ -267,8 +268,8 @@ NonPlayers nobodies_of(const View& view) {
     return found;
 }
 
-/// Returns the server's id of the viewer: the id of the spectator_info item, which servers never
-/// translate.
+/// Returns the id that the server itself uses for the viewer: that of the spectator_info item,
+/// which servers never translate.
 std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -298,7 +299,8 @@ struct ItemRewrite {
     std::uint32_t untold = 0;
 };
 
-/// Returns false if the item belongs to the nameless speaker, not to a player.
+/// Replaces the client ids in an item. Returns false if the item must be left out, because it
+/// belongs to no player or to a player without an id.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, ItemRewrite& item) {
     if (says_phantom(object, item.data)) {
         return false;
@@ -434,8 +436,8 @@ bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     });
 }
 
-/// Offers each player the number that all views use for the player, if no other player has this
-/// number.
+/// Gives each player, as id, the number that all views with the server's ids use for the player,
+/// unless the player has an id in this tick or another player has this number.
 void IdRestorer::offer_agreed_ids() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
@@ -458,8 +460,8 @@ void IdRestorer::offer_agreed_ids() {
     });
 }
 
-/// Offers each player the number in the view of the player's own client, unless several players
-/// have that number.
+/// Gives each player without an id in this tick, as id, the number in the view of the player's own
+/// client, unless this number is known not to be the server's id.
 void IdRestorer::offer_own_ids() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
@@ -476,8 +478,8 @@ void IdRestorer::offer_own_ids() {
     });
 }
 
-/// Collects the players whose number in a remembered view differs from their id. Includes views of
-/// sessions without a view in this tick.
+/// Collects the players whose number in a view differs from their id. Uses the latest view of each
+/// session, even if the session has no view in this tick.
 void IdRestorer::gather_renumbered() {
     renumbered_.clear();
     for (const auto& [session, numbering] : numberings_) {

@@ -46,14 +46,14 @@ class NameIds {
     /// Returns whether learn_id() was called with this id in this tick.
     [[nodiscard]] bool is_learned_id(std::uint16_t id) const;
 
-    /// Returns the id that was last learned for the name; nullopt if none was learned.
+    /// Returns the id that was most recently learned for the name; nullopt if none was learned.
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
-    /// Makes the name keep its last learned id in this tick. Ids offered later in this tick have no
-    /// effect.
+    /// Makes the name keep its most recently learned id in this tick. A later offer_id() for the
+    /// name has no effect in this tick.
     void keep_learned_id(const std::string& name);
 
-    /// Offers an id from a view for a name whose server id is unknown. Has no effect if the name
-    /// already has an id in this tick, or if another name has this id.
+    /// Gives an id from a view to a name whose server id is unknown. Has no effect if the name or
+    /// the id is already assigned in this tick.
     void offer_id(const std::string& name, std::uint16_t id);
 
     struct AssignedId {
@@ -76,12 +76,12 @@ class NameIds {
     using Names = std::map<std::string, NameEntry>;
     using Entry = Names::iterator;
 
-    /// The usual limit of made-up ids: a roster has this many entries.
+    /// Made-up ids are usually less than this, because a roster has this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
     void forget_name(Entry known);
-    /// Forgets the entry that was not seen for the longest time if there are kMaxNames. Returns false if all entries were seen in
-    /// this tick.
+    /// If there are kMaxNames names, forgets the one that was not seen for the longest time.
+    /// Returns false if all names were seen in this tick.
     [[nodiscard]] bool make_room_for_name();
     [[nodiscard]] std::uint16_t make_up_id();
     Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
@@ -99,7 +99,7 @@ class StandIns {
     void find_stand_ins(std::span<const View> views, const record::TypeNames& types);
 
     /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
-    /// and no untranslated view contains the item. Valid only for views that lack players.
+    /// and no untranslated view contains the item. Precondition: the view lacks players.
     [[nodiscard]] bool is_stand_in(const snapshot::ObjectSpec& object,
                                    const snapshot::ItemView& item) const;
 
@@ -159,7 +159,7 @@ class IdRestorer {
     /// bytes.
     [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
-    /// Forgets all views' numberings, but not the ids of names.
+    /// Forgets which numbers the views use for which players, but not the ids of names.
     void forget_numberings();
 
   private:
@@ -167,7 +167,8 @@ class IdRestorer {
     /// Memory counted for a player in bytes, including the entry in ClientNumbering::ids.
     static constexpr std::size_t kPlayerBytes = 128;
 
-    /// A numbering is forgotten if its session had no view for more than this many ticks.
+    /// A session's numbering (which number is which player) is forgotten if the session had no view
+    /// for more than this many ticks.
     static constexpr std::uint64_t kRemembered = 50;
 
     /// A copy of a translated view with restored client ids.
@@ -220,8 +221,8 @@ class IdRestorer {
     std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick
     std::size_t bytes_ = 0;              ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
-    /// True if the items about the viewer contain the client's own number and not the server's id:
-    /// several clients received the same value.
+    /// True if the items about the viewer contain the client's own number and not the server's id.
+    /// This is known if several clients received the same value.
     bool told_is_number_ = false;
     std::vector<std::int32_t> reading_; ///< a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;

@@ -25,8 +25,8 @@ using Ints = std::span<const std::int32_t>;
 constexpr std::int32_t kDoor = 2;
 constexpr std::int32_t kLight = 3;
 
-/// Number of ints for the two end points of a laser. The old and the new laser object begin with
-/// them.
+/// Number of ints for the two end points of a laser, with which both the old and the new laser
+/// object begin.
 constexpr std::size_t kEnds = 4;
 
 /// The bit "racetime" of gamestateflag: the timer shows the viewer's race time.
@@ -127,8 +127,8 @@ void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints
     }
 }
 
-/// Returns whether an item, which has the same key as `first`, differs from it at most in ints whose
-/// differences are ignored.
+/// Compares `first` with another item that has the same key. Returns whether they are equal, apart
+/// from ints whose differences are ignored.
 bool is_same_item(const MergedItem& first, Ints other) {
     const MergeRules& how = *first.rules;
     bool is_same =
@@ -237,7 +237,8 @@ void ViewMerger::add_view(std::uint32_t view) {
 }
 
 void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
-    // If several items replace this one, the first comes from the view with the most information.
+    // If several items could replace this one, the first is kept: its view has the most
+    // information.
     replacements_.emplace(first.key, by);
 }
 
@@ -468,8 +469,8 @@ void ViewMerger::take_own_fields(std::uint32_t view, ItemKey key, const MergeRul
     }
 }
 
-/// Takes the private fields of each player's items from the views of the player's client and of
-/// clients that spectate the player.
+/// Takes the fields in MergeRules::own_fields of each player's items from the views of the player's
+/// client and of clients that spectate the player.
 void ViewMerger::take_own_fields() {
     const ObjectSpec* last = nullptr;
     for (const MergedItem& merged : merged_) {
@@ -490,7 +491,8 @@ void ViewMerger::take_own_fields() {
 }
 
 std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
-    // A beam's id may have changed since the beam was replaced or patched.
+    // Replacements and patches are stored by the item's original key, because unify_ids() may
+    // change the id of a beam.
     const std::uint32_t key = item(merged.ref).key.packed();
     const auto by = replacements_.find(key);
     const ItemRef ref = by == replacements_.end() ? merged.ref : by->second;
@@ -512,7 +514,8 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
 }
 
 void ViewMerger::write_items() {
-    // Of an int's patches with the same rank, the first one comes first, or the greatest value.
+    // Of an int's patches with the same rank, the earlier one comes first; with the rank kGreatest,
+    // the one with the greatest value.
     std::ranges::stable_sort(patches_, [](const ValuePatch& left, const ValuePatch& right) {
         const auto order = [](const ValuePatch& patch) {
             return std::tuple{patch.key, patch.offset, patch.rank,

@@ -103,9 +103,9 @@ class ViewMerger {
 
     void drop_lesser_forms();
     void take_own_fields();
-    /// Copies a view's values of the private fields to the merged item; see take_own_fields().
-    /// `own`: true if the view belongs to the item's player, false if it belongs to a client that
-    /// spectates the player.
+    /// Copies the fields in MergeRules::own_fields from a view to the merged item. `own`: true if
+    /// the view belongs to the item's player, false if it belongs to a client that spectates the
+    /// player.
     void take_own_fields(std::uint32_t view, snapshot::ItemKey key, const MergeRules& rules,
                          bool own);
     void write_items();
@@ -121,7 +121,7 @@ class ViewMerger {
     std::vector<std::size_t> slots_;      ///< for each view, the index of its session in sessions_
     SeenMasks seen_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
-    /// Items that replace the first view's item with the same packed key.
+    /// For the packed key of an item: the item that replaces the first view's item.
     std::map<std::uint32_t, ItemRef> replacements_;
     std::vector<ValuePatch> patches_;
     /// Draggers and beams with an id that an earlier view uses for another object.

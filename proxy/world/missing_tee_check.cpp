@@ -22,7 +22,8 @@ constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
 /// The bit "dead" of 0.7's playerflag.
 constexpr std::uint32_t kDeadBit = 0x10;
 
-/// The view distance of vanilla servers, minus the distance that a tee moves within some ticks.
+/// The distance that a tee may move within some ticks. The view distances of vanilla servers below
+/// are reduced by this distance.
 constexpr std::int64_t kMargin = 400;
 constexpr std::int64_t kWide = 1000 - kMargin;
 constexpr std::int64_t kHigh = 800 - kMargin;
@@ -97,7 +98,8 @@ Clients excused_in(const record::SnapshotRecord& shown) {
             excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });
-    // the type name of the previous item; items are sorted by type
+    // The type of the previous item. The next item often has the same type, because items are
+    // sorted by type.
     const record::TypeNames::Entry* entry = nullptr;
     for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
          i < world.size(); ++i) {

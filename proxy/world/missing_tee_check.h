@@ -22,10 +22,9 @@ class MissingTeeCheck {
     void reset() { players_.clear(); }
 
     /// Examines a merged snapshot. Returns findings about the tees that disappeared, each once.
-    /// `is_proof`: false if the merged snapshot lacks the views of some sessions, and therefore does
-    /// not prove that a tee disappeared. Players who die, spectate or leave in it have not
-    /// disappeared. A session without a view no longer counts as a witness (a session that saw a
-    /// tee last).
+    /// `is_proof`: false if the merged snapshot lacks the views of some sessions. Then a missing
+    /// tee may still exist, and nothing is reported. Such a snapshot only excuses players who die
+    /// or spectate in it, and sessions without a view no longer count as having seen any tee.
     [[nodiscard]] std::vector<record::FindingRecord>
     examine(const record::WorldRecord& world, std::span<const View> views, bool is_proof);
 
@@ -42,7 +41,7 @@ class MissingTeeCheck {
         snapshot::Tick last = 0; ///< the last tick in which the player had a tee
         std::int32_t x = 0;
         std::int32_t y = 0;
-        /// Sessions whose view must contain a tee at that position.
+        /// Sessions whose view must contain the tee as long as it is at (x, y).
         std::vector<std::uint32_t> witnesses{};
         bool told = false;
     };

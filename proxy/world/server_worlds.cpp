@@ -9,8 +9,9 @@ namespace tw::world {
 
 namespace {
 
-/// Late or stray views are reported if more than 1 of kShare views is late or stray. Fewer are
-/// normal: single views are late, and a lost map change makes a few views stray.
+/// Late views, and stray views (of another run of the server), are reported if they are more than 1
+/// of kShare views. Fewer are normal: single views are late, and a lost map change makes a few
+/// views stray.
 constexpr std::uint64_t kShare = 100;
 /// Fewer stray views than this are never reported, not even in a short recording.
 constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;
@@ -76,7 +77,7 @@ void ServerWorlds::set_tile_map(const WorldInput& input) {
         place = std::make_shared<SessionMap>();
     }
     if (place->seen != input.tile_map) {
-        // A copy, because written world records refer to the previous map.
+        // Makes a copy, because written world records refer to the previous map.
         place = std::make_shared<SessionMap>(*place);
         place->map.name = place->name;
         place->seen = input.tile_map;
@@ -179,7 +180,7 @@ void ServerWorlds::choose_map() {
                    ? std::tuple{false, false, false}
                    : std::tuple{true, !place->name.empty(), place->tile_map.has_value()};
     };
-    // Skips sessions to which the server already announced the next map.
+    // Returns false for a session to which the server already announced the next map.
     const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
         return place.name.empty() ||
                !collector_.has_other_map({place.name, place.map.crc}, dialect);
@@ -304,7 +305,7 @@ void WorldMerger::pass_input(ServerWorlds& worlds, const WorldInput& input) {
 
 void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    // The clocks of workers differ by less.
+    // If `now` is this much earlier, the clock was set back. The clocks of workers differ by less.
     constexpr record::Timestamp kSteppedBack = 10 * kStep;
     if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
         advanced_ = now;
@@ -397,8 +398,8 @@ void WorldMerger::enforce_memory_limit() {
 }
 
 void WorldMerger::on_input(const WorldInput& input) {
-    // Other servers' events show how long a server has been silent. Messages do not count, because
-    // they are optional inputs.
+    // Each event shows all servers that time has passed. Messages do not count, because they are
+    // optional inputs, which must not change the merged snapshots.
     if (input.kind != WorldInput::Kind::message) {
         advance_time(input.time);
     }

@@ -64,7 +64,8 @@ struct ServerId {
 /// least one session received.
 class ServerWorlds {
   public:
-    /// `tools` and `sink` must outlive this object. The first run has the number `run` + 1.
+    /// `tools` and `sink` must outlive this object. The server's first run (the time to its next
+    /// restart or map change) has the number `run` + 1.
     ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
@@ -75,7 +76,7 @@ class ServerWorlds {
 
     [[nodiscard]] std::size_t session_count() const { return collector_.session_count(); }
 
-    /// Returns the time of the server's last event.
+    /// Returns the time of the server's most recent event.
     [[nodiscard]] record::Timestamp last_event_time() const { return heard_; }
 
     [[nodiscard]] std::uint32_t run_number() const { return run_; }
@@ -130,8 +131,8 @@ class ServerWorlds {
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck missing_tees_;
-    record::Timestamp time_ = 0; ///< time of the latest event so far
-    /// Time of the last event; earlier than time_ if the clock was set back.
+    record::Timestamp time_ = 0; ///< the latest time of all events so far
+    /// Time of the most recent event; earlier than time_ if the clock was set back.
     record::Timestamp heard_ = 0;
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;

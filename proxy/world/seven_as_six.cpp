@@ -240,8 +240,8 @@ void SevenToSixTranslator::add_game_info(const View& view) {
         six.ints[place] = value;
         six.untold &= ~Sightings::bit(place);
     };
-    // Servers send 0.7 clients the game flags in a message, but the presence of these items tells
-    // them, too.
+    // Servers send the game flags to 0.7 clients in a message. The presence of these items shows
+    // the flags, too.
     say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
                         (view.items.find(kSevenFlags) ? kFlagsBit : 0));
     std::uint32_t state = 0;

@@ -61,8 +61,8 @@ bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::ui
            (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
 }
 
-/// Returns whether the client id belongs to the nameless speaker. For 0.7, where names come in
-/// messages and without leading blanks.
+/// Returns whether the client id belongs to the nameless speaker, the id for chat lines of players
+/// without an id. In 0.7, names arrive in messages, without leading blanks.
 bool is_nameless(const record::Roster& roster, std::uint16_t client) {
     const auto name = roster.name(client);
     std::array<char, 4 * record::kPlayerNameInts> text{};

@@ -72,7 +72,7 @@ struct WorldInput {
         open, ///< the session begins, or its client reconnects; `server` is set
         map,  ///< the session's server announced a map; `map` is set
         /// The session received a verified snapshot. These members are set: `tick`, `items`,
-        /// `world`, `dialect`, `roster`, `client_version`.
+        /// `tile_map`, `dialect`, `roster`, `client_version`.
         snapshot,
         message,     ///< the session received a message to all players, perhaps; `payload` is set
         close,       ///< the session ended

@@ -14,7 +14,7 @@ constexpr Timestamp kTickTime = 20'000'000;
 /// Views of one run agree on the time of tick 0 up to this difference.
 constexpr Timestamp kSlack = 3'000'000'000;
 /// In most networks, the views of one run agree on the time of tick 0 up to this difference. No run
-/// is shorter.
+/// is shorter than this.
 constexpr Timestamp kJitter = 200'000'000;
 /// A tick this far behind the newest one belongs to another run.
 constexpr Tick kFarBehind = 250;
@@ -23,8 +23,8 @@ constexpr Timestamp kFarAhead = 1'000'000'000;
 /// The largest tick step of a session at full rate.
 constexpr Tick kFullStep = 2;
 /// The smallest tick step of a session at a reduced rate. Servers reduce the rate until a session
-/// acknowledges a snapshot, and after its base was lost. Smaller steps above kFullStep are due to
-/// lost snapshots.
+/// acknowledges a snapshot, and after the session lost the base of a delta. Smaller steps above
+/// kFullStep are due to lost snapshots.
 constexpr Tick kSparseStep = 10;
 
 Timestamp offset_of(const WorldInput& input) {

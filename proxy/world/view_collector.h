@@ -47,9 +47,10 @@ struct ViewCounts {
     std::uint64_t stray = 0; ///< views that do not belong to the current run of the server
 };
 
-/// How many ticks newer the newest tick is when a tick stops waiting for views.
+/// How long a tick waits for views: until the newest tick is this many ticks newer.
 struct WaitTicks {
-    /// Snapshots may arrive 4 ticks out of order, and the first view of a new session may be late.
+    /// The shortest wait. Snapshots may arrive 4 ticks out of order, and the first view of a new
+    /// session may be late.
     snapshot::Tick least = 4;
     snapshot::Tick most = 50; ///< used while a session lags behind
 };
@@ -87,7 +88,7 @@ class ViewCollector {
     /// entering another run.
     static constexpr int kMaxStrays = 25;
 
-    /// The first run has the number `run` + 1.
+    /// The server's first run has the number `run` + 1. `patience`: how long ticks wait for views.
     explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, WaitTicks patience = {})
         : close_{std::move(close)}, run_{run}, patience_{patience} {}
 
@@ -142,7 +143,8 @@ class ViewCollector {
         bool resumed = false;  ///< another process inspected the session before, in the current run
         std::uint32_t run = 0; ///< run of the session's last snapshot
         int strays = 0;        ///< number of consecutive views that do not fit the current run
-        /// Value of fitted_ before the last (at most kMaxStrays) consecutive stray views.
+        /// Value of fitted_ (number of views that fitted the run) when the current series of at
+        /// most kMaxStrays stray views began.
         std::uint64_t strays_since = 0;
         std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last view of its run
         ViewTime seen{};                 ///< the session's last view of its run
@@ -170,8 +172,8 @@ class ViewCollector {
     /// Returns whether a view of another run ends the current run.
     [[nodiscard]] bool ends_run(const Session& session, const WorldInput& input) const;
     void count_stray_view(Session& session);
-    /// Updates the session's step and rate. Called when it receives a view of a later tick than
-    /// before.
+    /// Updates the session's step and rate. Called if the session receives a view of a later tick
+    /// than before.
     static void record_tick_step(Session& session, snapshot::Tick tick);
     void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;

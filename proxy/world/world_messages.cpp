@@ -23,7 +23,7 @@ struct Row {
 // Messages that are not listed are not sent to all players: messages about one player (motd,
 // weapon_pickup, your_vote, record, race times, save codes, cooldowns), messages sent on joining
 // (tuning, vote options, commands, settings, teams), and messages that differ between clients
-// (sounds, votes of vanilla's 16).
+// (sounds, votes).
 constexpr std::array kRows{
     Row{"sv_chat", Audience::chat},
     Row{"sv_kill_msg", Audience::everybody},
@@ -85,7 +85,8 @@ bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
     });
 }
 
-/// Replaces client numbers by client ids. Returns false if a client is unknown.
+/// Replaces client numbers by client ids. Returns false if a client is unknown, or if the message
+/// has an array that may contain client ids.
 bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
     for (FieldValue& value : values) {
         if (value.name == kParameters) {

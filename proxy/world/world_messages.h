@@ -39,14 +39,14 @@ enum class Audience : std::uint8_t {
 /// then.
 class WorldMessages {
   public:
-    /// All sessions receive a message within this many ticks, because a lost vital chunk is resent
-    /// after a second or two.
+    /// A message to all players reaches all sessions within this many ticks, because a lost vital
+    /// chunk is resent after a second or two.
     static constexpr snapshot::Tick kWindow = 150;
     /// The memory limit per server in bytes. It suffices if 64 players receive 100 kill messages
     /// each while a tick waits for a late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
-    /// Adds a message that a session received. `at`: the run and tick of the session's last
+    /// Adds a message that a session received. `at`: the run and tick of the session's latest
     /// snapshot.
     void add_message(std::uint32_t session, const GamePosition& at, record::Timestamp time,
                      std::span<const std::byte> payload);
@@ -93,8 +93,8 @@ class WorldMessages {
     /// A message text and its occurrences.
     struct MessageText {
         const wire::MessageSpec* spec = nullptr;
-        /// The text counts as sent to all players when a second session has received it. False
-        /// while only one session plays.
+        /// True if the text counts as sent to all players only when a second session has received
+        /// it. False while only one session plays.
         bool for_two = false;
         std::deque<Occurrence> times{};
         /// For each session, how many of the occurrences it has received, counted from the first.
@@ -103,7 +103,8 @@ class WorldMessages {
 
     using MessageTexts = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
 
-    /// The oldest occurrence of a text. It is forgotten kWindow ticks after `tick`.
+    /// An occurrence of a text, which is forgotten kWindow ticks after `tick`. It is then the
+    /// text's oldest occurrence.
     struct OldestOccurrence {
         snapshot::Tick tick = 0;
         MessageTexts::iterator line{};
@@ -118,7 +119,8 @@ class WorldMessages {
 
     struct Session {
         bool left = false;
-        /// Nullopt if the session's numbers are the server's client ids.
+        /// The client ids for the session's numbers; nullopt if the numbers are the server's client
+        /// ids.
         std::optional<ClientIds> ids{};
     };
 
