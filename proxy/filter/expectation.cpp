@@ -145,7 +145,7 @@ void Expectation::add_result(const Matches& matches, const Describe& describe) {
     const bool matched = matches(mode_ == Mode::once && matched_ == 0 ? &collector : nullptr);
     matched_ += matched ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matched == (mode_ == Mode::never)) {
-        // the result is already known; only the values are needed
+        // Evaluates the record again to collect its values. The result is already known.
         static_cast<void>(matches(&collector));
         offender_ = describe();
     }

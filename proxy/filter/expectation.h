@@ -52,7 +52,7 @@ class Expectation {
   public:
     enum class Mode : std::uint8_t { once, never, always };
 
-    /// Parses an expectation. Errors: as Filter::parse, with offsets in `text`.
+    /// Parses an expectation. Has the errors of Filter::parse, with offsets in `text`.
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
@@ -94,7 +94,8 @@ class Expectation {
     record::Timestamp offender_time_ = 0;
 };
 
-/// Adds the results of `others`, copies of `expectations` in the same order.
+/// Adds the results of `others` to `expectations`. `others`: copies that another thread evaluated,
+/// in the same order.
 void add_results(std::span<Expectation> expectations, std::span<const Expectation> others);
 
 /// A sink that evaluates several expectations for each record.

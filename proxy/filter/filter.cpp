@@ -84,7 +84,7 @@ bool Filter::has_keys_in(const Record& record) const {
 
 namespace {
 
-/// Returns whether the comparison is false for all records that are no messages.
+/// Returns whether the comparison is false for all records except messages.
 bool requires_message(const Comparison& comparison) {
     constexpr std::size_t kMessage =
         Record{static_cast<const record::MessageRecord*>(nullptr)}.index();
@@ -244,7 +244,7 @@ class Parser {
     // NOLINTBEGIN(misc-no-recursion): nested no deeper than kMaxDepth
 
     /// Parses conditions that are joined by `word`. `part` parses one condition. Returns a node of
-    /// this kind, or the condition's node if there is only one condition.
+    /// the kind `kind`, or the condition's node if there is only one condition.
     template <typename Part>
     Parsed parse_joined(std::string_view word, NodeKind kind, const Part& part) {
         const Parsed first = part();
@@ -378,7 +378,8 @@ class Parser {
         return add(node);
     }
 
-    /// Reads the literal of a comparison, and stores the comparison. Returns its node.
+    /// Reads the literal of a comparison, and stores the comparison. Returns the comparison's index
+    /// in FilterProgram::comparisons.
     Parsed parse_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
         FilterScanner::ScannedLiteral value = scanner_.read_literal();

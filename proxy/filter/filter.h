@@ -14,7 +14,8 @@
 
 #include <tl/expected.hpp>
 
-/// The parsed form of a filter. Used by the parser and the evaluation only.
+/// Filters on records. Their parsed form, from Comparison to FilterProgram, is used by the parser
+/// and the evaluation only.
 namespace tw::filter {
 
 struct Comparison {
@@ -67,8 +68,8 @@ struct FilterError {
 };
 
 struct FilterOptions {
-    /// Whether to compare passwords and codes as they are. If false, their value is "[redacted]".
-    /// Otherwise users could guess them letter by letter with filters.
+    /// Whether to compare passwords and codes as they are. If false, their value is "[redacted]",
+    /// so that users cannot guess them letter by letter with filters.
     bool show_secrets = false;
     /// Objects and messages that a mod adds. Used only by parse().
     DescribedTypes described{};
@@ -94,8 +95,8 @@ class Filter {
     [[nodiscard]] static tl::expected<Filter, FilterError> parse(std::string_view text,
                                                                  const FilterOptions& options = {});
 
-    /// Passes each compared value to the observer, if there is one. Conditions that cannot change
-    /// the result are not evaluated.
+    /// Returns whether the record matches. Passes each compared value to the observer, if there is
+    /// one. Conditions that cannot change the result are not evaluated.
     [[nodiscard]] bool matches(const record::Record& record,
                                ValueObserver* observer = nullptr) const;
 
@@ -105,7 +106,8 @@ class Filter {
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
-    /// See Evaluation::has_keys().
+    /// Returns whether the record has at least one of the filter's keys; see
+    /// Evaluation::has_keys().
     [[nodiscard]] bool has_keys_in(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
@@ -191,7 +193,8 @@ class Evaluation {
     Evaluation(const FilterProgram& program, Source source, ValueObserver* observer)
         : program_{&program}, source_{source}, observer_{observer} {}
 
-    /// `item`: the item to which the filter's keys of items belong; null if it is not for rows.
+    /// Returns whether the record matches. `item`: for a filter for rows (KeyScope::row), the row's
+    /// item; otherwise null.
     [[nodiscard]] bool matches(Item* item = nullptr) { return evaluate_node(program_->root, item); }
 
     /// Returns whether the record has at least one of the filter's keys. Keys that all records have
@@ -285,8 +288,8 @@ class Evaluation {
     FormatBuffer buffer_; // not initialised, because text is always written before it is read
 };
 
-/// Returns whether the filter requires a message record: by its type, or a key of messages only.
-/// Negated conditions count as not requiring one.
+/// Returns whether the filter requires a message record: by its type, or a key of messages only. A
+/// negated condition counts as not requiring a message.
 [[nodiscard]] bool matches_only_messages(const FilterProgram& program);
 
 /// Parses a filter's text. In each comparison of the result, the key exists, and the literal is a

@@ -12,8 +12,8 @@ namespace tw::filter {
 
 struct JsonReading;
 
-/// An object of a JsonLine: the object of the whole line, or one of its items. Keys are dotted,
-/// such as `at.tile`. If several members have the same key, the first one is used.
+/// A JSON object in a line: that of the whole line, or an element of its list `items`. Keys are
+/// dotted, such as `at.tile`. If several members have the same key, the first one is used.
 class JsonObject {
   public:
     explicit JsonObject(JsonReading& reading) : reading_{&reading} {}

@@ -60,8 +60,8 @@ bool path_exists(std::string_view path, DescribedTypes more) {
     }
 }
 
-/// Returns whether at least one object has the key's field. Sets the key's kind if the field has
-/// the same type in all these objects.
+/// Returns whether at least one object has the key's field. Sets the key's kind to the field's
+/// type, or to `any` if the type differs between the objects.
 bool find_item_field(Key& key, DescribedTypes more) {
     bool found = false;
     for_each_field(more, [&](const FieldSpec& field) {
@@ -319,7 +319,7 @@ struct KeyGuess {
     static constexpr std::size_t kEndsSo = 1;
 
     std::string key{};
-    /// 0 if the key has the unknown name, kEndsSo if the key ends in a dot and that name; otherwise
+    /// 0 if a key has exactly this name, kEndsSo if the key ends in a dot and the name; otherwise
     /// kEndsSo plus the edit distance. The lowest rank is the best.
     std::size_t rank = SIZE_MAX;
 };
@@ -457,7 +457,7 @@ class PathWalk {
     std::string_view path_;
     std::size_t depth_ = 0;  ///< number of open brackets
     std::size_t inside_ = 0; ///< number of open brackets that are on the path
-    /// For each open bracket on the path, the length of the part of the path before it.
+    /// For each open bracket on the path, the length of the path up to the bracket.
     std::array<std::size_t, kMaxDepth> behind_{};
 };
 

@@ -73,7 +73,8 @@ struct Key {
     Location way = Location::row;
     KeyKind kind = KeyKind::any;
     bool common = false; ///< the key is v, t, type, session (in all records) or dir (in most)
-    /// The key in the table of each record type; null if the type does not have it.
+    /// For each record type, the key's entry in the table of the type; null if the type does not
+    /// have the key.
     std::array<const SchemaKey<record::Record>*, std::variant_size_v<record::Record>> of_records{};
     const SchemaKey<record::ShownItem>* of_item = nullptr;
     const SchemaKey<map::Location>* of_place = nullptr;
@@ -92,18 +93,18 @@ struct DescribedTypes {
     return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
 }
 
-/// Returns the key with this name; nullopt if no record type has it.
+/// Returns the key with this name; nullopt if the scope has no such key.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
                                           DescribedTypes more = {});
 /// Returns the existing key that is most similar to this name; empty if no key is similar. In the
 /// scope of records and rows, an item's key begins with "items.".
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name,
                                       DescribedTypes more = {});
-/// Returns the names of all keys of a scope, in the order of the key tables.
+/// Returns the names of all keys of a scope, in alphabetical order.
 [[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more = {});
 
-/// Returns all words that a key can have as value. Empty if these are not a closed set, as they are
-/// for type, event, dir, severity and others.
+/// Returns all words that a key can have as value, if these are a closed set, as for type, event,
+/// dir and severity; empty for other keys.
 [[nodiscard]] std::vector<std::string_view> possible_words(const Key& key,
                                                            DescribedTypes more = {});
 /// Returns the names of all item types.
@@ -142,9 +143,9 @@ class ItemContext {
     bool located_ = false;
 };
 
-/// Passes the values of a record's key to the visitor, until the visitor wants no more. Returns
-/// whether that was so. Does not allocate. `show_secrets`: whether to pass passwords and codes as
-/// they are; if false, they are passed as "[redacted]".
+/// Passes the values of a record's key to the visitor. Stops and returns true when the visitor
+/// wants no more. Does not allocate. `show_secrets`: whether to pass passwords and codes as they
+/// are; if false, they are passed as "[redacted]".
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
                   FormatBuffer& buffer, ValueVisitor& visitor);
 /// Like visit_record(), for a key of an item.
@@ -185,8 +186,8 @@ OptionalValue number_value(const std::optional<Integer>& value) {
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_names(std::string_view key);
 
-/// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no type
-/// has it.
+/// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no record
+/// type has the key.
 bool find_record_rows(Key& key);
 [[nodiscard]] OptionalValue read_record(const Key& key, const record::Record& record,
                                         bool show_secrets, FormatBuffer& buffer);

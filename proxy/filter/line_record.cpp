@@ -145,8 +145,8 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// Removes a text, its closing quote and `behind` from the start of `rest`. Returns the text;
-/// nullopt if the text has escapes or `behind` does not follow.
+/// Removes a text and `behind`, which begins with the closing quote, from the start of `rest`.
+/// Returns the text; nullopt if the text has escapes or other characters follow.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {

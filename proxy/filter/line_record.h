@@ -54,12 +54,12 @@ struct RecordLineHead {
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
                                 ValueObserver* observer = nullptr);
 
-/// Matches lines against a filter, faster than matches_line() if there are many lines; or rows of a
-/// table of items against a condition whose keys are those of the item and of the item's line.
+/// Matches many lines against one filter, faster than matches_line(). If parsed for rows, matches
+/// rows of a table of items; a row has the keys of the item and of the item's line.
 class LineFilter {
   public:
-    /// Parses a filter for lines, or with KeyScope::row for rows. Errors: as Filter::parse; also if
-    /// the filter has a key that lines never contain.
+    /// Parses a filter for lines, or with KeyScope::row for rows. Has the errors of Filter::parse.
+    /// A key that lines never contain is an error, too.
     [[nodiscard]] static tl::expected<LineFilter, FilterError>
     parse(std::string_view text, const FilterOptions& options = {},
           KeyScope scope = KeyScope::record);
@@ -67,7 +67,7 @@ class LineFilter {
     /// Whether the filter names this key.
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
-    /// Returns false if neither the line nor an item of it can match; true if one may match.
+    /// Returns false if neither the line nor any of its items can match; otherwise true.
     [[nodiscard]] bool may_match(std::string_view line) const {
         return required_texts_.are_all_in(line);
     }
@@ -85,7 +85,7 @@ class LineFilter {
     JsonLine line_;
 };
 
-/// See Evaluation::has_keys().
+/// Returns whether the line has at least one of the filter's keys; see Evaluation::has_keys().
 [[nodiscard]] bool has_keys_in_line(const Filter& filter, std::string_view line);
 
 /// Passes the values of a key of a line to the visitor. Returns true if the visitor wants no more.

@@ -73,9 +73,9 @@ struct Operand {
     friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// Returns whether the comparison `value op literal` is true. If the literal is a number, compares
-/// numbers; otherwise texts, byte by byte. `contains` compares only texts and ignores the case of
-/// ASCII letters.
+/// Returns whether the comparison `value op literal` is true. Compares numbers if the value is a
+/// number, and otherwise texts, byte by byte. A number is unequal to every literal that is not a
+/// number. `contains` compares only texts and ignores the case of ASCII letters.
 [[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
 
 /// Splits a filter's text into tokens. The parser calls the function for the kind of token that it

@@ -99,7 +99,7 @@ bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
 }
 
 /// Returns the item's field with this name; null if the item is too short for the field, because
-/// old servers send fewer ints.
+/// old servers send fewer ints, or if no session received the field.
 const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
     if (context.object() == nullptr) {
         return nullptr;

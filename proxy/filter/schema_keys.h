@@ -121,8 +121,8 @@ inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const 
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Collects the keys of the source type `From`. A `reach` is a function that returns, from a
-/// `From`, the object that a nested schema describes; null or nullopt if the object is absent.
+/// Collects the keys of the source type `From`. A `reach` is a function that takes a `From` and
+/// returns the object that a nested schema describes; null or nullopt if the object is absent.
 template <typename From>
 class KeyGatherer {
   public:
