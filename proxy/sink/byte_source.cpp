@@ -260,7 +260,7 @@ bool ByteSource::find_next_frame() {
             searching_ = false;
             return true;
         }
-        // The last bytes may be the start of the next frame's signature.
+        // Keeps the last bytes, because they may be the start of the next frame's signature.
         const std::size_t kept = std::min(packed.size() - at_, magic.size() - 1);
         std::vector<char> more(kPiece);
         std::copy_n(packed_.end() - static_cast<std::ptrdiff_t>(kept), kept, more.begin());

@@ -73,8 +73,9 @@ class ByteSource {
     [[nodiscard]] std::size_t read_checked(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
     [[nodiscard]] bool make_room();
-    /// Returns the free part of `text_`. While the text of an incomplete
-    /// frame is returned piece by piece, at most as much as fits into the processor's cache.
+    /// Returns the free part of `text_`, the text of the current frame. While the text of an
+    /// incomplete frame is returned piece by piece, returns at most as much as fits into the
+    /// processor's cache.
     [[nodiscard]] std::span<char> free_text_space();
     [[nodiscard]] bool load();
     void take(const Decompressor::Step& step);
@@ -107,8 +108,8 @@ class ByteSource {
     /// True if data was skipped directly before the text that the next call of read() returns.
     bool torn_ = false;
     char last_ = '\n'; ///< the last character that read() returned
-    /// The file offset at which the current damage begins; nullopt if a complete frame was found
-    /// after it.
+    /// The file offset at which the current damage begins; nullopt if no damage was found since the
+    /// latest complete frame.
     std::optional<std::uint64_t> damage_;
     std::uint64_t left_out_ = 0; ///< number of bytes that were skipped before `damage_`
     /// True if the file starts with data that needs too large a window, and no other data was

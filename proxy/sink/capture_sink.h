@@ -34,14 +34,14 @@ class CaptureBlockBuffer {
 
     [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
 
-    /// Collects the block of the last datagram that was passed to blocks().
+    /// Collects the block of the datagram that was most recently passed to blocks().
     void end_datagram();
     /// Passes on all collected blocks.
     void flush();
-    /// Passes on all collected blocks, with the comments made since the last datagram. `time`: the
-    /// time of these comments.
+    /// Passes on all collected blocks, with the comments made since the latest datagram. `time`:
+    /// the time of these comments.
     void finish(record::Timestamp time);
-    /// Discards the comments made since the last datagram.
+    /// Discards the comments made since the latest datagram.
     void discard_comments();
 
     /// Returns the number of datagrams that were rejected since the last call of take_lost_count().
@@ -65,8 +65,8 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     /// select_datagram() was called.
     enum class DatagramChoice : std::uint8_t { all, selected };
 
-    /// `output`: an output that starts its files as capture_units() does. It must outlive the sink;
-    /// several sinks may share it.
+    /// `output`: an output that writes capture files (see capture_units()). It must outlive the
+    /// sink; several sinks may share it.
     explicit CaptureSink(Output& output, DatagramChoice choice = DatagramChoice::all);
 
     /// Sets the source of session states, which make each segment readable alone. Has no effect
@@ -89,7 +89,7 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     void on_datagram_end() override;
     /// Passes all collected blocks to the output.
     void flush();
-    /// Writes the comments made since the last datagram, and all collected blocks. No other
+    /// Writes the comments made since the latest datagram, and all collected blocks. No other
     /// function may be called afterwards.
     void finish(record::Timestamp time);
 

@@ -64,7 +64,7 @@ class BoundedWaitStream {
     std::atomic<std::uint64_t> dropped_bytes_{0};
 };
 
-/// Erases the terminal line with the cursor, so that a status line can be written again.
+/// Erases the terminal line in which the cursor is, so that a status line can be written again.
 inline constexpr std::string_view kEraseLine = "\r\033[K";
 
 /// Returns the longest beginning of a line that fits into this many columns of a terminal. Colour
@@ -94,12 +94,13 @@ class Console {
 
     /// Adds a finding, or the explanation of an earlier finding.
     void add_finding(const record::FindingRecord& finding);
-    /// Adds a line about the run for the next call of take_lines(). It is not counted as a finding.
+    /// Adds a line about the run for the next call of take_lines(). The line is not counted as a
+    /// finding.
     void add_notice(std::string line, record::Severity severity);
     void count_snapshots(std::uint64_t snapshots, std::uint64_t verified);
 
-    /// Returns the lines that must be printed now: notices and findings since the last call of
-    /// lines(). `all`: also counts of repeated findings that may still grow.
+    /// Returns the lines that must be printed now: notices and findings since the previous call.
+    /// `all`: also counts of repeated findings that may still grow.
     [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
 
     /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of

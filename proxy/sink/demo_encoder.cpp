@@ -63,8 +63,8 @@ Bytes full_snapshot(const SnapshotView& items) {
     return out;
 }
 
-/// Returns whether demo players can decode a delta between the two snapshots. They assume the
-/// agreed sizes of the first types, and the size of an item must not change.
+/// Returns whether demo players can decode a delta between the two snapshots: items must have the
+/// sizes that `sizes` contains for their types, and must not change their size.
 bool can_differ(const SnapshotView& from, const SnapshotView& to,
                 const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {

@@ -79,7 +79,6 @@ inline constexpr std::size_t kMaxPayload = 65536; ///< the most bytes of a chunk
 inline constexpr std::size_t kMaxCompressed = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
-/// The fields of a demo's header.
 struct Header {
     int version = kSha256Version;
     std::string net_version{kNetVersion};
@@ -128,9 +127,10 @@ class DemoEncoder {
     /// a demo. Precondition: append_snapshot() was called.
     [[nodiscard]] bool append_message(std::span<const std::byte> payload,
                                       std::vector<std::byte>& out);
-    /// Adds a marker at the current tick. Does nothing if the demo already has 64 markers.
+    /// Adds a marker at the current tick, unless the demo already has 64 markers or the previous
+    /// marker is less than kMarkerTicks earlier.
     void add_marker();
-    /// Appends a last chunk to `out` if demo players would otherwise not show the last tick.
+    /// Appends a final chunk to `out` if demo players would otherwise not show the final tick.
     void finish(std::vector<std::byte>& out);
 
     /// Returns the parts of the header that are known only at the end.
@@ -155,7 +155,8 @@ class DemoEncoder {
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
     bool unchanged_ = false; ///< the snapshots of the last two ticks are equal
-    /// True if `unchanged_` and no chunk follows the last tick. Demo players then do not show it.
+    /// True if the latest tick has no chunk, because its snapshot is unchanged. Demo players do not
+    /// show such a tick at the end of a demo.
     bool unshown_ = false;
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;

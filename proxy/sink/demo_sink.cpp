@@ -169,7 +169,8 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
         for (const FieldValue& value : values) {
-            // DDNet appends further values. Old versions include a value that 0.7 does not know.
+            // DDNet appends further values. Old versions of DDNet include laser_damage, which 0.7
+            // does not know.
             if (next < tuning.size() && value.name != "laser_damage") {
                 tuning[next++] = static_cast<std::int32_t>(value.integer);
             }

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-/// Demos that vanilla Teeworlds 0.6 can play. Vanilla checks little: it uses a client id from a
+/// Writes demos, also for vanilla Teeworlds 0.6. Vanilla checks little: it uses a client id from a
 /// demo as an array index without comparing it with the size of its array.
 namespace tw::sink {
 
@@ -52,8 +52,8 @@ class SevenDemoItems {
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
              snapshot::Snapshot& out) const;
 
-    /// Returns whether a snapshot already contains such items. Snapshots of demos do; servers do
-    /// not send them.
+    /// Returns whether a snapshot already contains items as add() adds them. Snapshots of demos do;
+    /// servers do not send such items.
     [[nodiscard]] static bool are_in(const snapshot::SnapshotView& items);
 
     /// Returns the number of de_client_info items that add() adds if no message described a player.
@@ -90,10 +90,10 @@ struct DemoLosses {
     /// Snapshots that were made while the write queue was full.
     std::uint64_t unwritten_snapshots = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
-    /// Messages that arrived before the first snapshot and beyond the limit for those.
+    /// Messages before the first snapshot that exceeded the limit of stored messages.
     std::uint64_t early_messages = 0;
     std::uint64_t mapless = 0; ///< sessions or runs of a server whose map is unknown
-    /// Map visits without a demo, because no client plays a demo with a single snapshot.
+    /// Map visits with a single snapshot. They get no demo, because no client would play it.
     std::uint64_t single = 0;
     // Counts of world demos:
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot

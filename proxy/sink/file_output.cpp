@@ -161,7 +161,7 @@ class Blocks final : public Framing {
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
         first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-        // More than a truncated head without a complete block is another program's data.
+        // A file that is longer than the header, but has no complete block, is another program's.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
             section && first.size() >= section->size && whole_capture_bytes(file) == 0;
@@ -348,7 +348,8 @@ namespace {
 
 /// The interval of calls of OutputFile::on_time() while no data is written.
 constexpr std::chrono::milliseconds kTurn{250};
-/// The number of bytes that are passed on at a time: few, so that the progress count rises steadily.
+/// The number of bytes that are passed on at a time: few, so that the progress count rises
+/// steadily.
 constexpr std::size_t kQueuedPiece = 65'536;
 /// The time that is added to the current time in the last call of on_time(), so that the output
 /// file tries at once to write again.

@@ -63,8 +63,8 @@ class Framing : public record::Interface {
     [[nodiscard]] virtual std::optional<std::uint64_t>
     find_last_unit_end(int file, std::uint64_t size) const = 0;
 
-    /// Returns the last bytes of a text's unfinished last unit; empty if more of the unit is
-    /// missing.
+    /// Returns the bytes that complete a text's unfinished last unit, such as a newline; empty if
+    /// more of the unit is missing.
     [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
         return {};
     }
@@ -108,11 +108,12 @@ class OutputFile : public Output {
     /// as the data that follows can be read without the earlier segments.
     [[nodiscard]] virtual bool is_segment_due(Clock::time_point /*now*/) { return false; }
 
-    /// Starts the next segment. Returns false if that is impossible now; on_time() then tries
-    /// again.
+    /// Starts the next segment. Returns false if that is impossible now; the caller must then try
+    /// again later.
     virtual bool start_segment() { return true; }
 
-    /// Writes waiting data, and drops data that cannot be written. Must be the last call.
+    /// Writes waiting data, and drops data that cannot be written. No other function may be called
+    /// afterwards.
     virtual void finish() {}
 
     // Requests. Any thread may call these functions.
@@ -191,9 +192,9 @@ class OutputFile : public Output {
 };
 
 /// Appends data to a file, or to standard output if the path is "-". After the first error, only
-/// counts the lost data, until request_reopening() is called. Waits some seconds until a pipe
-/// has a reader, and later for a slow reader. After stop_waiting(), a reader that reads nothing for
-/// a while counts as gone.
+/// counts the lost data, until request_reopening() is called. The constructor waits some seconds
+/// until a pipe has a reader; writes wait for a slow reader. After stop_waiting(), a reader that
+/// reads nothing for a while counts as gone.
 class FileOutput final : public OutputFile {
   public:
     /// The longest wait until a pipe has a reader.
@@ -255,7 +256,8 @@ class QueuedOutput final : public Output {
     /// Returns the number of records or packets that were dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const;
 
-    /// Writes all queued data. Must be the last call. The destructor calls it if nobody has.
+    /// Writes all queued data. No other function may be called afterwards. The destructor calls
+    /// finish(), too.
     void finish();
 
   private:
@@ -283,7 +285,7 @@ class QueuedOutput final : public Output {
     bool stop_ = false;
     bool switching_ = false; ///< true if the next segment was announced but has not started
     unsigned arrived_ = 0;
-    /// The segment to which the data that producers now make belongs.
+    /// The segment for the data that producers make now.
     std::atomic<std::uint32_t> segment_;
     std::thread thread_;
 };

@@ -24,7 +24,6 @@
 
 namespace tw::sink {
 
-/// Properties of a file.
 struct FileFacts {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
@@ -111,7 +110,7 @@ class FileQueue {
                                              Readers readers = Readers::all);
 
     /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
-    /// earlier write to the file failed: so the file has no gap.
+    /// earlier write to the file failed. The file therefore has no gap.
     [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
     /// Overwrites bytes of a file from the offset `at` on.
     void patch(File file, std::size_t at, std::vector<std::byte> bytes);
@@ -128,7 +127,7 @@ class FileQueue {
     /// nullopt if there is no such text.
     [[nodiscard]] std::optional<std::string> take_error_text();
     /// Removes and returns the oldest path of a complete file; nullopt if there is none. Only the
-    /// first few wait to be taken.
+    /// first few paths are stored until they are taken.
     [[nodiscard]] std::optional<std::string> take_written();
 
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }

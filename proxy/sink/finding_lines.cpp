@@ -52,7 +52,7 @@ FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) c
               .item = {},
               .field = std::string{finding.field},
               .name = std::string{finding.name}};
-    // In a misread delta, the items are random, so they do not make kinds.
+    // In a misread delta, the items are random, so they do not distinguish kinds of findings.
     if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};

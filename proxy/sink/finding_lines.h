@@ -29,7 +29,7 @@ class FindingLines {
     static constexpr std::chrono::seconds kQuietTime{60};
     /// The most kinds that are distinguished. All further kinds of an id count as one kind.
     static constexpr std::size_t kMaxKinds = 64;
-    /// The most sessions that are counted for an id; the table then shows "1024+".
+    /// The most sessions that are counted for a finding's id. For more, the table shows "1024+".
     static constexpr std::size_t kMaxSessions = 1024;
 
     struct Line {

@@ -73,7 +73,8 @@ constexpr std::size_t kQueued = std::size_t{8} << 20U;
 constexpr std::chrono::milliseconds kPatience{500};
 /// A waiting finding's file is begun when its datagrams are in the oldest 1/kParts of the data.
 constexpr std::int64_t kParts = 8;
-/// States are repeated so often that the oldest 1/kStates of the data contains one of each session.
+/// States are repeated so often that the oldest 1/kStates of the data contains a state of each
+/// session.
 constexpr std::int64_t kStates = 6;
 /// The most files to write at the end: the current, a requested, and a finding's file.
 constexpr int kLastFiles = 3;

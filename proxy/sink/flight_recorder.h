@@ -30,8 +30,8 @@ class FlightRing {
         std::size_t size = 0; ///< in bytes
     };
 
-    /// Uses up to `bytes` bytes of memory, an eighth of it for the list of blocks. The memory takes
-    /// physical memory only when it is filled.
+    /// Uses up to `bytes` bytes of memory, an eighth of it for the list of blocks. The system
+    /// provides the memory only when it is filled.
     explicit FlightRing(std::size_t bytes);
 
     /// Adds a block. Returns false if the block is larger than the ring.
@@ -42,7 +42,7 @@ class FlightRing {
     /// Returns the number of the oldest block: the number of blocks that were dropped so far.
     [[nodiscard]] std::uint64_t begin() const { return dropped_; }
 
-    /// Returns the number of the next block.
+    /// Returns the number that the next added block gets.
     [[nodiscard]] std::uint64_t end() const { return dropped_ + blocks_.size(); }
 
     /// Returns a block by its number. Precondition: begin() <= number < end().
@@ -58,7 +58,6 @@ class FlightRing {
     /// Returns whether the oldest blocks will be replaced soon.
     [[nodiscard]] bool is_nearly_full() const;
 
-    /// Returns the number of blocks in the ring.
     [[nodiscard]] std::uint64_t size() const { return blocks_.size(); }
 
   private:
@@ -79,7 +78,8 @@ struct FlightOptions {
     std::size_t bytes = 0;
     /// The findings after which a file is written.
     std::array<bool, record::kFindingCount> triggers{};
-    /// After a finding, write the datagrams of all sessions, not only of the finding's session.
+    /// True if the file after a finding contains the datagrams of all sessions, not only of the
+    /// finding's session.
     bool whole = false;
 };
 
@@ -88,7 +88,8 @@ struct FlightCounts {
     std::uint64_t files = 0;
     /// Findings after which no file was written, because another file was written shortly before.
     std::uint64_t held_back = 0;
-    /// Datagrams of files that were dropped from memory before they were written.
+    /// Datagrams that are missing from files, for example because they were dropped from memory
+    /// before they were written.
     std::uint64_t lost = 0;
 
     void merge(const FlightCounts& other) {
@@ -104,7 +105,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
     /// The lower limit of the pause between two files that are written after findings, in
     /// nanoseconds. Usually the pause is FlightOptions::time, and the files together contain all
-    /// datagrams. It is shorter if datagrams around a finding would otherwise be dropped.
+    /// datagrams. The pause is shorter if datagrams around a finding would otherwise be dropped.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
     /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.
@@ -127,7 +128,8 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     /// Two waiting requests get a single file with all sessions. Callable from any thread.
     void request_file(std::uint32_t session);
 
-    /// Writes the next piece of a file. Call it regularly, and again at once while it returns true.
+    /// Writes the next piece of a file. Call this function regularly, and again at once if it
+    /// returns true.
     bool on_time(record::Timestamp now);
 
     /// Returns whether a file is being written or must be written.
@@ -142,7 +144,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
     static constexpr std::int64_t kNobody = -1;
 
-    /// The finding or request because of which a file is written.
+    /// The finding or request that causes a file to be written.
     struct Cause {
         std::uint32_t session = 0; ///< 0 for all sessions
         std::string name{};        ///< the finding's id; empty for a request
@@ -173,7 +175,8 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     std::atomic<std::int64_t> asked_{kNobody};
     std::optional<Cause> cause_; ///< the oldest finding that waits for a file
     std::uint64_t waiting_ = 0;  ///< number of further findings that wait for a file
-    /// The time of the last file that was written after a finding; 0: no such file was written.
+    /// The time of the most recent file that was written after a finding; 0: no such file was
+    /// written.
     record::Timestamp written_ = 0;
     std::optional<Dump> dump_;
     FlightCounts tally_;

@@ -70,7 +70,8 @@ inline bool is_plain(std::uint64_t word) {
     return ((too_low | too_high | quote | backslash) & kEach * 0x80) == 0;
 }
 
-/// Returns whether no character of the text needs an escape. Words at the end overlap.
+/// Returns whether no character of the text needs an escape. Checks eight characters at a time. If
+/// the length is not a multiple of eight, the last eight overlap the ones before.
 inline bool is_plain(std::string_view text) {
     const char* const end = text.data() + text.size();
     if (text.size() < sizeof(std::uint32_t)) {
@@ -204,7 +205,7 @@ class JsonBuffer {
     void append_string(std::string_view text);
     /// Appends a quoted string of lower-case hex digits.
     void append_hex(std::span<const std::byte> bytes);
-    /// Appends a number with up to three decimals.
+    /// Appends a number with three decimals; 0 if the number is infinite or NaN.
     void append_fixed(double value);
 
   private:

@@ -243,7 +243,7 @@ namespace {
 /// With ItemChoice::changed, one of this many snapshots lists all items, for new readers.
 constexpr std::uint64_t kFullEvery = 250;
 
-/// Returns whether a merged item has no known position, because its viewers got different ones.
+/// Returns whether the position of a merged item is unknown (see record::Sightings).
 bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
     using record::Sightings;
     return untold != 0 && object.position &&
@@ -309,8 +309,8 @@ void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
     out.append('}');
 }
 
-/// Writes the start of an item, up to its id, if the item is no known object: a UUID descriptor, or
-/// an item of an unknown type.
+/// Writes the start of an item, up to its id, for an item that is not a known object: a UUID
+/// descriptor, or an item of an unknown type.
 void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
     const std::size_t begin = out.size();
     out.append(record::kItemType.key.json());

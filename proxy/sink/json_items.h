@@ -24,8 +24,8 @@ class ObjectWriter {
     explicit ObjectWriter(const snapshot::ObjectSpec& object);
 
     /// Appends an item as `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`,
-    /// without the closing brace. `untold`: bit mask of the item's unknown ints (record::Sightings),
-    /// whose fields are not written.
+    /// without the closing brace. `untold`: bit mask of the item's unknown ints
+    /// (record::Sightings), whose fields are not written.
     void write(snapshot::ItemKey key, std::span<const std::int32_t> data, std::uint32_t untold,
                JsonBuffer& out) const;
 
@@ -71,7 +71,7 @@ class ObjectWriter {
     std::size_t room_ = 0; ///< the most bytes of the text of an item
 };
 
-/// Appends a text that is packed into ints as a JSON string.
+/// Unpacks a text from ints, and appends it to `out` as a JSON string.
 void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints);
 
 /// Which items of a snapshot are written.
@@ -161,7 +161,7 @@ class ItemWriter {
     ItemChoice choice_;
     bool raw_;
     std::vector<ObjectWriter> objects_; ///< indexed by ObjectSet::index_of()
-    /// Indexed by client id.
+    /// The cached names of players, indexed by client id.
     std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);
     /// The cache for items, indexed by the hash of an item's key.
     std::vector<WrittenItem> written_ = std::vector<WrittenItem>(kWrittenItems);
@@ -170,7 +170,7 @@ class ItemWriter {
     JsonBuffer removed_;
     std::vector<std::uint32_t> seen_sessions_; ///< the sessions in the world that was written last
     std::uint64_t seen_generation_ = 1;        ///< incremented whenever seen_sessions_ changes
-    /// Indexed by the hash of the sessions.
+    /// The cache for lists of sessions, indexed by the hash of the sessions.
     std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts);
 };
 

@@ -29,7 +29,7 @@ class OpenSessions {
     [[nodiscard]] bool is_first_snapshot(const record::Record& record, std::uint32_t segment);
 
   private:
-    /// The most sessions. No proxy has more sessions.
+    /// The most sessions for which lines are stored. No proxy has more sessions.
     static constexpr std::size_t kMaxSessions = 65536;
 
     /// The lines of a session, without newlines.
@@ -37,7 +37,7 @@ class OpenSessions {
         std::string open;
         std::string established;
         std::string map;
-        /// The last segment that contains a snapshot of the session with all items.
+        /// The most recent segment that contains a snapshot of the session with all items.
         std::uint32_t whole_in = 0;
     };
 
@@ -82,8 +82,8 @@ class JsonLines final : public record::RecordSink {
 
     void begin_segment();
     void pass_on_lines();
-    /// Splits the last line into several lines if it is too long. `begin`: the line's offset in
-    /// out_.
+    /// Splits the line at the end of out_ into several lines if it is too long. `begin`: the line's
+    /// offset in out_.
     void limit_line(std::size_t begin);
     template <typename Source, typename Schema>
     void write_rows(const Source& source, const Schema& schema);

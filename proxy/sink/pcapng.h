@@ -132,7 +132,7 @@ class BlockIterator {
 };
 
 /// The state of a session in a capture. It is written before a packet of the session, so that the
-/// capture can be decoded from it on. Other programs skip its block (CAPTURES.md).
+/// session can be decoded from this packet on. Other programs skip the state's block (CAPTURES.md).
 struct SessionState {
     FrameEndpoint client; ///< the client's endpoint, as in the packet after the state
     FrameEndpoint server;
@@ -169,7 +169,8 @@ class StateBudget {
     std::int64_t left_ = kMost; ///< bytes of traffic that have not been used up by states
 };
 
-/// A function that returns the state of the current datagram's session before it; empty if unknown.
+/// A function that returns the state that the current datagram's session had before the datagram;
+/// empty if unknown.
 using StateSource = std::function<std::vector<std::byte>()>;
 
 /// Appends a block with a session state to `out`. Appends nothing if the state is too large.
@@ -204,19 +205,19 @@ class CaptureBlocks {
     /// Adds a comment to the current datagram; to the next datagram if no datagram is current.
     void add_comment(std::string text) { add_comment(0, std::move(text), false); }
 
-    /// Moves the comments made since the last datagram to the next datagram of their sessions.
+    /// Moves the comments made since the latest datagram to the next datagram of their sessions.
     void keep_for_next_datagram();
     /// Skips the current datagram. Findings about the datagram are discarded; comments about its
     /// session move to the session's next datagram.
     void skip_datagram();
 
     /// Must be called when a new file starts. Each session's next datagram in that file gets a
-    /// description of the session, and its state before it.
+    /// description of the session, and the session's state is written before the datagram.
     void on_new_file() { ++introduction_; }
 
     /// Appends the current datagram's blocks to `out`. Returns false if the datagram is too long.
     [[nodiscard]] bool end_datagram(Bytes& out);
-    /// Appends the comments made since the last datagram to `out`, if such comments exist.
+    /// Appends the comments made since the latest datagram to `out`, if such comments exist.
     void finish(record::Timestamp time, Bytes& out);
 
     /// Returns the record head of the current datagram.
@@ -239,11 +240,11 @@ class CaptureBlocks {
         FrameEndpoint client;
         FrameEndpoint server;
         std::string told;         ///< comment that describes the session's beginning
-        std::uint32_t opened = 0; ///< value of introduction_ when the session opened
-        /// Value of introduction_ when the session was last described.
+        std::uint32_t opened = 0; ///< number of the file when the session opened
+        /// Number of the file in which the session was most recently described.
         std::optional<std::uint32_t> introduced{};
         std::vector<std::string> aside{}; ///< comments for the session's next datagram
-        /// Value of introduction_ when the session's state was last written.
+        /// Number of the file in which the session's state was most recently written.
         std::optional<std::uint32_t> stated{};
         record::Timestamp stated_at = 0;
     };
@@ -270,7 +271,7 @@ class CaptureBlocks {
     StateBudget states_left_;
     std::map<std::uint32_t, Ends> sessions_;
     std::set<std::uint32_t> closed_;      ///< numbers of closed sessions in `sessions_`
-    std::uint32_t introduction_ = 0;      ///< incremented for each new file
+    std::uint32_t introduction_ = 0;      ///< number of the current file, from 0 on
     record::RecordHeader head_;           ///< head of the current datagram
     std::span<const std::byte> datagram_; ///< valid until end_datagram()
     Ends* ends_ = nullptr;                ///< the current datagram's session; null if unknown

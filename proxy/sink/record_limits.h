@@ -39,7 +39,7 @@ class FindingLimit final : public record::RecordSink {
     };
 
     void limit_finding(const record::FindingRecord& finding);
-    /// Forgets kinds without a recent finding. Does nothing if it did so shortly before.
+    /// Forgets kinds without a recent finding, at most once a second.
     void make_room(record::Timestamp now);
     void report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
                                  std::uint64_t left_out);
@@ -55,7 +55,8 @@ class FindingLimit final : public record::RecordSink {
 /// times are the times of records.
 class MessageLimit final : public record::RecordSink {
   public:
-    /// How many seconds' bytes a session may write at once, for example during a map download.
+    /// A session may write the bytes of this many seconds at once, for example during a map
+    /// download.
     static constexpr std::uint64_t kBurstSeconds = 8;
 
     /// `bytes`: the most bytes a second of a session's message records; 0: no limit.
@@ -70,7 +71,8 @@ class MessageLimit final : public record::RecordSink {
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
   private:
-    /// The most sessions. If more occur, sessions that are within their limit are forgotten.
+    /// The most sessions. If more occur, some are forgotten, first those that wrote little
+    /// recently.
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {

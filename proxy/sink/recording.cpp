@@ -27,8 +27,8 @@ namespace {
 
 using Result = RepairResult::Result;
 
-/// The most text in an unfinished frame that is cut off: more than any frame of a recording has,
-/// also of one by an earlier version.
+/// The most text in an unfinished frame that is cut off. Every frame of a recording has less text,
+/// also in recordings by earlier versions.
 constexpr std::uint64_t kMaxCutText = std::uint64_t{128} << 20U;
 /// The most bytes that are cut off: kMaxCutText bytes of text that cannot be compressed.
 constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
@@ -228,8 +228,8 @@ void Recording::count_segments() {
 }
 
 /// Waits until no other process writes to segments of the recording. Errors: std::runtime_error if
-/// another process still writes after RecordingOptions::patience. While the result exists, other
-/// processes wait in this function.
+/// another process still writes after RecordingOptions::patience. While the returned descriptor is
+/// open, other processes wait in this function.
 base::UniqueFd Recording::await_writer() const {
     const std::string& path = options_.segments->folder;
     base::UniqueFd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -529,7 +529,8 @@ void Recording::check_clock() {
     }
 }
 
-/// Deletes old segments if too little disk space is free.
+/// Deletes old segments if too little disk space is free. Sets scarce_ if there is still too
+/// little.
 void Recording::free_disk_space() {
     if (options_.least_free == 0) {
         return;

@@ -19,7 +19,8 @@ struct RepairResult {
     enum class Result : std::uint8_t {
         done,    ///< the file ends with a complete unit, or it cannot be read and was not changed
         foreign, ///< the file contains data of another kind
-        /// Not changed, because the unfinished compressed data is more than a recording can have.
+        /// The file was not changed, because it ends with more unfinished compressed data than a
+        /// recording can have.
         too_much,
         failed, ///< the unfinished data could not be removed (see errno)
     };
@@ -72,7 +73,7 @@ struct RecordingOptions {
 /// not fit on the disk, its written part is removed, and the unit waits until there is room.
 /// Therefore the file always ends with a complete unit.
 ///
-/// The current file is locked until the process ends, so that no second process writes to it.
+/// The current file stays locked, so that no second process writes to it.
 class Recording final : public OutputFile {
   public:
     enum class StartMode : std::uint8_t {

@@ -39,7 +39,7 @@ struct Segment {
     std::string name;   ///< SegmentNames::name of the recording
     std::string suffix; ///< for example ".jsonl.zst"
     std::uint64_t number = 0;
-    /// When the segment was started, in seconds since 1970-01-01 UTC, as the wall clock said.
+    /// The wall-clock time when the segment was started, in seconds since 1970-01-01 UTC.
     std::int64_t begun = 0;
 
     /// Returns true if the segment belongs to a capture; false if it contains records.
@@ -63,7 +63,7 @@ struct KeepLimits {
     [[nodiscard]] bool has_limit() const { return age.count() != 0 || bytes != 0; }
 };
 
-/// A segment's file, with its times as the wall clock said.
+/// A segment's file, with times of the wall clock.
 struct DatedSegment {
     std::uint64_t number = 0;
     std::int64_t begun = 0; ///< start time in the segment's name, in seconds since 1970-01-01 UTC
@@ -75,7 +75,7 @@ struct DatedSegment {
 
 /// Computes how long ago the segments of a recording ended. For segments of this run, it uses a
 /// monotonic clock. For earlier segments, it adds up the wall-clock times between segments. A time
-/// between two segments that is negative, or longer than a month and than `kept_age`, counts as
+/// between two segments that is negative, or longer than both a month and `kept_age`, counts as
 /// zero, because the clock was set.
 class SegmentAges {
   public:
@@ -109,7 +109,7 @@ class SegmentAges {
 
 /// Deletes the oldest segments until the recording is within the limits, and at least `least_free`
 /// bytes are free on its disk. Never deletes the file `current`, nor a segment that ended within
-/// the last hour. Returns the number of deleted segments.
+/// the last hour. Deletes nothing if `limits` has no limit. Returns the number of deleted segments.
 std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
                                 std::uint64_t least_free, const SegmentAges& ages,
                                 SegmentAges::Clock::time_point now, std::string_view current);

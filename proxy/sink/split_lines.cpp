@@ -26,7 +26,7 @@ struct Member {
     bool is_divided = false; ///< true if the value is an array that can be divided
     std::vector<std::string_view> elements{};
 
-    /// Returns the member's size in bytes, with a comma and without the elements of a divided array.
+    /// Returns the member's size in bytes, with a comma, without the elements of a divided array.
     [[nodiscard]] std::size_t size() const {
         constexpr std::size_t kAround = 4; // two quotes, a colon, a comma
         return key.size() + kAround + (is_divided ? 2 : value.size());
@@ -35,8 +35,8 @@ struct Member {
 
 using Members = std::vector<Member>;
 
-/// Returns the members of a JSON object, or the elements of an array; nullopt if the text is neither.
-/// Looks only at strings and brackets.
+/// Returns the members of a JSON object, or the elements of an array; nullopt if the text is
+/// neither. Looks only at strings, brackets and commas.
 std::optional<std::vector<std::string_view>> parts_of(std::string_view text) {
     const bool is_enclosed = (text.starts_with('{') && text.ends_with('}')) ||
                              (text.starts_with('[') && text.ends_with(']'));

@@ -11,7 +11,7 @@
 
 namespace tw::sink {
 
-/// The shortest limit of a line's length that can be set. Only items make records longer: a
+/// The lowest limit of a line's length that can be set. Only records with items are longer: a
 /// datagram has up to 1,400 bytes, each of which takes at most six bytes in JSON.
 inline constexpr std::size_t kMinLineLimit = std::size_t{16} << 10U;
 

@@ -21,7 +21,7 @@ namespace tw::sink {
 struct DemoItems {
     snapshot::SnapshotView items{};
     const record::Roster* roster = nullptr;
-    /// The number of omitted items, for whose player no id was free.
+    /// The number of items that were left out, because no id was free for their player.
     std::uint64_t left_out = 0;
 };
 
@@ -38,8 +38,8 @@ class DemoPlayers {
     /// of assign_ids() and while `world` exists.
     [[nodiscard]] DemoItems assign_ids(const record::SnapshotRecord& world);
 
-    /// Returns the id in the demo of a client of the world that was last passed to assign_ids();
-    /// nullopt if the client has no id.
+    /// Returns the id in the demo of a client of the world that was most recently passed to
+    /// assign_ids(); nullopt if the client has no id.
     [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
 
   private:
@@ -107,8 +107,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
 
     /// Returns the demo state of the world's server; null if kMaxServers is reached.
     [[nodiscard]] ServerDemo* game_of(const record::WorldRecord& world);
-    /// Ends the demo of the server whose last world is oldest. Returns false if all servers had a
-    /// world in the last kIdle nanoseconds.
+    /// Ends the demo of the server that has had no world for the longest time. Returns false if all
+    /// servers had a world in the last kIdle nanoseconds.
     [[nodiscard]] bool evict_idle(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
     void begin_run(ServerDemo& game, const record::WorldRecord& world);

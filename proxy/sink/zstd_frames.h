@@ -72,7 +72,8 @@ class ZstdFrameWriter {
     /// The output buffer. Unused parts take no physical memory.
     std::unique_ptr<char[]> room_;
     std::size_t room_size_ = 0;
-    /// True if the last frame was so small that most of each line must repeat earlier lines.
+    /// True if the previous frame was so small that most of each line must have repeated earlier
+    /// lines.
     bool repetitive_ = false;
 };
 
@@ -92,8 +93,8 @@ struct FrameScan {
 
 /// Finds the complete frames of a file from the headers of all frames and blocks, without reading
 /// their contents. Zeros up to the end of the file, which a power failure may leave, count as an
-/// unfinished frame. Returns nullopt if the file cannot be read. No other process may truncate it
-/// meanwhile.
+/// unfinished frame. Returns nullopt if the file cannot be read. No other process may truncate the
+/// file during the call.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
 } // namespace tw::sink
