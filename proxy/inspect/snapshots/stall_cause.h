@@ -44,9 +44,6 @@ class InputReceipts {
     /// Returns the shortest recent time from an input to its answer (ns); 0 if unknown.
     [[nodiscard]] record::Timestamp round_trip() const { return round_trip_.minimum().value_or(0); }
 
-    /// Forgets all inputs and answers.
-    void restart() { *this = {}; }
-
   private:
     /// The smallest value of the last 10 to 20 seconds. Older values are forgotten, because the
     /// clocks of the server and of this computer drift apart.
@@ -113,8 +110,6 @@ class ChunkReceipts {
     /// at `by`.
     [[nodiscard]] bool left_unacknowledged(record::Timestamp from, record::Timestamp to,
                                            record::Timestamp by) const;
-
-    void restart() { *this = {}; }
 
   private:
     struct Chunk {
