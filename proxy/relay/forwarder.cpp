@@ -10,7 +10,8 @@ namespace tw::relay {
 namespace {
 
 /// The most attempts to send a datagram. A send call can fail because of an ICMP message about an
-/// earlier datagram, which anyone can forge. Each such error is reported once.
+/// earlier datagram, which anyone can forge. The system reports each such message once, so that a
+/// further attempt usually succeeds.
 constexpr int kSendAttempts = 4;
 
 int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
@@ -169,7 +170,7 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     SessionTable& table = **place;
     for (const Listener& listener : listeners_) {
         if (listener.table == &table) {
-            // The socket stays open, because the server's remaining sessions send from it.
+            // Only receiving ends. The server's remaining sessions still send from the socket.
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }

@@ -17,7 +17,7 @@
 
 namespace tw::relay {
 
-/// The copy of a datagram. The observer gets the copy when the session is announced.
+/// A datagram's copy, which is stored until the observer is told about the session.
 struct DatagramCopy {
     base::Timestamp time = 0;
     Direction direction = Direction::c2s;
@@ -54,11 +54,11 @@ struct SessionState : SessionFacts {
     ServerIndex server = 0;
     std::uint32_t listener = 0;  ///< index of the listening socket (Relay::listening_sockets)
     bool own_loopback = false;   ///< LoopbackAddresses assigned the upstream socket's local address
-    base::Timestamp told = 0;    ///< TapSession::opened
-    std::uint64_t begun_ns = 0;  ///< age of Session::begun
-    std::uint64_t active_ns = 0; ///< age of Session::last_active
-    std::uint32_t heard_ms = 0;  ///< age of Session::last_heard_ms
-    std::uint32_t played_ms = 0; ///< age of Session::played_ms
+    base::Timestamp told = 0;    ///< the value of TapSession::opened
+    std::uint64_t begun_ns = 0;  ///< time since Session::begun
+    std::uint64_t active_ns = 0; ///< time since Session::last_active
+    std::uint32_t heard_ms = 0;  ///< time since Session::last_heard_ms
+    std::uint32_t played_ms = 0; ///< time since Session::played_ms
     std::vector<DatagramCopy> held;
     std::array<std::uint64_t, 2> held_lost{};
 };
@@ -83,9 +83,10 @@ auto members(base::Of<ServerState> auto& state) {
     return std::tie(state.server, state.counters, state.listener_drops);
 }
 
-/// The state that a relay hands over to another relay: its own, its servers' and their sessions'.
+/// The data that a relay hands over to another relay: the state of the relay, its servers and
+/// their sessions.
 struct RelayState {
-    std::uint32_t last_session = 0; ///< the last session id that was assigned
+    std::uint32_t last_session = 0; ///< the highest session id assigned so far
     std::uint32_t last_number = 0;
     std::string impairment; ///< text for parse_impairment()
     std::uint64_t impairment_seed = 0;

@@ -57,14 +57,14 @@ constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<SettingUnit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
-/// A setting: its units, its range in its smallest steps, and its DirectionImpairment member.
+/// A setting: the units, the range in smallest steps, and the member that stores the value.
 struct Setting {
     std::string_view name;
     std::span<const SettingUnit> units;
     std::uint64_t min;
     std::uint64_t max;
     std::string_view expected;
-    std::uint64_t DirectionImpairment::*value; ///< 0: not set
+    std::uint64_t DirectionImpairment::*value; ///< the member's value 0 means: not set
 };
 
 constexpr std::uint64_t kCertain = DirectionImpairment::kCertain;
@@ -201,8 +201,8 @@ Result<void> check(const DirectionImpairment& line) {
     if (line.loss == 0) {
         return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
-    // After each burst a datagram is not lost. So the loss is at most n/(n+1) if the mean burst is
-    // n.
+    // At least one datagram arrives between two bursts. So the loss is at most n/(n+1) if the mean
+    // burst is n.
     if (line.loss * (line.burst + 1000) > line.burst * kCertain) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }

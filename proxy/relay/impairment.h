@@ -153,15 +153,16 @@ struct SessionImpairment {
     std::uint32_t session; ///< the session's number, on which its random decisions depend
     std::array<ImpairedDirection, 2> lines;
     std::array<HeldDatagram, 2> held{};
-    /// The number of the session's queued datagrams. The object must not be freed unless it is 0.
+    /// The number of the session's queued datagrams. While it is not 0, this object must not be
+    /// freed.
     std::size_t waiting = 0;
 };
 
 /// A queue of datagrams that delays, drops, duplicates and reorders them as each session's
 /// ImpairedDirection decides. Uses no clock and no socket: the caller passes the time.
 ///
-/// Memory:  at most kMaxDatagrams datagrams of together kMaxBytes wait; further ones are dropped
-/// and counted.
+/// Memory:  at most kMaxDatagrams datagrams wait, with at most kMaxBytes in all. Further datagrams
+/// are dropped and counted.
 class Impairer {
   public:
     using Time = ImpairedDirection::Time;

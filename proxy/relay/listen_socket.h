@@ -98,8 +98,8 @@ void set_socket_buffers(int socket, int bytes) noexcept;
 
 [[nodiscard]] bool is_udp_socket(int descriptor) noexcept;
 
-/// Reads the kernel's drop counter of a socket into `seen`. Returns how many datagrams were dropped
-/// since the previous value of `seen`.
+/// Reads the kernel's drop counter of a socket into `seen`. Returns by how much the counter exceeds
+/// the previous value of `seen`.
 [[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
 /// Thrown if the relay cannot start. what() is one line for the user.

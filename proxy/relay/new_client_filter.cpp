@@ -69,7 +69,7 @@ std::uint32_t in_ms(std::chrono::milliseconds time) {
 
 } // namespace
 
-/// Allocates a zeroed table. calloc does not touch the memory, so unused parts take none.
+/// Allocates a zeroed table. calloc does not touch the table, so unused parts take no memory.
 template <typename Entry>
 NewClientFilter::Table<Entry> NewClientFilter::make_table(std::size_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)

@@ -22,8 +22,8 @@ enum class Standing : std::uint8_t {
     /// The client only sent requests without a connection. Such sessions have a separate limit and
     /// are not announced to the observer.
     connless,
-    /// The client sent other datagrams that begin no connection. Like `unproven`, but such clients
-    /// are not admitted while there are too many new clients.
+    /// The client sent datagrams that are no requests and begin no connection. Such a session is
+    /// treated as `unproven`, but not admitted while there are too many new clients.
     stray,
     /// The client began a handshake; the session has a limited lifetime and may be evicted.
     unproven,
@@ -69,7 +69,7 @@ using Prove = Verdict (*)(ProofMemory& memory, Direction direction,
 /// Limits for new clients and for requests without a connection. The defaults fit a game whose
 /// handshake takes a second and whose clients send a hundred datagrams a second.
 struct AdmissionLimits {
-    /// The longest time for a handshake with repetitions. Then an unproven session is closed.
+    /// An unproven session is closed after this time. A handshake with repetitions takes less.
     std::chrono::milliseconds unproven_time{3000};
     /// A connectionless session is closed this long after its last request.
     std::chrono::milliseconds connless_time{2000};
@@ -77,8 +77,8 @@ struct AdmissionLimits {
     /// may be unable to connect while there are too many new clients.
     std::chrono::milliseconds least_time{250};
     /// Real clients repeat an unanswered datagram after a time from earliest_repetition to
-    /// latest_repetition. While there are too many new clients, only clients that repeat their
-    /// datagrams so are admitted.
+    /// latest_repetition. While there are too many new clients, only clients that do so are
+    /// admitted.
     std::chrono::milliseconds earliest_repetition{450};
     std::chrono::milliseconds latest_repetition{600};
     /// While there are too many new clients, a client that was admitted but not verified is not
@@ -172,7 +172,7 @@ struct AnswerFunctions {
                                 std::span<std::byte> out) = nullptr;
 };
 
-/// Stores the server's last complete answer to each kind of question. Memory use is fixed.
+/// Stores the server's latest complete answer to each kind of question. Memory use is fixed.
 class AnswerCache {
   public:
     /// The most parts of an answer: enough for a full server of 128 players.
@@ -208,15 +208,15 @@ class AnswerCache {
     void add_part(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
                   std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept;
 
-    /// Returns the last complete answer to questions of this kind; null if no answer is stored or
-    /// the last answer is too old.
+    /// Returns the latest complete answer to questions of this kind; null if no answer is stored or
+    /// the latest answer is too old.
     [[nodiscard]] const Answer* find(std::uint8_t kind, std::uint32_t now_ms) noexcept;
 
   private:
-    /// The last complete answer, and an answer whose parts are still being received.
+    /// The latest complete answer, and an answer whose parts are still being received.
     struct AnswerPair {
         std::array<Answer, 2> answers;
-        std::uint8_t current = 0; ///< index of the last complete answer
+        std::uint8_t current = 0; ///< index of the latest complete answer
     };
 
     static void replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept;
@@ -257,7 +257,7 @@ class TokenBucket {
 
     void refill(std::uint32_t now_ms) noexcept {
         const std::uint64_t due = std::uint64_t{now_ms - filled_ms_} * rate_ / 1000;
-        if (due != 0) { // if 0, the time since then counts for the next token
+        if (due != 0) { // if 0, filled_ms_ stays, so that the time counts later
             tokens_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens_ + due, capacity_));
             filled_ms_ = now_ms;
         }
@@ -278,7 +278,8 @@ class TokenBucket {
 enum class Refusal : std::uint8_t {
     none,
     flood, ///< too many datagrams came from the client's network
-    /// Too many new clients, and this one did not repeat its datagram as real clients do.
+    /// There are too many new clients, and this client did not repeat its datagram as real clients
+    /// do.
     crowd,
 };
 
@@ -292,7 +293,7 @@ struct AdmissionDecision {
 /// What the relay does with a request without a connection.
 enum class RequestDecision : std::uint8_t {
     server, ///< forward the request to the server
-    repeat, ///< answer the request with the server's last answer
+    repeat, ///< answer the request with the server's latest answer
     flood,  ///< reject the request, because too many requests came from the client's network
     crowd,  ///< reject the request, because too many requests came from all clients together
 };
@@ -357,9 +358,9 @@ class NewClientFilter {
     /// The state of a client (address and port) that has no session.
     struct WaitingClient {
         std::uint32_t tag;
-        std::uint32_t seen_ms;            ///< when the client's last datagram came
-        std::uint32_t datagram_hash : 24; ///< hash of the client's last datagram
-        /// How often the client repeated its last datagram as real clients do.
+        std::uint32_t seen_ms;            ///< when the client's latest datagram came
+        std::uint32_t datagram_hash : 24; ///< hash of the client's latest datagram
+        /// How often the client repeated its latest datagram as real clients do.
         std::uint32_t repeats : 8;
         /// When the client was last admitted without being verified; 0: never.
         std::uint32_t admitted_ms;
@@ -382,7 +383,7 @@ class NewClientFilter {
 
     [[nodiscard]] WaitingClient& waiting_client_of(const base::Endpoint& client,
                                                    std::uint32_t now_ms) noexcept;
-    /// Counts a repetition if `datagram` repeats the waiting client's last datagram.
+    /// Counts a repetition if `datagram` repeats the waiting client's latest datagram.
     void count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
                           std::uint32_t now_ms) const noexcept;
 

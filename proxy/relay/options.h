@@ -65,8 +65,8 @@ class ResyncState {
 
     // All times are milliseconds of one clock, which wraps.
 
-    /// Starts a resync request. `heard`: when the client's last datagram came. Returns false if the
-    /// previous request is too recent.
+    /// Starts a resync request. `heard`: when the client's latest datagram came. Returns false if
+    /// the previous request is too recent.
     bool begin_request(std::uint32_t now, std::uint32_t heard) noexcept;
 
     /// Returns whether a resync is in progress. Then the caller must call next_acknowledgement()
@@ -153,7 +153,7 @@ struct Options {
     /// The functions with which the relay answers common requests with earlier answers of the
     /// server. If they are null, the relay forwards such requests. Requires `prove`.
     AnswerFunctions repeating{};
-    /// The functions for Relay::request_full_snapshot. If they are null, it has no effect.
+    /// The functions for Relay::request_full_snapshot, which has no effect if they are null.
     Resync resync{};
     /// The impairment at the start; see Relay::set_impairment.
     Impairment impairment{};

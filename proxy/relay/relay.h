@@ -21,8 +21,8 @@ namespace tw::relay {
 /// relay does not parse datagrams.
 class Relay {
   public:
-    /// Resolves the server's name and binds the listening sockets. Datagrams wait there until
-    /// start().
+    /// Resolves the server's name and binds the listening sockets. Datagrams wait in the sockets
+    /// until start().
     ///
     /// `rings`: one ring for each thread; empty without an observer. The rings must outlive the
     /// relay.
@@ -82,7 +82,7 @@ class Relay {
     /// Returns the kind of client address that the server sees, never `automatic`.
     [[nodiscard]] ClientAddress client_address(ServerIndex server = 0) const noexcept;
 
-    /// Returns why the last failed attempt to open a client's upstream socket failed.
+    /// Returns the error of the latest failed attempt to open a client's upstream socket.
     [[nodiscard]] std::error_code last_session_error() const noexcept;
 
     /// Replaces the impairment of all sessions. Callable from any thread. Waiting datagrams are
@@ -93,8 +93,8 @@ class Relay {
     [[nodiscard]] Impairment impairment() const;
 
     /// Makes the server send a full snapshot to this session: the relay changes the client's next
-    /// datagrams (see Resync). Has no effect if the last request for the session was less than five
-    /// seconds ago. Callable from any thread.
+    /// datagrams (see Resync). Has no effect if the previous request for the session was less than
+    /// five seconds ago. Callable from any thread.
     void request_full_snapshot(std::uint32_t session);
 
     // Handover to a relay of another process: call pause() and handover(), pass the result on, then

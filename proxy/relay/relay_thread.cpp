@@ -20,7 +20,7 @@ namespace tw::relay {
 
 namespace {
 
-/// The time until the next check of sessions if the last check did not handle all due sessions.
+/// The time until the next check of sessions if the previous one did not handle all due sessions.
 constexpr std::chrono::milliseconds kSweepAgainAfter{1};
 
 /// With busy_poll: how long the thread polls without receiving a datagram before it sleeps. The

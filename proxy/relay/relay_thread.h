@@ -98,7 +98,7 @@ class RelayThread {
     /// When the next delayed datagram is due; nullopt if no datagram waits.
     std::optional<base::Clock::time_point> due_;
     base::Clock::time_point timer_set_to_;
-    bool resting_ = false; ///< next_sweep_ is kRestInterval after the last sweep
+    bool resting_ = false; ///< true if next_sweep_ is late, because there was nothing to check
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
     std::mutex calls_mutex_;

@@ -19,7 +19,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 } // namespace
 
 void ThreadWaker::wake_by_futex() noexcept {
-    // Clears the flag, so that a sleeping thread that does not clear it costs only one system call.
+    // The waking thread clears the flag. A thread that never clears its flag causes one system
+    // call.
     if (sleeps_.exchange(0, std::memory_order_seq_cst) != 0) {
         std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }

@@ -179,9 +179,10 @@ class Ring {
         return count;
     }
 
-    /// Sleeps until the ring contains events, another thread calls wake_consumer(), or `time`; may
-    /// return earlier. Returns at once if `awake()` returns true. A thread that makes `awake()`
-    /// true must do so with a sequentially consistent store before it calls wake_consumer().
+    /// Sleeps until the ring contains events, another thread calls wake_consumer(), or the time is
+    /// `time`; may return earlier. Returns at once if `awake()` returns true. A thread that makes
+    /// `awake()` true must do so with a sequentially consistent store before it calls
+    /// wake_consumer().
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         positions_->waker.sleep_until(time, [&] {
@@ -193,7 +194,6 @@ class Ring {
 
     // Functions for any thread.
 
-    /// Wakes the consumer.
     void wake_consumer() noexcept { positions_->waker.wake(); }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }

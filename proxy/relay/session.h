@@ -42,13 +42,13 @@ struct Session : SessionFacts {
     base::Clock::time_point begun;
     /// When a timer check last found the session active.
     base::Clock::time_point last_active;
-    std::uint32_t last_heard_ms = 0; ///< when the client's last datagram came
-    /// When the server's last datagram to the client came, or when the session began.
+    std::uint32_t last_heard_ms = 0; ///< when the client's latest datagram came
+    /// When the server's latest datagram to the client came, or when the session began.
     std::uint32_t last_answer_ms = 0;
     /// When the server last showed that the client is playing, or when the session began.
     std::uint32_t played_ms = 0;
-    Question asked; ///< the client's last request, if the session is connectionless
-    /// Copies of the session's datagrams until the session is announced; null afterwards.
+    Question asked; ///< the client's latest request, if the session is connectionless
+    /// Copies of the session's datagrams until the observer knows the session; null afterwards.
     std::unique_ptr<HeldCopies> held;
     std::unique_ptr<SessionImpairment> lines{}; ///< null if no impairment is set
 
@@ -99,7 +99,7 @@ class Sessions {
     [[nodiscard]] Session* find(const base::Endpoint& client, ListenerIndex listener) noexcept;
     /// Adds a session. If this throws std::bad_alloc, `session` is unchanged.
     Session& insert(std::unique_ptr<Session>&& session);
-    /// Removes a session and lowers the counters of its networks. Sets its member
+    /// Removes a session and lowers the counters of its networks. Sets the session's member
     /// counts_against_limit to false.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
     /// Sets a session's standing and moves the session to the list of that standing.

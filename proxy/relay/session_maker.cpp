@@ -175,7 +175,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestBetweenChecks{5};
 constexpr milliseconds kLongestBetweenChecks{1000};
-/// How often a session is checked per timeout. So it is closed at most 1/8 of the timeout too late.
+/// How often a session is checked within its timeout. It is closed at most 1/8 of the timeout late.
 constexpr int kChecksPerTimeout = 8;
 
 } // namespace

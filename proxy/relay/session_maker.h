@@ -18,15 +18,16 @@
 
 namespace tw::relay {
 
-/// The last numbers given to sessions. All threads and servers of a relay share them.
+/// The highest numbers given to sessions so far. All threads and servers of a relay share them.
 struct SessionNumbers {
-    /// The last TapSession::id, given to announced sessions.
+    /// The highest TapSession::id. Only sessions that the observer knows have one.
     std::atomic<std::uint32_t> last_session{0};
-    /// The last Session::number of a session with a connection.
+    /// The highest Session::number of a session with a connection.
     std::atomic<std::uint32_t> last_number{0};
-    /// The last Session::number of a connectionless session, without its highest bit.
+    /// The highest Session::number of a connectionless session, without the bit that marks such
+    /// numbers.
     std::atomic<std::uint32_t> last_request{0};
-    std::atomic<int> session_error{0}; ///< errno of the last failure to open a session
+    std::atomic<int> session_error{0}; ///< errno of the latest failure to open a session
 };
 
 /// The data about one server that all relay threads share.
@@ -67,7 +68,7 @@ class SessionMaker {
     [[nodiscard]] std::unique_ptr<Session> make_session(const base::Endpoint& client,
                                                         msghdr& header, ListenerIndex listener,
                                                         const BatchTime& now);
-    /// Creates a session that continues a session of another relay. `socket`: its upstream socket.
+    /// Creates a session that continues a session of another relay. `socket`: the upstream socket.
     /// `listener`: an index that exists. Errors: HandoverError for an unsuitable socket.
     [[nodiscard]] std::unique_ptr<Session> continue_session(const SessionState& state,
                                                             base::UniqueFd socket,

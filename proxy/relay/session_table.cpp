@@ -313,7 +313,7 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
 }
 
 /// Returns the session of this standing and network that should be evicted first; null if the
-/// oldest kNetworkCandidates sessions contain no such session. Players must have left.
+/// oldest kNetworkCandidates sessions contain no such session. Evicts no player that has not left.
 Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
@@ -333,7 +333,7 @@ Session* SessionTable::find_evictable_of(const base::Network& network, Standing 
     return found;
 }
 
-/// Returns the session to evict from a full table; null if all clients have a slot on the server.
+/// Returns the session to evict from a full table; null if no session may be evicted.
 Session* SessionTable::find_evictable_in_table() noexcept {
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
         if (Session* const leaving = find_evictable(standing)) {
@@ -364,8 +364,8 @@ bool SessionTable::is_forgotten(const Session& session) const noexcept {
                shared_.limits.forgotten_time.count();
 }
 
-/// Returns whether the client and the server no longer send to each other. So it is when a player
-/// has left; no forged datagram can make it so for a player in the game.
+/// Returns whether the client and the server have stopped sending to each other. This is true after
+/// a player has left. Forged datagrams cannot make it true for a player in the game.
 bool SessionTable::has_left(const Session& session) const noexcept {
     const auto is_long_ago = [this](std::uint32_t ms) {
         return now_->ms - ms >= shared_.limits.forgotten_time.count();
@@ -396,7 +396,8 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
     return nullptr;
 }
 
-/// Adds a session to the table. Allocates first, so that every session in the table is complete.
+/// Adds a session to the table. Allocates all memory before, so that a failed allocation leaves no
+/// half-made session in the table.
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= Standing::weak;
     if (made->counts_against_limit && !is_announced) {
@@ -490,8 +491,8 @@ void SessionTable::try_promote(Session& session, Standing standing) {
         sessions_.with_standing(standing).size() >= shared_.pools.weak) {
         Session* const silent = find_silent_weak();
         if (silent == nullptr) {
-            // All sessions of the pool have a slot on the server. This client may be verified
-            // later.
+            // All sessions of the pool have a slot on the server, so this session keeps its
+            // standing. The client may be verified later.
             return;
         }
         evict(*silent);
@@ -502,11 +503,11 @@ void SessionTable::try_promote(Session& session, Standing standing) {
         return;
     }
     count_promotion(before, standing);
-    if (standing >= Standing::weak) { // else a client could try again without end
+    if (standing >= Standing::weak) { // only then, or second_chance would limit no client
         new_client_filter_.note_verified(session.tap.client);
     }
     set_send_budget(session);
-    // Clients that are verified, but have no slot on the server, are announced in limited numbers.
+    // The observer learns of a limited number of verified clients without a slot on the server.
     verified_told_.refill(now_->ms);
     if (!session.is_announced() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
         announce(session);
@@ -596,7 +597,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
                now - session.begun >= limits.unproven_time) {
         over = !waits_for_server(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
-        over = over || is_forgotten(session); // other threads cannot evict this session
+        over = over || is_forgotten(session); // only this thread can make room here
     }
     if (over) {
         const bool proved_nothing =

@@ -14,18 +14,18 @@
 
 namespace tw::relay {
 
-/// The sessions of one server in one relay thread: admits clients, and promotes and closes their
-/// sessions. The table allocates memory per session, never per datagram. If memory runs out, only
-/// the session that needs it is lost, and the loss is counted.
+/// The sessions of one server in one relay thread: admits clients, raises the standing of their
+/// sessions, and closes them. The table allocates memory per session, never per datagram. If memory
+/// runs out, only the session that needs memory is lost, and the loss is counted.
 ///
 /// - A session is not evicted while the client has a slot on the server. When a new session needs
 /// room, the table evicts another session that may be evicted: the oldest of the network with the
-/// most sessions. Players to which the server no longer sends, and silent weak sessions, are
-/// evicted when the table is full; players that have left, when their address needs the room.
+/// most sessions. A full table also evicts silent weak sessions, and players to which the server
+/// has stopped sending. An address at its limit loses the sessions of players that have left.
 /// - A session is announced to the observer, together with its earlier datagrams, when the client
 /// gets a slot on the server, or soon after the client is verified. Other sessions are never
 /// announced.
-/// - While too many requests come, the relay answers them with the server's last answer.
+/// - While too many requests come, the relay answers them with the server's latest answer.
 class SessionTable {
   public:
     using Time = base::Clock::time_point;
@@ -44,7 +44,8 @@ class SessionTable {
     [[nodiscard]] Session* find_or_admit(msghdr& header, std::span<const std::byte> datagram,
                                          ListenerIndex listener);
 
-    /// Examines a forwarded datagram, and raises the session's standing if the datagram shows that.
+    /// Examines a forwarded datagram, and raises the session's standing if the datagram proves more
+    /// about the client.
     void examine_datagram(Session& session, Direction direction,
                           std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
@@ -62,7 +63,7 @@ class SessionTable {
         session.last_answer_ms = last_answer_ms_ = now_->ms;
     }
 
-    /// Copies a datagram to the observer, or stores the copy until the session is announced.
+    /// Copies a datagram to the observer, or stores the copy until the observer knows the session.
     void copy_to_observer(Session& session, base::Timestamp time, Direction direction,
                           std::span<const std::byte> datagram) {
         if (session.closed) {

@@ -32,7 +32,7 @@ void LoadShedding::set_aside(TapSession& session) noexcept {
     shown_.erase(SessionList::s_iterator_to(session));
     session.is_aside = true;
     session.aside_reported = false;
-    // All sessions that are set aside are newer.
+    // All sessions in aside_ are newer than this one.
     aside_.push_front(session);
 }
 

@@ -49,7 +49,7 @@ class LoadShedding {
 
     /// Sets a session aside until resume_oldest() selects it.
     void set_aside(TapSession& session) noexcept;
-    /// Ends setting aside for up to `count` sessions, the oldest first.
+    /// Resumes up to `count` sessions that were set aside, the oldest first.
     void resume_oldest(std::size_t count) noexcept;
 
     /// Returns how many sessions may be copied when `backlog` of the ring's `capacity` bytes are in
@@ -164,11 +164,12 @@ class Tap {
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
-    /// The number of the last observer that got its `observer` event; 0: no observer got it.
+    /// The number of the latest observer that got its `observer` event; 0: no observer got it.
     std::uint32_t seen_ = 0;
     LoadShedding shedding_;
     std::vector<PendingClose> pending_;
-    /// The number of datagrams not copied of sessions that ended unannounced; indexed by Direction.
+    /// The number of datagrams not copied, in sessions that the observer never learnt of; indexed
+    /// by Direction.
     std::array<std::uint64_t, 2> unknown_lost_{};
     /// The number of datagrams passed to add_unknown_losses() and not reported yet.
     std::optional<std::uint64_t> missed_;
