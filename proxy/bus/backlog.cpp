@@ -241,7 +241,7 @@ std::uint64_t Backlog::last_line() const {
     return last_;
 }
 
-/// Returns the number of unsettled lines in the segments.
+/// Returns how many lines of the segments are still to be published.
 std::uint64_t Backlog::unsettled_lines() const {
     std::uint64_t lines = 0;
     for (auto segment = segments_.begin(); segment != segments_.end(); ++segment) {
@@ -276,7 +276,8 @@ void Backlog::remove_first_segment() {
     segments_.pop_front();
 }
 
-/// Counts lost lines, unless they are settled or counted already.
+/// Counts the lines from `from` to `last` as missing, except those that are published or counted
+/// already.
 void Backlog::count_missing_lines(std::uint64_t from, std::uint64_t last) {
     const std::uint64_t before = std::max({from - 1, state_.settled, counted_until_});
     if (last > before) {
@@ -286,7 +287,7 @@ void Backlog::count_missing_lines(std::uint64_t from, std::uint64_t last) {
 }
 
 bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
-    if (from < number_) { // a new connection begins with the first unsettled line
+    if (from < number_) { // a new connection starts again at an earlier line
         read_segment_ = 0;
         buffer_.clear();
         buffer_at_ = 0;
@@ -294,7 +295,7 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
     std::size_t end = 0;
     while (true) {
         end = buffer_.find('\n', buffer_at_);
-        // A file may contain lines after its last line if a write failed and could not be undone.
+        // If a write failed and could not be undone, lines that do not count follow in the file.
         if (end == std::string::npos || number_ > segment_last_) {
             if (!read_more(from)) {
                 return false;
@@ -315,8 +316,9 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
     return true;
 }
 
-/// Reads more lines into the buffer: the next ones of the segment, or else those of the segment
-/// that contains the line `from`, or of the next one. Returns false if there are none.
+/// Reads more lines into the buffer: the next lines of the current segment; at its end, those of
+/// the segment that contains the line `from`, or of a later segment. Returns false if no line was
+/// read.
 bool Backlog::read_more(std::uint64_t from) {
     buffer_.clear();
     buffer_at_ = 0;
@@ -341,7 +343,7 @@ bool Backlog::read_more(std::uint64_t from) {
             continue;
         }
         read_file_ = base::UniqueFd{::open(segment_path(number_).c_str(), O_RDONLY | O_CLOEXEC)};
-        if (!read_file_.valid()) { // somebody removed it
+        if (!read_file_.valid()) { // the file was removed from outside
             count_missing_lines(from, last_line_of(next));
             if (std::next(next) == segments_.end()) {
                 file_ = base::UniqueFd{}; // the next line starts a new file
@@ -350,9 +352,9 @@ bool Backlog::read_more(std::uint64_t from) {
     }
 }
 
-/// Reads the next lines of a segment into the buffer. Returns false if there are none.
+/// Reads the next lines of a segment into the buffer. Returns false if no line was read.
 bool Backlog::read_piece(const Segment& segment) {
-    for (std::size_t size = kPieceBytes;; size *= 2) { // a line may be longer
+    for (std::size_t size = kPieceBytes;; size *= 2) { // doubled for a longer line
         const std::uint64_t left = segment.bytes - std::min(segment.bytes, read_at_);
         buffer_.resize(std::min<std::uint64_t>(size, left));
         if (folder_ == nullptr) {

@@ -41,11 +41,11 @@ class Backlog {
     /// the lines are for another stream, or if the spool cannot be read.
     [[nodiscard]] static std::unique_ptr<Backlog>
     take_over(SpoolFolder& folder, const std::string& run, const std::string& stream);
-    /// Takes over the spool of any run other than `own_run`. Returns null if there is none to take
+    /// Takes over the spool of any run other than `own_run`. Returns null if no spool can be taken
     /// over.
     [[nodiscard]] static std::unique_ptr<Backlog>
     take_over_next(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
-    /// Removes the files whose lines are settled.
+    /// Removes the files whose lines are all in the stream or lost.
     ~Backlog();
     Backlog(const Backlog&) = delete;
     Backlog& operator=(const Backlog&) = delete;
@@ -57,7 +57,7 @@ class Backlog {
     /// Returns the server's name as it is written in subjects.
     [[nodiscard]] const std::string& server_name() const { return state_.server; }
 
-    /// Returns true if a later run of twscope can find and publish the unsettled lines.
+    /// Returns true if a later run of twscope can find and publish the lines that this run leaves.
     [[nodiscard]] bool is_persistent() const { return folder_ != nullptr; }
 
     /// Returns false while the memory is full, or while appended lines could not be written to the
@@ -67,10 +67,10 @@ class Backlog {
     /// Appends complete lines. Call this function only if has_room() is true.
     void append(std::string_view block);
 
-    /// Tries again to write to the disk what could not be written before.
+    /// Tries again to write the lines to the disk that could not be written before.
     void retry_writing();
 
-    /// Returns the errno of the last failed attempt to write to the disk; 0 if it succeeded.
+    /// Returns the errno of the latest attempt to write to the disk; 0 if that attempt succeeded.
     [[nodiscard]] int error() const;
 
     /// Returns the number of lines that were dropped or are missing, including lines of earlier
@@ -80,15 +80,15 @@ class Backlog {
     /// Returns the number of the last line of this run that was dropped to make room.
     [[nodiscard]] std::uint64_t last_dropped() const;
 
-    /// Returns the number of the last appended line; 0 if no line was appended.
+    /// Returns the number of the latest appended line; 0 if no line was appended.
     [[nodiscard]] std::uint64_t last_line() const;
 
-    /// Returns the number of unsettled lines, including lines of earlier runs.
+    /// Returns how many lines are still to be published, including lines of earlier runs.
     [[nodiscard]] std::uint64_t waiting_lines() const;
-    /// Returns the size of the unsettled lines in bytes. A file counts completely, although some
-    /// of its lines may be settled.
+    /// Returns the size in bytes of the lines that are still to be published. A file counts
+    /// completely, although some of its lines may be published already.
     [[nodiscard]] std::uint64_t waiting_bytes() const;
-    /// Returns the number of unsettled lines that no later run can publish.
+    /// Returns how many lines are still to be published and would be lost if this process ended.
     [[nodiscard]] std::uint64_t unsaved_lines() const;
 
     /// Finds the line with the number `from`, or the first later line that is not lost. The text is
@@ -101,8 +101,8 @@ class Backlog {
 
     [[nodiscard]] std::uint64_t last_settled() const;
 
-    /// Returns the argument `sequence` of the last settle_lines() call; nullopt if no line was ever
-    /// published.
+    /// Returns the argument `sequence` of the latest settle_lines() call; nullopt if no line was
+    /// ever published.
     [[nodiscard]] std::optional<std::uint64_t> settled_sequence() const;
 
   private:
@@ -144,7 +144,7 @@ class Backlog {
     int error_ = 0;
     std::uint64_t refused_ = 0; ///< number of lines that were appended after the folder was removed
     std::uint64_t last_dropped_ = 0;
-    std::uint64_t counted_until_ = 0; ///< lines up to this number are counted if they are lost
+    std::uint64_t counted_until_ = 0; ///< losses among the lines up to this number are counted
 
     // The members below are used only by the reading thread.
     base::UniqueFd read_file_;

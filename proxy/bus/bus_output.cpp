@@ -95,7 +95,7 @@ void BusOutput::report_loss() {
     if (!work_->folder || !backlog_->has_room()) {
         return;
     }
-    // A report that was dropped itself reports nothing.
+    // A report does not count if its own line was dropped.
     const std::uint64_t settled = backlog_->last_settled();
     std::uint64_t reported = 0;
     std::erase_if(reports_, [&](const LossReport& report) {

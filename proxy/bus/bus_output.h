@@ -75,8 +75,8 @@ class BusOutput final : public sink::OutputFile {
 
     std::string spool_;
     BusTimeouts timeouts_;
-    /// The written lines without repetitions of lines that the stream already has. A member only to
-    /// reuse its memory.
+    /// The written lines without those that the stream already has. This is a member only so that
+    /// its memory is reused.
     std::string kept_;
     std::atomic<std::uint64_t> refused_{0};
     std::vector<LossReport> reports_;

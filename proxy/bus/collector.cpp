@@ -157,10 +157,10 @@ constexpr std::chrono::seconds kLookForMissed{10};
 /// The interval at which a waiting collector checks whether the other collector still requests
 /// records. A working collector requests records every kGatherMs, except while it writes.
 constexpr std::chrono::milliseconds kLookForOther{250};
-/// The other collector counts as gone after this number of checks without a request.
+/// Another collector counts as gone after this many checks in which it requested no records.
 constexpr int kQuietLooks = 2;
-/// Like kQuietLooks, for the case that the other collector has received records and not written
-/// them yet.
+/// The limit that replaces kQuietLooks if the other collector has received records and may still be
+/// writing them.
 constexpr int kQuietLooksWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
@@ -349,7 +349,7 @@ BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
         if (!info) {
             return tl::unexpected{info.error()};
         }
-        if (!*info || (*info)->Created == consumer_made_) { // this collector created the consumer
+        if (!*info || (*info)->Created == consumer_made_) { // not in use
             return true;
         }
         const bool busy = (*info)->NumWaiting != 0;

@@ -15,8 +15,8 @@ namespace tw::bus {
 
 /// A collector's position: all records of the stream up to `last` are written.
 struct StreamPosition {
-    std::int64_t created = 0; ///< creation time of the stream; a recreated stream starts again at 1
-    std::uint64_t last = 0;   ///< sequence number of the last record that was written
+    std::int64_t created = 0; ///< creation time of the stream; tells it from a recreated one
+    std::uint64_t last = 0;   ///< sequence number of the latest record that was written
     std::string batch{};      ///< name of the batch that contains this record
 
     friend bool operator==(const StreamPosition&, const StreamPosition&) = default;
@@ -117,7 +117,7 @@ class BatchSink : public record::Interface {
     /// Writes a batch. Returns 0 or errno. After an error, no record was written.
     [[nodiscard]] virtual int write_batch(const std::string& batch,
                                           const std::vector<CollectedRecord>& records) = 0;
-    /// Makes the last batch permanent.
+    /// Makes the latest batch permanent.
     virtual void confirm_batch() = 0;
     /// Removes the unconfirmed batch. Returns 0 or errno. After an error, the batch stays
     /// unconfirmed.
@@ -199,7 +199,7 @@ class Collector {
     std::vector<CollectedRecord> unconfirmed_; ///< the records of the batch that is not confirmed
     FetchSize size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
-    /// True if on_trouble was last called with a reason, and at the start.
+    /// True at the start, and while the latest call of on_trouble had a reason.
     bool is_in_trouble_ = true;
     std::string
         /// Text that lists the existing streams; set if the wanted stream is missing.
@@ -208,10 +208,10 @@ class Collector {
     bool lacks_stream_ = false;
     bool reached_end_ = false;
     bool is_waiting_ = false;        ///< this collector waits because another one uses the consumer
-    StreamFacts stream_;             ///< the state of the stream at the last request
+    StreamFacts stream_;             ///< the state of the stream at the latest request
     std::int64_t consumer_made_ = 0; ///< creation time of the consumer if this collector created it
     std::uint64_t deliveries_ = 0;   ///< number of messages that this consumer has delivered
-    std::uint64_t position_ = 0;     ///< sequence number of the last message that was written
+    std::uint64_t position_ = 0;     ///< sequence number of the latest message that was written
     std::uint64_t missed_ = 0;
 };
 

@@ -127,10 +127,10 @@ class BusConnection {
 
     [[nodiscard]] bool is_broken() const { return natsConnection_IsClosed(connection_.get()); }
 
-    /// Returns the last error that the server reported; empty without an error.
+    /// Returns the latest error that the server reported; empty without an error.
     [[nodiscard]] std::string last_error() const;
 
-    /// Returns a text for the status, with the server's last error.
+    /// Returns a text for the status, with the server's latest error.
     [[nodiscard]] std::string error_text(natsStatus status) const;
 
     /// Returns the state of the stream; nullopt if no stream has this name.

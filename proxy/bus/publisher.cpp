@@ -135,7 +135,7 @@ BusResult<void> BacklogSender::look_up_stored_lines(std::uint64_t until) {
         stored_ = *std::move(stored);
     } else {
         backlog_->settle_lines(backlog_->last_settled(),
-                               until); // marked as settled before any line is in flight
+                               until); // stored before any line is sent
     }
     window_.reset(backlog_->last_settled(), backlog_->settled_sequence().value_or(until));
     answered_ = Clock::now();
@@ -160,7 +160,7 @@ bool BacklogSender::find_next_line(std::string_view& line) {
     if (!backlog_->find_line(window_.next_line(), found)) {
         return false;
     }
-    if (found.number > window_.next_line()) { // the lines before are lost
+    if (found.number > window_.next_line()) { // the lines up to that number are lost
         if (window_.lines_in_flight() != 0) {
             return false;
         }
@@ -277,7 +277,7 @@ BusResult<void> BacklogSender::process_answer(natsMsg* answer) {
     return {};
 }
 
-/// Settles lines that were acknowledged at least kKeep ago.
+/// Removes the lines from the backlog that were acknowledged at least kKeep ago.
 void BacklogSender::settle_old_lines(Clock::time_point now) {
     if (now - last_acknowledged_ < kMarkEvery) {
         return;
@@ -507,7 +507,7 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
         return tl::unexpected{begun.error()};
     }
     while (!is_past_deadline()) {
-        // Read before sending; otherwise, lines that are appended before the end could be missed.
+        // Read before sending, so that all lines appended before the stop are sent.
         const bool last = to_its_end || is_stopping();
         if (auto stepped = sending.send_and_receive(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
@@ -525,7 +525,7 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
         }
     }
     if (!backlog.is_persistent()) {
-        sending.settle_acknowledged_lines(); // no further connection follows
+        sending.settle_acknowledged_lines(); // else they would count as lost
     }
     return true;
 }

@@ -31,12 +31,12 @@ struct PublishAnswer {
 [[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
 
 /// Tracks which lines of a run are in flight (sent and not acknowledged). Lines are numbered from
-/// 1; `sequence` is a line's sequence number in the stream. At most kSize lines after the last
-/// settled line are tracked.
+/// 1; `sequence` is a line's sequence number in the stream. A line is settled if it is in the
+/// stream or lost. At most kSize lines after the last settled line are tracked.
 class SendWindow {
   public:
     /// The limit of tracked lines: enough for 20,000 records a second at a round trip of 50 ms.
-    /// After a connection broke, as many lines have to be looked up in the stream.
+    /// After a connection broke, up to this many lines have to be looked up in the stream.
     static constexpr std::size_t kSize = 1024;
 
     /// Prepares for a new connection, without lines in flight. Lines up to the number `settled` are
@@ -65,8 +65,8 @@ class SendWindow {
     /// Returns the number up to which all lines are settled: in the stream, or lost.
     [[nodiscard]] std::uint64_t last_settled() const { return settled_; }
 
-    /// Returns a sequence number in the stream that is below the sequence numbers of all unsettled
-    /// lines of the run.
+    /// Returns a sequence number in the stream. All lines after last_settled() have, or will get,
+    /// greater sequence numbers.
     [[nodiscard]] std::uint64_t settled_sequence() const;
 
   private:
@@ -77,7 +77,7 @@ class SendWindow {
 
     void advance_settled();
 
-    std::deque<TrackedLine> lines_; ///< the lines after the last settled line
+    std::deque<TrackedLine> lines_; ///< the lines after the line settled_
     std::uint64_t settled_ = 0;
     std::uint64_t sequence_ = 0;
     std::size_t in_flight_ = 0;
@@ -121,7 +121,7 @@ class BacklogSender {
     /// Returns true if no line is in flight and no line waits to be sent.
     [[nodiscard]] bool is_idle() const { return window_.lines_in_flight() == 0 && !more_; }
 
-    /// Settles all acknowledged lines now, without waiting for kKeep.
+    /// Removes all acknowledged lines from the backlog now, without waiting for kKeep.
     void settle_acknowledged_lines() {
         backlog_->settle_lines(window_.last_settled(), window_.settled_sequence());
     }
@@ -162,7 +162,7 @@ class Publisher {
 
     /// `folder`: the spool with the backlogs of earlier runs; null if there is none. `backlog` and
     /// `folder` have to outlive the publisher. The constructor starts no thread: threads of the
-    /// NATS library have to start after this process was sandboxed.
+    /// NATS library have to start after this process was confined.
     Publisher(PublishOptions options, Backlog& backlog, SpoolFolder* folder);
     ~Publisher();
     Publisher(const Publisher&) = delete;
@@ -201,7 +201,7 @@ class Publisher {
     Backlog* backlog_;
     SpoolFolder* folder_;
     std::unique_ptr<Backlog> leftover_;
-    Clock::time_point looked_{}; ///< time of the last search for leftovers
+    Clock::time_point looked_{}; ///< time of the latest search for earlier runs' lines
     PublishTotals totals_;
     std::string last_error_; ///< the error that was logged last
     /// Number of lines that were acknowledged before this connection.

@@ -54,11 +54,11 @@ struct SpoolFile {
 [[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
 
 [[nodiscard]] std::string spool_state_name(std::string_view run);
-/// Returns the run in the name of a state file; nullopt if it is not the name of a state file.
+/// Returns the run in the name of a state file; nullopt if `name` is no such name.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
 
 /// The folder in which runs store unpublished lines. Does not touch the files of runs that other
-/// processes own. The limit applies to the files of this process's run and of runs without owner.
+/// processes own. `max_bytes` limits the files of this process's run and of runs without an owner.
 class SpoolFolder {
   public:
     /// The lowest permitted limit in bytes. A lower limit would not suffice for one second of a
@@ -90,8 +90,8 @@ class SpoolFolder {
 
     [[nodiscard]] std::vector<std::string> run_ids() const;
 
-    /// Drops the oldest lines until `bytes` bytes fit: first lines of ended runs, then lines of
-    /// `own_run`. Returns the number of the last line of `own_run` that was dropped; 0 if none was.
+    /// Drops the oldest lines until `bytes` bytes fit. Ended runs lose their lines before `own_run`
+    /// does. Returns the number of the last line of `own_run` that was dropped; 0 if none was.
     std::uint64_t make_room(const std::string& own_run, std::uint64_t bytes);
 
     /// Returns the number of lines dropped to make room.
@@ -108,7 +108,7 @@ class SpoolFolder {
         std::uint64_t bytes = 0;
     };
 
-    /// Returns what earlier runs have left to be published to `stream`. The numbers may be one
+    /// Returns how much earlier runs have left to be published to `stream`. The result may be one
     /// second old.
     [[nodiscard]] Leftovers leftovers(const std::string& own_run, const std::string& stream);
 
