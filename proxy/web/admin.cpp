@@ -58,7 +58,7 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
     respond(response_of(context.sources.live()));
 }
 
-/// Answers /readyz. On a connection reserved for health checks, sends the last result at once.
+/// Answers /readyz. On a connection reserved for health checks, sends the latest result at once.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.is_reserved) {
         respond(response_of(

@@ -26,7 +26,7 @@ enum class RecordingKind : std::uint8_t { capture, demos };
 struct RecordedFile {
     std::string name{};
     std::uint64_t bytes = 0;
-    std::int64_t time_ms = 0; ///< last modification, in milliseconds since 1970
+    std::int64_t time_ms = 0; ///< latest modification, in milliseconds since 1970
 };
 
 /// Functions for the recordings that viewers start on the page. Called only on the HTTP server's
@@ -41,11 +41,11 @@ struct RecordingSources {
     std::function<std::shared_ptr<const ServedFile>(std::string_view name)> open{};
 };
 
-/// The functions that answer requests below /api, apart from the state.
+/// The functions that answer requests below /api, except those for the state.
 struct ApiSources {
-    /// Returns the map of a session; null if it is unknown.
+    /// Returns the map of a session; null if the map is unknown.
     std::function<std::shared_ptr<const map::PhysicsLayers>(std::uint32_t session)> map{};
-    /// Returns the bytes of a session's map file; null if it is unknown.
+    /// Returns the bytes of a session's map file; null if the file is unknown.
     std::function<std::shared_ptr<const std::vector<std::byte>>(std::uint32_t session)> map_file{};
     /// Returns the keys that filters can use, and their possible values, as JSON.
     std::function<std::string()> keys_json{};
@@ -76,7 +76,7 @@ struct PageSources {
     std::function<bool(std::uint32_t session)> write_flight{};
     RecordingSources recordings{};
     /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
-    /// it has no findings.
+    /// there are no findings.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};
     /// The members `make_filter` and `state_json` are set by AdminServer.
@@ -87,17 +87,18 @@ struct PageSources {
 struct RequestContext {
     explicit RequestContext(PageSources from);
 
-    /// Returns `sources.state()`, completed with the viewers and the last change of the impairment.
+    /// Returns `sources.state()`, completed with the number of viewers and the latest change of the
+    /// impairment.
     [[nodiscard]] RunState state() const;
 
     /// Returns the state with only the sessions of this game server.
     [[nodiscard]] RunState state_of(const std::string& server) const;
 
     PageSources sources;
-    /// The last change of the impairment that was made on the page.
+    /// The latest change of the impairment that was made on the page.
     std::optional<ImpairmentChange> impaired{};
     CompressedMapCache maps;
-    std::optional<Health> readiness{}; ///< the last result of PageSources::ready
+    std::optional<Health> readiness{}; ///< the latest result of PageSources::ready
     Viewers viewers;
 };
 

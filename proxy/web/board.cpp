@@ -167,7 +167,7 @@ void StatusCollector::on_snapshot(const record::SnapshotRecord& record) {
     }
     record::Timestamp& looked = found->second.last_lookup;
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
-        return; // the time is earlier if the clock was set back
+        return; // looks at once if the clock was set back
     }
     looked = record.head.time;
     if (auto tee = record::local_player(record)) {

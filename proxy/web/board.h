@@ -125,7 +125,7 @@ class StatusBoard {
     std::vector<StatusView> views_;
 };
 
-/// Collects the data that the page shows from one worker's records.
+/// Collects from one worker's records the data that the page shows.
 class StatusCollector final : public record::RecordSink {
   public:
     /// `objects` has to outlive the sink.
@@ -141,7 +141,7 @@ class StatusCollector final : public record::RecordSink {
     /// The data of a session from its records.
     struct KnownSession {
         SessionView view{};
-        bool connected = false;            ///< the session's last event was "connected"
+        bool connected = false;            ///< the session's latest event was "connected"
         record::Timestamp last_lookup = 0; ///< time at which the tee's position was last looked up
     };
 

@@ -347,7 +347,7 @@ bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
     if (!again && time < due - kEarly) {
         return false;
     }
-    // Keeps the requested average pace, however irregularly snapshots arrive.
+    // So the average pace is the requested one, however irregularly snapshots arrive.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }

@@ -279,7 +279,7 @@ class FrameMaker {
     void show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
-    record::TypeNames types_; ///< the page receives 0.7 objects translated to 0.6
+    record::TypeNames types_; ///< names of 0.6: 0.7 objects arrive translated
     std::optional<InspectedSnapshot> latest_;
     snapshot::Snapshot now_;
     std::uint64_t taken_ = 0;

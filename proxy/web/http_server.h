@@ -143,8 +143,8 @@ struct HttpHandlers {
     Handler handler{};
     /// Answers requests for a WebSocket. If empty, `handler` answers these requests.
     std::function<WebSocketAnswer(const Request&)> upgrade{};
-    /// After a request, called every kUpdateInterval until it returns false. Also called after
-    /// wake().
+    /// From a request on, the server calls this function every kUpdateInterval until it returns
+    /// false. The server also calls it after wake().
     std::function<bool()> update{};
 };
 

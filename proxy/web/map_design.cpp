@@ -20,7 +20,7 @@ namespace tw::web {
 
 namespace {
 
-// Limits of what is sent. Their units are pixels and bytes.
+// Limits of a design, in bytes and pixels. Layers and images beyond them are left out.
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 20U;
 constexpr std::size_t kMaxLayers = 64;
 constexpr std::size_t kMaxTileBytes = std::size_t{32} << 20U; ///< of all layers
@@ -78,7 +78,7 @@ std::optional<map::Image> find_embedded_image(const map::Map& map, std::size_t n
     return image;
 }
 
-/// The images that a design uses, by number; nullopt for those that are not sent.
+/// The images that a design uses, by number; nullopt for images that are not sent.
 using Images = std::map<std::int32_t, std::optional<map::Image>>;
 
 void add_image(Images& images, const map::Map& map, std::int32_t number, std::size_t& bytes_left) {
@@ -104,8 +104,8 @@ boost::json::array images_json(const Images& images) {
     return list;
 }
 
-/// Returns index and flags of a layer's tiles in base64; nullopt if they are unusable or `bytes_left`
-/// does not suffice for their block. Subtracts the block's size.
+/// Returns index and flags of a layer's tiles in base64; nullopt if the tiles are unusable or
+/// larger than `bytes_left`. Subtracts the tiles' size from `bytes_left`.
 std::optional<std::string> tiles_text(const map::Map& map, const map::TileLayer& layer,
                                       std::size_t& bytes_left) {
     const map::Datafile& file = map.datafile();

@@ -10,14 +10,15 @@
 
 namespace tw::web {
 
-/// Returns the design of a map file as JSON: its plain tile layers that move with the game layer, from
-/// back to front, and the embedded images that these use. Tiles are in base64, with index and flags of
-/// each tile, rows from the top. There are no layers if there are no images. Whatever exceeds the limits
-/// is left out. Nullopt if the file is too large or not a map.
+/// Returns the design of a map file as JSON: its plain tile layers that move with the game layer,
+/// from back to front, and the embedded images that these layers use. Tiles are in base64, with
+/// index and flags of each tile, rows from the top. Without an image, no layer is listed. Layers
+/// and images that are too large to send are left out. Returns nullopt if the file is too large or
+/// not a map.
 [[nodiscard]] std::optional<std::string> design_json(std::span<const std::byte> file);
 
-/// Returns the pixels of an embedded image of a map file: RGBA, rows from the top. Nullopt if the image
-/// is not embedded, has no usable size or cannot be read.
+/// Returns the pixels of an embedded image of a map file: RGBA, rows from the top. Returns nullopt
+/// if the image is not embedded, has no usable size or cannot be read.
 [[nodiscard]] std::optional<std::string> image_pixels(std::span<const std::byte> file,
                                                       std::uint32_t number);
 

@@ -61,7 +61,7 @@ bool accepts_gzip(std::string_view accept_encoding) {
     for (const auto& [coding, parameters] : http::ext_list{accept_encoding}) {
         if (beast::iequals(coding, "gzip") || beast::iequals(coding, "x-gzip")) {
             return std::ranges::none_of(parameters, [](const auto& each) {
-                // "q=0", "q=0.0" and so on
+                // A weight of 0: "q=0", "q=0.0" and so on.
                 return each.first == "q" &&
                        each.second.find_first_of("123456789") == beast::string_view::npos;
             });

@@ -62,7 +62,8 @@ class LogRing {
     void clear();
 
     /// Returns the lines after line `number` that the filter accepts, the oldest first. An empty
-    /// filter accepts all lines.
+    /// filter accepts all lines. Stops at the time `until`. Sets `number` to the last line that was
+    /// filtered.
     [[nodiscard]] std::vector<std::string_view>
     find_lines(std::uint64_t& number, const LineFilter& filter, Clock::time_point until) const;
 
@@ -127,7 +128,7 @@ class RecordRequests {
   private:
     struct WaitingRequest {
         RecordRequest request;
-        std::uint64_t seen = 0; ///< number of the last line that was filtered
+        std::uint64_t seen = 0; ///< number of the latest line that was filtered
         LogRing found;
     };
 

@@ -219,7 +219,7 @@ json::value stream_json(const std::optional<StreamState>& stream) {
                         {"left_out", stream->left_out}};
 }
 
-/// Returns the last change of the impairment on the page; null if it is no longer in force.
+/// Returns the latest change of the impairment on the page; null if another impairment is in force.
 json::value impaired_json(const RunState& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
         return nullptr;
@@ -349,7 +349,7 @@ class Metrics {
     std::vector<MetricFamily> families_;
 };
 
-/// Returns `labels` and one more. Returns `labels` if `value` is empty.
+/// Returns `labels` and another label; only `labels` if `value` is empty.
 Labels with(Labels labels, const char* name, std::string_view value) {
     if (!value.empty()) {
         labels.push_back({.name = name, .value = std::string{value}});

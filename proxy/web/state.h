@@ -92,7 +92,7 @@ struct RunState {
     std::optional<SilenceState> server_silent{};
     std::vector<ServerState> servers{};         ///< servers that have names
     std::string impairment{};                   ///< in the format of relay::parse_impairment
-    std::optional<ImpairmentChange> impaired{}; ///< the last change that was made on the page
+    std::optional<ImpairmentChange> impaired{}; ///< the latest change that was made on the page
     /// The number of the observer process in this run; above 1 if it was restarted.
     std::uint32_t observer = 1;
     std::size_t viewers = 0;        ///< number of viewers of the live page

@@ -88,7 +88,7 @@ class Viewers {
         bool bytes = false;
         bool log = false;
         LineFilter filter{};
-        /// Number of the last log line that was filtered for the viewer.
+        /// Number of the latest log line that was filtered for the viewer.
         std::uint64_t log_seen = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
         std::uint64_t log_lost = 0;
