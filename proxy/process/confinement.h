@@ -9,13 +9,13 @@ namespace tw::process {
 
 /// The files and memory that a confined observer process may use.
 struct ConfinedAccess {
-    /// The files and folders that it may read, in addition to those of the system.
+    /// The files and folders that the observer may read, in addition to those of the system.
     std::vector<std::filesystem::path> readable{};
-    /// The folders in which it may create and remove files.
+    /// The folders in which the observer may create and remove files.
     std::vector<std::filesystem::path> writable{};
-    /// The folders in which it may create, read and write files, but remove none.
+    /// The folders in which the observer may create, read and write files, but remove none.
     std::vector<std::filesystem::path> reopened{};
-    std::uint64_t memory_bytes = 0; ///< the most memory it may use; 0: no limit
+    std::uint64_t memory_bytes = 0; ///< the most memory of the process; 0: no limit
 };
 
 /// The restrictions that are in force for the observer's process. They depend on the kernel and on

@@ -86,7 +86,7 @@ std::uint32_t number_of(const filter::RecordLineHead& head) {
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
 }
 
-/// Returns a record line with the server's name and without items. Precondition: twscope wrote it.
+/// Returns a record line of twscope with the server's name and without items.
 std::string short_line(std::string_view server, std::string_view line) {
     constexpr std::string_view kItems = R"(,"items":[)";
     constexpr std::string_view kName = R"(,"server_name":")";
@@ -149,7 +149,8 @@ web::SessionView* FleetBoard::find_session(Server& server, const RecordSender& f
 }
 
 /// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
-/// not have been recorded. Does nothing for a known run, because two runs may share a name.
+/// not have been recorded. Does nothing for a known run, because two runs at the same time may use
+/// the same server name.
 void FleetBoard::add_run(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;

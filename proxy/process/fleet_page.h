@@ -134,7 +134,8 @@ class FleetPage {
     /// Adds a record line to the page. Like the functions below, must be called by one thread only,
     /// and never waits for viewers.
     void add(const RecordSender& from, std::string_view line);
-    /// Passes the added lines to the page's log; if the page is not ready, in the next call.
+    /// Passes the added lines to the page's log. If the page is not ready, the next call passes
+    /// them.
     void flush_to_page();
     /// Sets the text that tells viewers why no records arrive; empty if records arrive.
     void set_delay_reason(std::string reason);

@@ -37,7 +37,8 @@ constexpr milliseconds kGiveTime{250};
 constexpr milliseconds kGoTime{500};
 /// The longest time for sending a message that needs no answer.
 constexpr milliseconds kWordTime{50};
-/// The longest wait for an answer of the old relay. It comes at once unless the machine is busy.
+/// The longest wait for an answer of the old relay, which answers at once unless the machine is
+/// busy.
 constexpr milliseconds kPatience{5000};
 
 constexpr std::string_view kEndedEarly = "the new one ended before it was ready";
@@ -159,7 +160,7 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
 }
 
 void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
-    base::ArchiveReader reader{greeting}; // newer versions append data; older ones lack some
+    base::ArchiveReader reader{greeting}; // other versions may send more or fewer members
     TakeoverHello hello{.version = 0};
     reader.read(hello);
     if (hello.name != TakeoverHello::kName) {
@@ -176,8 +177,9 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
     }
 }
 
-/// Returns why a new relay whose observer shows kExampleClient like this must not take over: records
-/// of the sessions that continue would tie addresses to pseudonyms. Empty if it may take over.
+/// Returns why a new relay whose observer shows kExampleClient like this must not take over:
+/// records of the sessions that continue would tie addresses to pseudonyms. Returns an empty text
+/// if the new relay may take over.
 std::string_view HandoverGiver::reason_against_pseudonyms(std::string_view example_client) const {
     const std::string_view own = parts_.example_client;
     if (own.empty() || example_client.empty() || own == example_client) {
@@ -278,11 +280,12 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverL
     return link_->send(TakeoverMessage::state, bytes, sockets, held_at + kGiveTime);
 }
 
-/// Waits until the new relay reports that it forwards. Returns why it does not; empty if it does.
+/// Waits until the new relay reports that it forwards; returns an empty text then. Otherwise
+/// returns the reason.
 std::string_view HandoverGiver::await_forwarding() {
     auto message = link_->receive(in(kGoTime));
     if (!message && !link_->closed()) {
-        // The new relay may have reported it just now. It cannot do so from now on.
+        // The new relay may have reported just now that it forwards. After this call, it cannot.
         link_->stop_receiving();
         message = link_->receive(base::Clock::now());
         if (!message) {

@@ -31,7 +31,7 @@ class HandoverGiver {
         /// The servers that the relay forwards to, with their members `number`, `name` and
         /// `host_name`.
         std::vector<TakeoverServer> servers;
-        std::uint32_t observer = 0; ///< the number of the last observer
+        std::uint32_t observer = 0; ///< the number of the latest observer
         /// The observer's process; 0: no observer runs. The observer must not be able to take over,
         /// because it parses untrusted traffic.
         pid_t observer_process = 0;
@@ -113,7 +113,7 @@ class NoTakeoverPeer : public std::runtime_error {
 
 /// Takes over servers and sessions from a running relay process, step by step, for a new relay. If
 /// the object is destroyed before take_sessions() returns, the running relay continues unchanged. A
-/// server of both relays is recognised by its name.
+/// server that both relays have is recognised by its name.
 class HandoverTaker {
   public:
     /// Connects to the running relay and receives its offer. `example_client`: see TakeoverHello.
@@ -148,13 +148,14 @@ class HandoverTaker {
     struct TakenServer {
         const TakeoverServer* from;
         relay::ServerIndex number; ///< the server's number in the new relay
-        /// See TakeoverServer::host_name. May differ from the running relay's.
+        /// See TakeoverServer::host_name. In the running relay, the server may have another host
+        /// name.
         std::string host_name;
     };
 
-    /// Takes over all sessions of the servers for which begin() was called. All slow preparations
-    /// must be finished, because no relay forwards from this call on until `relay` is started.
-    /// `relay`: not started yet. Returns the state that was handed over. Errors:
+    /// Takes over all sessions of the servers for which prepare_server() was called. All slow
+    /// preparations must be finished, because no relay forwards from this call on until `relay` is
+    /// started. `relay`: not started yet. Returns the state that was handed over. Errors:
     /// relay::HandoverError.
     [[nodiscard]] TakeoverState take_sessions(relay::Relay& relay);
 
@@ -176,7 +177,7 @@ class HandoverTaker {
         base::UniqueFd checkpoint{};
     };
 
-    /// Returns the old relay's last message; nullopt if the old relay ended without it.
+    /// Returns the old relay's last message; nullopt if the old relay ended without that message.
     [[nodiscard]] std::optional<EndReport> receive_end_report();
 
     /// Logs changes by a takeover: moved servers, ended servers, and threads without sockets.

@@ -33,7 +33,7 @@ namespace tw::process {
 /// Changes the impairment of the running relay, and writes a record for each change. Thread-safe.
 class ImpairmentControl {
   public:
-    /// Records the current impairment if one is active. `records`: null if none are written.
+    /// Records the current impairment if one is active. `records`: null if no records are written.
     ImpairmentControl(channel::RelayAccess& relay, sink::Output* records,
                       const sink::JsonOptions& options);
 
@@ -128,7 +128,7 @@ class LivePage {
         const sink::OutputFile* file;
         const sink::QueuedOutput* queue;
         const pipeline::RecordOutputs* outputs;
-        /// null if viewers cannot start recordings from the page
+        /// Null if viewers cannot start recordings from the page.
         pipeline::PageRecordings* recordings = nullptr;
         /// Writes the flight recorder's data of a session to a file; of all sessions if `session`
         /// is 0. Empty without a flight recorder.
@@ -178,11 +178,11 @@ class LivePage {
 
     // The members below are used only on the web server's thread. They must be destroyed before
     // `admin_`, but after that thread has ended.
-    web::Health probe_result_; ///< the result of the last probe
+    web::Health probe_result_; ///< the result of the latest probe
     std::chrono::steady_clock::time_point probed_at_;
     /// Callbacks that wait for the result of the current probe.
     std::vector<std::function<void(web::Health)>> waiting_;
-    /// One probe per server, also if removed. Empty for a tap.
+    /// A probe for each server, including removed servers. Empty for a tap.
     std::map<relay::ServerIndex, ServerProbe> probes_;
 };
 

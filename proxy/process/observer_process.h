@@ -30,8 +30,8 @@ struct ProcessExit {
 /// process if it still runs.
 class ObserverProcess {
   public:
-    /// The numbers that the two descriptors have in the child process. It has no further
-    /// descriptors except the standard streams.
+    /// The numbers that the two descriptors have in the child process. The child process has no
+    /// further descriptors except the standard streams.
     static constexpr int kLinkDescriptor = 3;
     static constexpr int kMemoryDescriptor = 4;
 
@@ -76,7 +76,7 @@ struct ObserverStartup {
     std::uint32_t number = 1; ///< see ObserverChannel
     bool waits = false;       ///< see ObserverChannel
     std::vector<GivenFlag> flags{};
-    std::string log_level{}; ///< empty: as in the flags
+    std::string log_level{}; ///< empty: the level of the flags
     PageToken token{};       ///< the token of the live page
 
     friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;

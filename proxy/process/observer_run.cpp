@@ -205,7 +205,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
                 file->request_reopening();
             }
         }
-        if (options_.summary != nullptr) { // has no writing thread: it is written only at the end
+        if (options_.summary != nullptr) { // no thread writes it: it is written at the end
             options_.summary->on_time(sink::OutputFile::Clock::now());
             pipeline::log_reopening_error(*options_.summary);
         }
@@ -272,7 +272,8 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-/// Returns the name and size of the records' file; empty if no such file exists.
+/// Returns the name and size of the file of records, or of the capture file if the run writes no
+/// records. Returns an empty text if the run writes neither.
 std::string ObserverRun::recording_text() const {
     const sink::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
@@ -284,7 +285,7 @@ std::string ObserverRun::recording_text() const {
     }
     constexpr std::size_t kLongPath = 24;
     std::string_view path = file->path();
-    if (path.size() > kLongPath) { // the start-up has logged all of it
+    if (path.size() > kLongPath) { // the full path was logged at the start
         path.remove_prefix(path.find_last_of('/', path.size() - 2) + 1);
     }
     const std::uint64_t bytes = file->written_bytes();

@@ -49,7 +49,7 @@ class SilenceReporters {
     std::map<relay::ServerIndex, ServerProbe> probes_;
 };
 
-/// The settings of an observer run. The objects to which it points must outlive the run.
+/// The settings of an observer run. The objects to which its members point must outlive the run.
 struct ObserverOptions {
     pipeline::Config config{}; ///< ObserverRun sets `inspect.learned` and `inspect.memory`
     std::vector<std::filesystem::path> map_folders{};
@@ -69,7 +69,7 @@ struct ObserverOptions {
     std::string_view flight_flag{};               ///< how the user makes a flight recorder
     /// The live page, which opens when its sockets have arrived from the relay; nullopt: no page.
     std::optional<PageOptions> page{};
-    std::vector<web::HttpAddress> page_addresses{}; ///< the addresses of these sockets
+    std::vector<web::HttpAddress> page_addresses{}; ///< the addresses of the page's sockets
 
     [[nodiscard]] bool makes_worlds() const { return inspect && config.makes_worlds(); }
 };
@@ -154,7 +154,7 @@ class ObserverRun {
     boost::asio::posix::stream_descriptor messages_{io_};
     boost::asio::steady_timer second_timer_{io_};
     base::Stopwatch running_;
-    base::Stopwatch shown_; ///< the time since the last status line
+    base::Stopwatch shown_; ///< the time since the latest status line
     /// True if the first status was shown on a console that is not a terminal.
     bool status_shown_ = false;
     /// True if the run is ending. A timer's handler must then not set the timer again: it can run

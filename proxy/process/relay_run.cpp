@@ -29,7 +29,8 @@ namespace {
 static_assert(std::is_trivially_copyable_v<wire::ClientProofState>);
 static_assert(sizeof(wire::ClientProofState) <= sizeof(relay::ProofMemory));
 
-/// The enumerators of the relay, which knows no protocol, by those of the protocol.
+/// Maps the values of wire::Trust and wire::ConnlessRequest to the relay's own types, because the
+/// relay knows no protocol.
 constexpr std::array kStandings{relay::Standing::connless, relay::Standing::stray,
                                 relay::Standing::unproven, relay::Standing::verified,
                                 relay::Standing::weak,     relay::Standing::player};
@@ -192,7 +193,7 @@ HandoverTaker::ServerStart RelayRun::prepare_server(const ConfiguredServer& serv
         return options_.taker->prepare_server(served, number);
     }
     HandoverTaker::ServerStart begun{.where = served.where};
-    if (!host_and_port(served.where).empty()) { // the first address that answers is used
+    if (!host_and_port(served.where).empty()) { // a host name: uses its first address that answers
         begun.where.host =
             resolve_answering_addresses(served.where.host, served.where.port, AnswersWanted::one)
                 .front()

@@ -80,7 +80,7 @@ class RelayRun {
     [[nodiscard]] relay::ClientAddress client_address() const { return relay_->client_address(); }
 
     /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
-    /// it has reported the reason.
+    /// the observer has reported the reason.
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
     /// Logs each server's listening addresses and own address. `note`: a text to append.
@@ -90,8 +90,8 @@ class RelayRun {
     /// continues. Precondition: the options have a `taker`. Errors: relay::HandoverError.
     void take_over();
 
-    /// Forwards until a signal or the time limit, then waits until the observer has finished. Until
-    /// then, signals are blocked from the constructor on. Must be called once.
+    /// Forwards until a signal or the time limit, then waits until the observer has finished.
+    /// Signals are blocked from the constructor until this call. Must be called once.
     [[nodiscard]] LiveRunResult run();
 
   private:

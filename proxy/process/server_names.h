@@ -62,7 +62,8 @@ struct ConfiguredServer {
     friend bool operator==(const ConfiguredServer&, const ConfiguredServer&) = default;
 };
 
-/// Returns the configured "game.test:8303"; empty if an IP address is configured.
+/// Returns the configured host name and port, such as "game.test:8303"; empty if an IP address is
+/// configured.
 [[nodiscard]] std::string host_and_port(const relay::ServerOptions& where);
 
 /// A server of the relay. Updates the server's address when its host name gets another address.
@@ -78,8 +79,8 @@ class ServerAddressUpdater {
     /// Must be called once a second. Returns the new address if the server has moved.
     [[nodiscard]] std::optional<base::Endpoint> update_address(const relay::Counters& counters);
 
-    /// Logs when the server stops answering and when it answers again. For runs without an
-    /// observer, which would report it.
+    /// Logs when the server stops answering and when it answers again. Call this function only in
+    /// runs without an observer: an observer logs the same.
     void log_silence(const relay::Counters& counters);
 
   private:
@@ -87,7 +88,7 @@ class ServerAddressUpdater {
     relay::ServerIndex index_;
     ConfiguredServer served_;
     std::optional<ServerNameResolver> name_; ///< nullopt if an IP address is configured
-    /// The last new address of the server that the relay did not accept.
+    /// The server's latest new address that the relay did not accept.
     std::optional<ServerNameResolver::Endpoint> refused_;
     SilenceDetector watch_;
     SilenceReporter report_;

@@ -149,7 +149,7 @@ void ServerProbe::send() {
     }
     boost::system::error_code ignored; // an error has the same effect as a lost datagram
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
-    // Only repeated requests are also sent in the form of 0.7: most servers answer the first.
+    // The form of 0.7 is sent only with repeated requests: most servers answer the first one.
     if (repeated_) {
         socket_.send(asio::buffer(token_request()), 0, ignored);
     }

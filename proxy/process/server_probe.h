@@ -96,7 +96,7 @@ class SilenceDetector {
 
     /// A period in which the server does not answer.
     struct Silence {
-        Time since{}; ///< when the first unanswered datagram was sent, to the second
+        Time since{}; ///< when the first unanswered datagram was sent, within a second
         std::uint64_t unanswered = 0; ///< number of datagrams to the server in this period
         /// The number of ICMP "port unreachable" messages in this period.
         std::uint64_t refused = 0;
@@ -108,9 +108,9 @@ class SilenceDetector {
         ended,
     };
 
-    /// Must be called once a second, with the server's counters since the start of the relay. Returns
-    /// whether a silence began or ended. After `ended`, silence() describes the ended silence until
-    /// the next call of on_second().
+    /// Must be called once a second, with the server's counters since the start of the relay.
+    /// Returns whether a silence began or ended. After `ended`, silence() describes the ended
+    /// silence until the next call of on_second().
     [[nodiscard]] Change on_second(Time now, const relay::Counters& counters);
 
     [[nodiscard]] bool is_silent() const { return silent_; }
@@ -121,7 +121,7 @@ class SilenceDetector {
     std::uint64_t to_server_ = 0;   ///< number of datagrams to the server that expect an answer
     std::uint64_t from_server_ = 0; ///< number of all datagrams from the server
     std::uint64_t refused_ = 0;     ///< number of ICMP "port unreachable" messages
-    Time last_sent_{};              ///< when the clients' last datagram was sent
+    Time last_sent_{};              ///< when the clients' latest datagram was sent
     Silence silence_;
     bool silent_ = false;
 };
@@ -145,7 +145,7 @@ class SilenceReporter {
                const SendRequest& send_request);
 
   private:
-    /// How long the answer to `send_request` is awaited, in calls of check().
+    /// How long the answer to an info request is awaited, in calls of check().
     static constexpr int kAnswerSeconds = 1;
 
     [[nodiscard]] SilenceDetector::Change update(SilenceDetector::Time now,

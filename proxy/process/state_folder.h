@@ -15,7 +15,7 @@ namespace tw::process {
 /// The content of a file in the state folder, which all runs of twscope share.
 struct StoredFile {
     std::string content;
-    /// Why the content is not stored in a file, as "FILE: reason"; empty: it is stored.
+    /// Why the content is not stored in a file, as "FILE: reason"; empty if it is stored.
     std::string problem;
 };
 
@@ -32,7 +32,7 @@ struct StoredFile {
 /// A key that all runs of twscope share, or a key for this run only.
 struct StoredKey {
     base::SipKey key{};
-    std::string warning; ///< why the key is for this run only; empty: it is stored
+    std::string warning; ///< why the key is for this run only; empty if it is stored
 };
 
 /// Reads the key from a file, or creates the key and the file (see read_or_create_file()). If the

@@ -24,8 +24,8 @@
 
 namespace tw::process {
 
-/// The controlling terminal of this process. SIGHUP means that the terminal is gone; if it is not,
-/// that the configuration must be reloaded.
+/// The controlling terminal of this process. If the terminal is gone, SIGHUP ends the run;
+/// otherwise, SIGHUP reloads the configuration.
 class Terminal {
   public:
     /// Checks whether the process has a terminal. A process that ignores SIGHUP (`nohup`) counts as
@@ -59,12 +59,12 @@ struct ReloadedSettings {
 
 /// The settings that relay runs and tap runs have in common.
 struct SupervisorOptions {
-    /// The program and the arguments that start an observer; its number is appended to the first
-    /// argument. Empty: the run has no observer.
+    /// The program and the arguments that start an observer. The observer's number is appended to
+    /// the first argument. Empty: the run has no observer.
     std::vector<std::string> observer{};
     ObserverStartup startup{}; ///< the start message for each observer
     std::optional<TimeLimit> time_limit{};
-    /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot do that.
+    /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot reload it.
     std::function<ReloadedSettings()> reload{};
     /// Opens the live page's sockets, which the observers get. Empty: the run has no live page.
     std::function<std::vector<web::ListeningSocket>()> open_page{};
@@ -72,17 +72,17 @@ struct SupervisorOptions {
 };
 
 struct LiveRunResult {
-    /// How the last observer ended; nullopt: the run had no observer.
+    /// How the latest observer ended; nullopt: the run had no observer.
     std::optional<ProcessExit> observer{};
     std::uint32_t observer_failures = 0; ///< number of observers that ended before the run did
 };
 
-/// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit. A
-/// new observer is started when one ends or hangs. Forwarding never waits for the observer.
+/// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit.
+/// A new observer is started when one ends or hangs. Forwarding never waits for the observer.
 ///
 /// SIGINT and SIGTERM end the run. SIGUSR1 makes the observer write the totals, SIGUSR2 the flight
-/// recorder's data. SIGHUP reloads the configuration and reopens files; without the terminal, ends
-/// the run.
+/// recorder's data. SIGHUP reloads the configuration and reopens files; if the terminal is gone,
+/// SIGHUP ends the run.
 class Supervisor {
   public:
     struct Parts {
@@ -95,7 +95,7 @@ class Supervisor {
         std::function<void(const std::vector<ConfiguredServer>& servers)> serve{};
         /// Called when the observer requests a full snapshot. `session`: the session's number.
         std::function<void(const std::string& session)> resync{};
-        /// After a takeover: the number of the previous relay's last observer. This relay's first
+        /// After a takeover: the number of the previous relay's latest observer. This relay's first
         /// observer waits until that observer has ended.
         std::optional<std::uint32_t> follows{};
     };
@@ -110,8 +110,9 @@ class Supervisor {
     [[nodiscard]] bool has_observer() const { return !options_.observer.empty(); }
 
     /// Starts the first observer and waits until it is ready. Returns nullopt on success, or if the
-    /// run has no observer. Returns how the observer ended if it ended before that; unless a signal
-    /// ended the run, the observer has reported the reason. Errors: throws std::system_error.
+    /// run has no observer. If the observer ended before it was ready, returns how it ended; the
+    /// observer has then reported the reason, unless a signal ended the run. Errors: throws
+    /// std::system_error.
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
     /// Runs until a signal, a call of stop(), or the time limit, which counts from `started`.
@@ -120,7 +121,7 @@ class Supervisor {
     /// Ends run(). Must be called on the io_context's thread. `why`: a text to log.
     void stop(std::string_view why);
 
-    /// Returns the number of the last observer; 0: no observer was started.
+    /// Returns the number of the latest observer; 0: no observer was started.
     [[nodiscard]] std::uint32_t observer_number() const { return number_; }
 
     /// Returns the id of the observer's process; 0: no observer runs.
@@ -133,8 +134,8 @@ class Supervisor {
     /// Sends a message to the observer. Returns false if no observer runs.
     bool send(channel::ControlMessage kind, std::string_view text = {}, int descriptor = -1);
 
-    /// Waits until the observer has read all traffic and ended. Must be called once, after the
-    /// traffic.
+    /// Waits until the observer has read all traffic and ended. Must be called once, when no more
+    /// traffic follows.
     [[nodiscard]] LiveRunResult finish();
 
   private:
@@ -162,7 +163,7 @@ class Supervisor {
     SupervisorOptions options_;
     Parts parts_;
     boost::asio::io_context io_{1};
-    std::uint32_t number_;                   ///< number of the last observer
+    std::uint32_t number_;                   ///< number of the latest observer
     std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did
     std::vector<web::ListeningSocket> page_; ///< the live page's sockets
     std::string page_error_; ///< why open_page() failed; empty if it need not be called again
@@ -179,7 +180,7 @@ class Supervisor {
     int idle_checks_ = 0; ///< number of consecutive checks without progress of the observer
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    /// Constructed last, because it blocks signals: until then, signals end the process.
+    /// Constructed last. It blocks signals, which end the process until then.
     std::optional<SignalReceiver> signals_;
 };
 

@@ -44,7 +44,8 @@ class TakeoverLink {
     using Time = base::Clock::time_point;
 
     static constexpr std::size_t kMaxPacket = 65'536;
-    /// The longest message, in bytes. A session takes a few hundred bytes, unannounced up to 4 KiB.
+    /// The longest message, in bytes. A session takes a few hundred bytes; a session that the
+    /// observer was not told about takes up to 4 KiB.
     static constexpr std::size_t kMaxMessage = std::size_t{256} << 20U;
 
     struct Message {
@@ -66,9 +67,9 @@ class TakeoverLink {
         return send(kind, {}, {}, deadline);
     }
 
-    /// Returns the next message; nullopt if it is not complete at the deadline, or the connection
-    /// has ended (see closed()). The connection ends if a packet is truncated, if a message begins
-    /// before the previous message is complete, or if a message is too long.
+    /// Returns the next message; nullopt if the message is not complete at the deadline, or the
+    /// connection has ended (see closed()). The connection ends if a packet is truncated, if a
+    /// message begins before the previous message is complete, or if a message is too long.
     [[nodiscard]] std::optional<Message> receive(Time deadline);
 
     [[nodiscard]] bool closed() const noexcept { return closed_; }
@@ -143,8 +144,8 @@ struct TakeoverHello {
 
     std::string name{kName};
     std::uint32_t version = kVersion;
-    /// How the new relay's observer shows kExampleClient, which tells whether both use the same
-    /// secret for pseudonyms. Empty: the new relay has no observer, or did not say.
+    /// How the new relay's observer shows kExampleClient: tells whether both relays use the same
+    /// secret for pseudonyms. Empty: the new relay has no observer, or did not send the text.
     std::string example_client{};
 };
 
@@ -161,7 +162,8 @@ struct TakeoverServer {
     std::vector<base::Endpoint> listen{};
     std::uint32_t listening_sockets = 0;
     base::Endpoint server{};
-    /// The configured "game.test:8303"; empty if an IP address is configured.
+    /// The configured host name and port, such as "game.test:8303"; empty if an IP address is
+    /// configured.
     std::string host_name{};
     std::vector<base::Endpoint> former{}; ///< the server's earlier addresses
     relay::ClientAddress mode = relay::ClientAddress::shared;
@@ -175,7 +177,7 @@ auto members(base::Of<TakeoverServer> auto& server) {
 /// Describes the old relay, so that the new relay can decide whether it can take over.
 struct TakeoverOffer {
     std::uint64_t network = 0;  ///< the number of the old relay's network namespace; 0 if unknown
-    std::uint32_t observer = 0; ///< the number of the old relay's last observer
+    std::uint32_t observer = 0; ///< the number of the old relay's latest observer
     std::vector<TakeoverServer> servers{};
 };
 

@@ -41,9 +41,9 @@ class DropInterval {
     /// `total`: the counter's value.
     void on_drop_count(Timestamp now, std::uint64_t total);
 
-    /// Must be called before a frame is processed, with the frame's time, and if no frame arrived
-    /// for kSettleTime, with the current time. Returns the number of datagrams to report as missing
-    /// at this position: 0 at the end of the interval; nullopt: nothing to report.
+    /// Must be called with a frame's time before the frame is processed, and with the current time
+    /// if no frame arrived for kSettleTime. Returns the number of datagrams to report as missing at
+    /// this position: 0 at the end of the interval; nullopt: nothing to report.
     [[nodiscard]] std::optional<std::uint64_t> take_missing(Timestamp time);
 
     [[nodiscard]] bool is_open() const noexcept { return open_; }
@@ -124,7 +124,7 @@ class TapRun {
     TapRun& operator=(const TapRun&) = delete;
 
     /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
-    /// it has reported the reason.
+    /// the observer has reported the reason.
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
     /// Captures until a signal or the time limit, then waits until the observer has finished.
