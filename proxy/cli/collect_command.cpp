@@ -130,7 +130,7 @@ constexpr const char* kAbout =
 struct CollectFlags {
     BusAccessFlags access;
     std::string consumer = "collect";
-    RecordFlags records; ///< of which collect has only some
+    RecordFlags records; ///< collect has only some of these flags
     double duration = 0;
     bool until_end = false;
     std::string log_level = "info";

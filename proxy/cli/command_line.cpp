@@ -199,7 +199,7 @@ constexpr std::string_view kLicenses =
     ;
 #pragma GCC diagnostic pop
 
-/// What a user is told who gives no command.
+/// The text for a user who gives no command.
 constexpr const char* kFirstSteps =
     "twscope shows what a Teeworlds or DDNet server really sends. Name a command:\n"
     "  twscope proxy -s 127.0.0.1:8304 -o records/      stand between players and a server, "
@@ -288,7 +288,7 @@ CommandLine::CommandLine(const Invocation& invocation) : program{kAboutTwscope, 
         add_brief_help(command);
         actions.emplace_back(added, std::move(action));
     }
-    // Last, as commands inherit it.
+    // Set last, so that the commands do not inherit it.
     app.footer(std::string{kSettings} +
                "Exit codes: 0 success; each command's --help says what the others mean.");
 }
@@ -327,14 +327,14 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
-/// True for -x, also with a value or more flags behind it; false for a negative number.
+/// True for -x, also if a value or more flags follow in the text; false for a negative number.
 bool is_short_flag(std::string_view text) {
     return text.size() > 1 && text[0] == '-' &&
            std::isalpha(static_cast<unsigned char>(text[1])) != 0;
 }
 
-/// Returns a suggestion of the long flags that begin with this letter; empty if there are none, or too
-/// many to help.
+/// Returns a suggestion of the long flags that begin with this letter; empty if no flag does, or
+/// too many do.
 std::string flags_with_letter(const CLI::App& command, char letter) {
     constexpr std::size_t kMost = 3;
     std::vector<std::string> flags;
@@ -382,8 +382,8 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
     return short_flag;
 }
 
-/// Returns an error for the first argument that the command lacks, such as "map needs file: Map
-/// file"; empty if it lacks none.
+/// Returns an error for the command's first missing argument, such as "map needs file: Map file";
+/// empty if no argument is missing.
 std::string missing_argument(const CLI::App& chosen) {
     const auto missing = chosen.get_options(
         [](const CLI::Option* option) { return option->get_required() && option->count() == 0; });
@@ -418,8 +418,8 @@ std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
     return describe_parser_error(error);
 }
 
-/// Checks that the value of each flag is not empty, and is no flag of the command. The parser would
-/// take the next argument for an empty value, and start a run that was to be checked only.
+/// Checks that the value of each flag is not empty, and is no flag of the command. For a missing
+/// value, the parser would take the next argument, even if that is a flag such as --check-config.
 /// Errors: UsageError.
 void check_values(const CLI::App& app, const std::vector<std::string>& given) {
     const auto chosen = app.get_subcommands(

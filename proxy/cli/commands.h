@@ -16,7 +16,7 @@ class Command;
 using Action = std::function<int()>;
 
 /// Exit codes of the program (README). 0 is success.
-inline constexpr int kExitFinding = 1; ///< a finding that --fail-on names
+inline constexpr int kExitFinding = 1; ///< a finding of --fail-on occurred
 inline constexpr int kExitUsage = 2;   ///< wrong usage, or the program could not start
 inline constexpr int kExitFailed = 3;  ///< failed while running
 inline constexpr int kExitNotYet = 4;  ///< could not start yet; a later try may succeed

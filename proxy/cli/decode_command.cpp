@@ -41,7 +41,7 @@ namespace {
 struct ReportFlags {
     bool stats = false;
     bool sizes = false;
-    std::string objects; ///< file for what `sizes` finds; empty if there is none
+    std::string objects; ///< file for the objects that `sizes` finds; may be empty
     bool json = false;
 
     void add_to(Command& command);
@@ -151,7 +151,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     check_replaceable("--write-objects", flags.reports.objects, FileType::objects);
     check_replaceable("--write", flags.artifacts.capture, FileType::capture);
     captures_.emplace(std::move(files), flags.captures.servers());
-    // Everything is checked by now, as opening files empties them.
+    // Opening files empties them, so everything was checked before.
     summary_ = open_output_file("--summary", records.summary);
     config_.inspect.memory = &memory_;
     config_.inspect.learn_sizes |= flags.reports.sizes;
@@ -298,8 +298,8 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     return text;
 }
 
-/// Writes what --sizes found. The file is opened here, as an existing one stays unchanged if there
-/// was no snapshot. Returns the exit code.
+/// Writes the objects that --sizes found. The file is opened only now, because an existing file
+/// must stay unchanged if there was no snapshot. Returns the exit code.
 int DecodeCommand::write_objects() {
     const auto file = open_output_file("--write-objects", flags_->reports.objects);
     if (file) {
@@ -313,8 +313,8 @@ int DecodeCommand::write_objects() {
     return 0;
 }
 
-/// Completes a command with these captures and how to read them; nullopt if they cannot be read
-/// again.
+/// Appends the captures, and the flags for reading them, to a command; nullopt if the captures
+/// cannot be read again.
 std::optional<std::string> DecodeCommand::command_for_captures(std::string command) const {
     for (const std::string& path : flags_->captures.paths) {
         if (path == "-") {

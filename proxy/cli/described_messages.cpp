@@ -118,7 +118,7 @@ std::vector<JsonReader> JsonReader::elements(std::string_view key, std::string_v
 
 namespace {
 
-/// The namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029.
+/// The namespace of UUIDs that are made from names (see uuid_of_name).
 constexpr snapshot::Uuid kNamespace{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb,
                                     0xb6, 0x42, 0x5d, 0x48, 0xe8, 0x0c, 0x00, 0x29};
 
@@ -157,7 +157,7 @@ snapshot::Uuid uuid_of_name(std::string_view name) {
 
 namespace {
 
-/// Reads a UUID, or a name from which one is made.
+/// Reads a UUID, or a name from which a UUID is made.
 Identifier parse_uuid(const JsonReader& in) {
     const std::string text = in.text("uuid");
     if (text.find('@') != std::string::npos) {

@@ -113,7 +113,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
                                                                 .frame = place.frame};
         },
         [&] {
-            json.flush(); // the reader learns of a finding in the datagram that caused it
+            json.flush(); // passes findings of this datagram to the reader
             const analyze::Explanation& story = reader.explanation();
             if (story.has_finding() && story.datagrams.empty()) {
                 reader.set_datagrams(datagrams.find_datagrams(story.session, story.tick()));
@@ -144,7 +144,7 @@ void check_misspelt(const std::string& path) {
     }
 }
 
-/// Returns the findings that are explained in general: those that are named, or all if nothing is.
+/// Returns the findings that are explained in general: the named ones, or all if none is named.
 /// Errors: UsageError if files are named, too.
 std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags) {
     std::vector<const record::FindingInfo*> named;
@@ -182,7 +182,8 @@ bool may_concern_sizes(const analyze::Explanation& story) {
            kAboutSizes.end();
 }
 
-/// Collects object sizes from the explained session, and whether the explained snapshot is verified.
+/// Collects the sizes of the explained session's objects, and notes whether the explained snapshot
+/// is verified.
 class ExplainedSizes final : public record::RecordSink {
   public:
     explicit ExplainedSizes(const analyze::Explanation& story) : story_{&story} {}
@@ -197,8 +198,8 @@ class ExplainedSizes final : public record::RecordSink {
         sizes_.on_record(record);
     }
 
-    /// Returns the objects of another size as lines; empty if the explained snapshot is not
-    /// verified with the inferred sizes, because something else is wrong with it then.
+    /// Returns lines about the objects whose size differs. Returns an empty text if the explained
+    /// snapshot is not verified even with the inferred sizes: then something else is wrong.
     [[nodiscard]] std::string differences_text() const {
         return is_verified_ ? sizes_.differences_text() : "";
     }
@@ -209,8 +210,8 @@ class ExplainedSizes final : public record::RecordSink {
     bool is_verified_ = false;
 };
 
-/// Reads captures again, to infer the sizes of the server's objects from its checksums. Returns
-/// the text that names the objects of another size if they explain the finding; otherwise an empty
+/// Reads captures again, to infer the sizes of the server's objects from the server's checksums. If
+/// objects of another size explain the finding, returns a text that names them; otherwise an empty
 /// text.
 std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
     const auto mod = flags.lookup.description();
@@ -322,8 +323,8 @@ struct CompareFlags {
 
 constexpr std::array<std::string_view, 2> kSessionFlags{"--session", "--other-session"};
 
-/// One of the two inputs, which is read twice: by list_visits(), and together with the other one by
-/// read_snapshots().
+/// One of the two inputs. It is read twice: by list_visits(), and then, together with the other
+/// input, by read_snapshots().
 class ComparedInput {
   public:
     explicit ComparedInput(RecordsOrigin origin) : origin_{std::move(origin)} {
@@ -332,9 +333,9 @@ class ComparedInput {
         }
     }
 
-    /// Lists the map visits, and prints which part of the input could not be read. Returns false
-    /// if it is damaged and has none.
-    /// Errors: UsageError if it is not damaged and has none, or none of the session.
+    /// Lists the map visits, and prints which part of the input could not be read. Returns false if
+    /// the input is damaged and has no visit. Errors: UsageError if an undamaged input has no
+    /// visit, or none of the session.
     [[nodiscard]] bool list_visits(std::optional<std::int64_t> session, std::string_view flag) {
         is_complete_ = read_lines(origin_, false, [this](std::string_view line) {
             static_cast<void>(visits_.on_line(line));

@@ -11,7 +11,7 @@ namespace tw::cli {
 
 namespace {
 
-/// Help does not show limits that are larger.
+/// Help does not show larger limits.
 constexpr std::int64_t kUnlimited = 1'000'000'000;
 constexpr double kDay = 86400;
 

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-// The parser. Few sources include it, as it takes seconds to compile.
+// CLI11, the parser. Few sources include it, because it takes seconds to compile.
 namespace CLI {
 class App;
 class Option;
@@ -26,7 +26,7 @@ class UsageError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The mark before a check's description that help shows as a note about the flag.
+/// A check's description that starts with this mark is shown in help as a note about the flag.
 inline constexpr char kNoteMark = '#';
 
 using Texts = std::vector<std::string>;
@@ -36,7 +36,7 @@ using Variable = std::variant<std::string*, double*, std::optional<std::int64_t>
                               std::vector<std::int64_t>*>;
 using NumberVariable = std::variant<int*, unsigned*, std::int64_t*, std::uint64_t*>;
 
-/// A flag that was added to a command, for declaring what else holds for it.
+/// A flag that was added to a command. The functions declare further properties of the flag.
 class Flag {
   public:
     explicit Flag(CLI::Option& option) : option_{&option} {}
@@ -52,20 +52,22 @@ class Flag {
     Flag show_default(const std::string& text);
     /// Takes one or two values, and is not repeatable.
     Flag take_one_or_two();
-    /// Reads this environment variable, in a command without Settings, which read all.
+    /// Reads this environment variable. For commands without Settings: Settings read the variables
+    /// of all flags.
     Flag read_variable(const std::string& name);
 
   private:
     CLI::Option* option_;
 };
 
-/// A command of the program, and the one place that knows how a flag is added to it. A flag has
-/// names ("-o,--output"; "file" for an argument without dashes), a variable, a word for its value
-/// ("FILE" or "DIR", which shells complete, "TIME,SIZE" ...), and help. Help shows the variable's
-/// value as the default, unless it is empty or outside of the limits. A copy is the same command.
+/// A command of the program, and the one place that knows how a flag is added to a command. A flag
+/// has names ("-o,--output"; "file" for an argument without dashes), a variable, a word for its
+/// value ("FILE" or "DIR", which shells complete, "TIME,SIZE" ...), and help. Help shows the
+/// variable's value as the default, unless the value is empty or outside of the limits. A copy of
+/// the object stands for the same command.
 class Command {
   public:
-    /// Creates the command that stands for the program. The others are added to it.
+    /// Creates the command that stands for the program. All other commands are added to it.
     explicit Command(const std::string& about = {}, const std::string& name = {});
 
     explicit Command(std::shared_ptr<CLI::App> app) : app_{std::move(app)} {}

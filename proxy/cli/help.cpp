@@ -26,7 +26,7 @@ struct OldCommand {
     std::string_view name;
     std::string_view command; ///< the command that prints the report instead
     std::string_view flag;    ///< the flag that asks for the report; empty if none is needed
-    std::string_view output;  ///< what its -o is now; empty if it had none
+    std::string_view output;  ///< the flag that replaces -o; empty if it had no -o
 };
 
 constexpr std::array<OldCommand, 3> kOldCommands{
@@ -65,7 +65,7 @@ void rename_output(std::string& argument, std::string_view new_name) {
     }
 }
 
-/// CLI11's separator of the word for a value and the descriptions of checks, and the mark of a note.
+/// CLI11's separator between the word for a value and a check's description, and kNoteMark.
 constexpr std::string_view kNoteStart{":#"};
 static_assert(kNoteStart.back() == kNoteMark);
 
@@ -108,7 +108,7 @@ std::string flag_text(const CLI::Option& option) {
 /// Returns a flag's default; empty if there is none.
 std::string default_text(const CLI::Option& option) {
     std::string text = is_switch(option) ? "" : option.get_default_str();
-    // Defaults of repeatable flags are in brackets.
+    // The parser writes defaults of repeatable flags in brackets.
     if (text.starts_with('[') && text.ends_with(']')) {
         text = text.substr(1, text.size() - 2);
     }
@@ -174,11 +174,11 @@ std::string HelpFormat::make_option(const CLI::Option* option, bool is_positiona
 /// Where help shows a flag of a live run. Flags without a row are under kRare.
 struct FlagHelp {
     std::string_view flag;
-    std::string_view heading; ///< empty for the heading of what is forwarded or observed
+    std::string_view heading; ///< empty for the heading about the source of traffic
     /// What -h says, with {} for the default and {http_port} for the usual port of the page; empty:
     /// only --help shows the flag.
     std::string_view brief{};
-    std::string_view brief_value{}; ///< the word for the value, where -h lacks room for the usual
+    std::string_view brief_value{}; ///< a shorter word for the value in -h; may be empty
 };
 
 constexpr std::string_view kRecord = "Record";

@@ -36,7 +36,7 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// all. `traffic`: the heading of the flags about the source of traffic.
 void set_flag_headings(Command& command, const std::string& traffic);
 
-/// Makes -h show only the most used flags, for commands without headings that have many.
+/// Makes -h show only the most used flags. For commands with many flags and no headings.
 void add_brief_help(CLI::App& command);
 
 /// Returns the flags of live runs, without dashes, that are not under "Advanced".
@@ -47,14 +47,14 @@ void add_brief_help(CLI::App& command);
 /// is wide.
 [[nodiscard]] std::shared_ptr<CLI::FormatterBase> help_format();
 
-// Names of earlier versions still work in this one, say what replaces them, and are neither in help
-// nor in completions.
+// Commands and flags of earlier versions still work. Their use prints what replaces them. They are
+// neither in help nor in completions.
 
 /// Replaces an old command: the arguments "twscope stats FILE" become "twscope decode --stats
-/// FILE". Returns what replaces what; empty if the command is not old.
+/// FILE". Returns a text that says so for the user; empty if the command is not old.
 [[nodiscard]] std::string replace_old_command(std::vector<std::string>& arguments);
 
-/// Returns what replaces a flag; empty if the flag is not old.
+/// Returns the text that tells users what replaces an old flag; empty if the flag is not old.
 [[nodiscard]] std::string_view replacement_of_flag(const CLI::Option& option);
 
 /// Leaves the command's old flags out of its help.

@@ -79,7 +79,7 @@ struct RecordFlags {
 
     /// True if message records are needed. --no-messages only leaves them out of the written
     /// records. `written`: an output other than -o writes messages. `asked`: something other than
-    /// --expect needs them.
+    /// --expect needs message records.
     [[nodiscard]] bool wants_messages(bool written, bool asked) const {
         return ((!output.empty() || written) && config.json.messages) || !expect.empty() || asked;
     }

@@ -69,7 +69,7 @@ int run_in_background(const std::function<int(const std::function<void()>& start
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    constexpr int kSignalled = 128; // as shells do
+    constexpr int kSignalled = 128; // the base of exit codes for signals, as in shells
     return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 

@@ -208,7 +208,7 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
     const fs::file_status there = fs::status(path, ignored);
     const bool new_name = !fs::exists(there) && !fs::is_symlink(fs::symlink_status(path, ignored));
     if (path != "-" && (new_name || fs::is_regular_file(there))) {
-        // Keeps a symbolic link.
+        // Replaces the file to which a symbolic link points, not the link.
         return base::replace_file(fs::weakly_canonical(path, ignored), bytes);
     }
     const auto output = open_output_file("--png", path);

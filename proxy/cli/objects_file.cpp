@@ -148,7 +148,7 @@ FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_vie
     return *found;
 }
 
-/// Returns the new offset of a known object's int; nullopt if the entry no longer has its field.
+/// Returns the new offset of a known object's int; nullopt if the entry lacks the int's field.
 std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offset,
                                       const CustomObject& object) {
     const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);
@@ -238,7 +238,8 @@ const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& ob
                           : snapshot::find_object(object.type, object.dialect);
 }
 
-/// True if deltas leave out the size, according to the entry or else to the agreed sizes.
+/// True if deltas leave out the object's size. If the entry does not say so, the table of sizes
+/// that servers and clients know (snapshot::AgreedSizes) decides.
 bool parse_agreed(const JsonReader& in, const CustomObject& object) {
     const bool can_be = object.type != 0 && object.type < snapshot::AgreedSizes{}.size();
     const bool agreed =

@@ -16,7 +16,7 @@ namespace tw::cli {
 
 class Command;
 
-/// Adds --objects. `use`: what the objects are described for.
+/// Adds --objects. `use`: the end of the help's first sentence, which says what the file is for.
 void add_objects_flag(Command& command, std::string& file, const std::string& use = {});
 
 /// Adds the objects and messages described in a mod's JSON file (snapshot/OBJECTS.md). Does nothing
@@ -56,8 +56,8 @@ class JsonReader {
     }
 
     [[nodiscard]] const boost::json::object* object(std::string_view key) const;
-    /// Returns readers for a list of objects; none if the key is missing. Errors call an object
-    /// `what` and its index.
+    /// Returns readers for a list of objects; none if the key is missing. In errors, an object is
+    /// named by `what` and its index.
     [[nodiscard]] std::vector<JsonReader> elements(std::string_view key,
                                                    std::string_view what) const;
 
@@ -80,8 +80,9 @@ struct Identifier {
 /// the namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029 (DDNet's CalculateUuid).
 [[nodiscard]] snapshot::Uuid uuid_of_name(std::string_view name);
 
-/// Reads the number of the key `number` and the key `protocol`, or the key `uuid`: a UUID, or a
-/// name from which one is made. `what`: what they identify, such as "an object".
+/// Reads an identifier: the key that `number` names and the key `protocol`, or the key `uuid`,
+/// which contains a UUID or a name from which a UUID is made. `what`: what is identified, such as
+/// "an object".
 [[nodiscard]] Identifier parse_identifier(const JsonReader& in, std::string_view number,
                                           std::uint16_t max, std::string_view what);
 

@@ -71,8 +71,8 @@ class ConfigReloader {
     [[nodiscard]] process::ReloadedSettings operator()();
 
   private:
-    /// Rereads the configuration and returns the changes. Errors: UsageError; nothing has changed
-    /// then.
+    /// Rereads the configuration and returns the changes. Errors: UsageError; the settings are then
+    /// unchanged.
     [[nodiscard]] process::ReloadedSettings reread();
     [[nodiscard]] std::optional<std::vector<process::ConfiguredServer>>
     servers_of(const RunFlags& flags) const;
@@ -80,7 +80,7 @@ class ConfigReloader {
     std::string command_;
     Invocation invocation_;
     MakeFlags make_flags_;
-    const RunFlags* flags_at_start_;         ///< their session limit stays in force
+    const RunFlags* flags_at_start_;         ///< the session limit of these flags stays in force
     std::vector<process::GivenFlag> values_; ///< the values in force
 };
 
@@ -109,7 +109,7 @@ process::ReloadedSettings ConfigReloader::reread() {
         reload.token = flags.http.token(flags.state_folder());
     }
     reload.servers = servers_of(flags);
-    std::array<std::vector<std::string>, 2> waiting; // for a takeover or restart, for a restart
+    std::array<std::vector<std::string>, 2> waiting; // [1]: only a restart applies these
     const auto flags_now = settings.flags();
     for (std::size_t i = 0; i < flags_now.size(); ++i) {
         const std::string& name = flags_now[i].name;
@@ -158,8 +158,8 @@ int console_of(const RunFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-/// Returns the command that explains a finding of this run; null if its records do not hold all
-/// findings, or cannot be read back under one name, as segments beside a file.
+/// Returns the command that explains a finding of this run. Returns null if the records do not
+/// contain all findings, or if no single path contains all records: segments stand beside a file.
 sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     const RecordFlags& records = flags.records;
     std::error_code ignored;
@@ -214,7 +214,7 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 
-/// Restricts the process once everything is open, as it reads data from unknown senders.
+/// Restricts the process, which reads data from unknown senders. Called when everything is open.
 void confine_observer(const RunFlags& flags, std::uint32_t number) {
     constexpr std::uint64_t kMiB = 1U << 20U;
     auto readable = flags.records.map_folders();
@@ -336,7 +336,7 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
     }
     options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
     std::signal(SIGHUP,
-                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // until it is handled
+                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // until run() handles it
     return options;
 }
 

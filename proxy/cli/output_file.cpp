@@ -109,7 +109,7 @@ constexpr std::array<FileKind, 10> kFileKinds{{
     {"{", FileType::objects, "this is JSON, but not a recording"},
 }};
 
-/// Returns the row that tells what a file contains that begins like this; null if it is unknown.
+/// Returns the row for files that begin like this; null if the type is unknown.
 const FileKind* find_kind(std::string_view begin) {
     const auto* const kind = std::ranges::find_if(
         kFileKinds, [&](const FileKind& each) { return begin.starts_with(each.mark); });
@@ -174,7 +174,7 @@ bool same_file(const std::string& a, const std::string& b) {
     if (fs::exists(state)) {
         return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
     }
-    // The path of a new file stays relative.
+    // weakly_canonical() alone would leave the path of a new file relative.
     const auto full_name = [&ignored](const std::string& path) {
         return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
     };

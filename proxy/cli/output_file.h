@@ -46,7 +46,7 @@ void check_replaceable(const std::string& flag, const std::string& path,
 [[nodiscard]] std::string kind_hint(const std::string& path, FileType wanted);
 
 /// Writes all buffered data, and prints on standard error how many records are missing. Returns
-/// true if none are. `what`: the noun and verb for the message.
+/// true if no record is missing. `what`: the noun and verb for the message.
 [[nodiscard]] bool finish_records(const std::string& flag, sink::OutputFile& file,
                                   std::string_view what = "record[s] [is|are]");
 
@@ -70,8 +70,8 @@ void check_distinct_files(const std::vector<std::string>& read,
 /// Errors: UsageError.
 void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written);
 
-/// Checks that an output can be written, or created: a folder is created beside it and removed again.
-/// Errors: UsageError.
+/// Checks that an output can be written. For a new file, tries to create a folder beside it, which
+/// is removed again. Errors: UsageError.
 void check_creatable(const NamedOutput& output);
 
 /// Checks recorded lines against expectations and findings.
@@ -112,7 +112,7 @@ class BatchOutput final : public bus::BatchSink {
     [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
 
     /// Prints on standard error how many records the reader of standard output did not get. Returns
-    /// true if none are missing.
+    /// true if no record is missing.
     [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
 
   private:

@@ -96,8 +96,8 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     return options;
 }
 
-/// Binds the addresses. Retries until the timeout while something is not available yet. Returns
-/// null and prints an error if that failed.
+/// Binds the addresses. Retries until the timeout while a name or address is not available yet.
+/// Returns null and prints an error if that failed.
 /// Errors: UsageError for permanent errors.
 std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                                               const process::RelayRunOptions& options) {
@@ -140,8 +140,9 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
     }
 }
 
-/// Returns the socket file for takeovers: by this process, and later from this process. With
-/// several servers it must not depend on the first server, which may have changed by then.
+/// Returns the path of the socket through which this process takes over, and a later process takes
+/// over from it. With several servers, the path must not depend on the first server, which may have
+/// changed by then.
 std::filesystem::path takeover_file(const ProxyFlags& flags,
                                     const process::RelayRunOptions& options) {
     return process::TakeoverSocket::path_of(
@@ -151,7 +152,7 @@ std::filesystem::path takeover_file(const ProxyFlags& flags,
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
               const std::function<void()>& started) {
-    flags.check(settings); // checks the observer's flags, too, to report errors once and at once
+    flags.check(settings); // also checks the observer's flags, so that errors are printed once
     process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = supervision("proxy", flags, settings, invocation, make_flags<ProxyFlags>);
     options.started = [&started] {
@@ -270,7 +271,7 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
 
 int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
             const std::function<void()>& started) {
-    flags.check(settings); // checks the observer's flags, too, to report errors once and at once
+    flags.check(settings); // also checks the observer's flags, so that errors are printed once
     process::TapRunOptions options = tap_run_options(flags);
     options.supervision = supervision("tap", flags, settings, invocation, make_flags<TapFlags>);
     std::optional<process::TapRun> tap;
@@ -350,7 +351,7 @@ Action add_health_command(Command& program) {
     Command command = program.add_command(
         "health", "Request server info through a running proxy; exit with 0 if an answer arrives");
     auto flags = std::make_shared<HealthFlags>();
-    // The proxy's own variable, as both commands use the same address in a container.
+    // The proxy's own variable: in a container, both commands use the same address.
     command.add("address", &flags->address, "ADDR:PORT", "Address the proxy listens on")
         .read_variable("TWSCOPE_LISTEN");
     command.add_time("--timeout", flags->timeout, 0.01, 60, "Seconds to wait for an answer");
@@ -374,7 +375,7 @@ struct ExtcapFlags {
     std::string listen = "127.0.0.1:8303";
     std::string filter;
     bool cleanup = false;
-    bool debug = false; ///< ignored, like the next member
+    bool debug = false; ///< ignored, as is the value of `unused`
     std::string unused;
 };
 
@@ -440,8 +441,8 @@ int capture_with_proxy(const ExtcapFlags& flags) {
     throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
 }
 
-/// Checks unknown arguments: those that Wireshark adds are accepted, as newer versions may add
-/// some.
+/// Checks unknown arguments. Those of Wireshark are accepted, because newer versions may add
+/// arguments.
 /// Errors: UsageError for other unknown arguments.
 void check_unknown(const std::vector<std::string>& rest) {
     bool may_be_value = false;

@@ -33,7 +33,7 @@ using relay::ClientAddress;
 
 /// Number of the routing table and priority of the rule, by which `ip rule` identifies it as ours.
 constexpr int kRoutingTable = 8303;
-/// The largest seed, as records contain numbers of 63 bits.
+/// The largest seed. Records contain numbers of 63 bits.
 constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
 
 } // namespace
@@ -251,7 +251,7 @@ bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint&
            (a == b || includes(a, b) || includes(b, a));
 }
 
-/// Checks the listen addresses of one server. Its [::] does not include IPv4.
+/// Checks the listen addresses of one server, for which [::] does not include IPv4.
 void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) {
     for (auto each = listen.begin(); each != listen.end(); ++each) {
         const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
@@ -265,7 +265,7 @@ void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) 
     }
 }
 
-/// Checks the last server against those before it.
+/// Checks the last server in the list against the servers before it.
 void check_last_server(std::span<const process::ConfiguredServer> servers) {
     const process::ConfiguredServer& last = servers.back();
     for (const process::ConfiguredServer& each : servers.first(servers.size() - 1)) {
@@ -335,7 +335,7 @@ void check_no_loop(const relay::ServerOptions& server,
     }
 }
 
-/// Returns whether a run can create files in this folder. A run creates it with its parents.
+/// Returns whether a run can create files in this folder, which it creates if it is missing.
 bool can_hold_files(std::filesystem::path folder) {
     std::error_code ignored;
     if (std::filesystem::exists(folder, ignored)) {

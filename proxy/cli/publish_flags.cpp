@@ -36,7 +36,7 @@ constexpr std::chrono::seconds kUsualAge = std::chrono::hours{7 * 24};
 /// The parts of --bus.
 struct BusUrl {
     std::vector<std::string> urls; ///< one for each server of the bus
-    std::string stream;            ///< empty for the usual one
+    std::string stream;            ///< empty for the default stream
 };
 
 /// Errors: UsageError.

@@ -76,7 +76,7 @@ struct BusFlags {
 };
 
 /// Waits for acknowledgements and prints on standard error how many records were not published.
-/// Returns true if there are none.
+/// Returns true if all records were published.
 [[nodiscard]] bool finish_publishing(sink::OutputFile& bus);
 
 /// The flags about the live page.

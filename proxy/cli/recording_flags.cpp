@@ -61,7 +61,7 @@ std::string size_unit_like(std::string_view name) {
     return like == kSizeUnits.end() ? std::string{} : std::string{like->name};
 }
 
-/// `number` and `name`: the number and the unit that are wrong.
+/// Returns the error for a wrong time or size. `number` and `name`: the wrong number and unit.
 UsageError complaint(const std::string& flag, const std::string& text, std::uint64_t number,
                      std::string_view name) {
     const std::string like = number == 0 ? std::string{} : size_unit_like(name);
@@ -303,7 +303,7 @@ constexpr std::chrono::nanoseconds kMinTime{sink::FlightRecorder::kLeastPause};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
-/// Returns the flag's two values; a variable contains both, separated by a blank.
+/// Returns the flag's two values. An environment variable contains both, separated by a blank.
 std::pair<std::string, std::string> parts_of(const std::vector<std::string>& what) {
     if (what.size() > 1) {
         return {what[0], what[1]};

@@ -58,8 +58,8 @@ struct RecordingFlags {
     void check(const std::string& output, const std::string& capture) const;
     /// The limit of --message-limit in bytes; 0 for no limit.
     [[nodiscard]] std::uint64_t message_bytes() const;
-    /// The options for recording to a path; nullopt if it is no file on a disk: standard output, a
-    /// pipe, a device.
+    /// The options for recording to a path; nullopt if the path is no file on a disk but standard
+    /// output, a pipe or a device.
     [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,
                                                                 const std::string& path) const;
     /// The folder of the segments; empty if the recording has none.

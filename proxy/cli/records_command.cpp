@@ -164,7 +164,7 @@ class RepeatedLines {
 
     [[nodiscard]] bool is_one(std::string_view line) {
         if (line.substr(0, kHeadBytes).find(R"("type":"segment")") != std::string_view::npos) {
-            return true; // what it names is gone when segments are read as one
+            return true; // it names a segment's file, which means nothing once segments are joined
         }
         const bool again = record::is_repeated(line);
         const bool event =
@@ -184,7 +184,7 @@ class RepeatedLines {
     static constexpr std::size_t kHeadBytes = 64;
 
     std::string recording_;        ///< folder and name of its segments, or its only file
-    std::set<std::int64_t> known_; ///< sessions of files before this one
+    std::set<std::int64_t> known_; ///< sessions in the files before the current file
     std::set<std::int64_t> begun_;
 };
 
@@ -253,7 +253,7 @@ std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
                                 .where = std::move(where)}};
 }
 
-/// Opens the output. A table may replace any file: what it writes has no mark to be known by.
+/// Opens the output. A table may replace any file, because an earlier table cannot be recognised.
 std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_table) {
     if (!is_table) {
         check_replaceable("--output", path);

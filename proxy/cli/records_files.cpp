@@ -44,7 +44,7 @@ namespace tw::cli {
 
 namespace {
 
-/// True for a session number. A leading zero would mean octal.
+/// True for a session number. Rejects leading zeros, which the parser of flags reads as octal.
 bool is_session(const std::string& text) {
     return base::parse_number<std::uint32_t>(text) && !text.starts_with('0');
 }
@@ -333,8 +333,8 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
         }
     }
     while (!stopped() && !use.enough()) {
-        // The next file is searched first, so that data appended to the current one before is not
-        // missed.
+        // Looks for the next file before it reads, so that all data that was appended to the
+        // current file is read.
         const std::string next = next_file(look());
         const bool other = next.empty() && replaced();
         read_lines_so_far(use);
@@ -377,7 +377,7 @@ void RecordsFiles::check() const {
 namespace {
 
 /// Reads all lines of a recording. `use`: returns whether the line is a record. `quiet`: does not
-/// report what is damaged. Returns true if all was read, or if it is quiet.
+/// report damage. Returns true if everything was read or `quiet` is true.
 bool read_recording(const std::string& path, bool quiet,
                     const std::function<bool(std::string_view line)>& use) {
     bool whole = true;

@@ -20,25 +20,25 @@
 
 namespace tw::cli {
 
-/// Returns why a text is no session number, which start at 1; empty if it is one.
+/// Returns why a text is no session number; empty if it is one. Session numbers start at 1.
 [[nodiscard]] std::string find_problem_of_session(const std::string& text);
-/// The same, if 0 stands for the merged snapshots of all sessions.
+/// Like find_problem_of_session(), but also accepts 0: the merged snapshots of all sessions.
 [[nodiscard]] std::string find_problem_of_session_or_zero(const std::string& text);
 
-/// Parses a UTC time as in records; its last parts may be left out, as in "2026-11-22 18". "-60s" is
-/// the time a minute ago. Returns it without the Z, for comparison with record times as text.
+/// Parses a UTC time as in records; its end may be left out, as in "2026-11-22 18". "-60s" is the
+/// time a minute ago. Returns the time without the Z, for comparison with record times as text.
 /// Errors: UsageError that names the flag.
 [[nodiscard]] std::string parse_record_time(std::string_view flag, const std::string& given);
 
-/// Prints on standard error which part of a file could not be read, and how much could. Returns
-/// false if the file is damaged. A truncated file, as a crash leaves it, does not count as damaged.
+/// Prints on standard error which part of a file could not be read, and how many lines were read.
+/// Returns false if the file is damaged. A file that a crash truncated does not count as damaged.
 [[nodiscard]] bool report_unread_data(const std::string& path, const sink::LineReader& reader);
 
 /// Prints on standard error that the last line is incomplete, and how many lines were read.
 void report_truncated_line(const std::string& path, std::uint64_t lines);
 
 /// Prints on standard error how many lines of a file were skipped because they are not records.
-/// Returns true if there were none.
+/// Returns true if no line was skipped.
 bool report_invalid_lines(const std::string& path, std::uint64_t lines);
 
 /// Reads the files of recordings, in the order given. A folder stands for its segments, in the
@@ -105,7 +105,7 @@ class LineCutter final : public sink::Output {
 [[nodiscard]] bool read_records(const std::string& path,
                                 const std::function<void(std::string_view line)>& use);
 
-/// The source of record lines: a capture, demo or recording, or a folder with segments of one.
+/// The source of record lines: a capture, demo or recording, or a folder with segments.
 struct RecordsOrigin {
     std::string path;
     capture::ServerGuess servers; ///< for a capture: the servers whose traffic is read
@@ -116,13 +116,13 @@ struct RecordsOrigin {
 /// Reads a file's first bytes, which distinguish captures from recordings.
 [[nodiscard]] sink::FileStartReader read_file_begin(const std::string& path);
 
-/// True if the path is read as records: a file that starts neither as a capture nor as a demo, so
-/// an empty or damaged recording counts; or a folder with segments of records.
+/// True if the path is read as records: a folder with segments of records, or a file that starts
+/// neither like a capture nor like a demo. So an empty or damaged recording counts, too.
 [[nodiscard]] bool holds_records(const std::string& path, const sink::FileStartReader& begin);
 
 /// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most
-/// messages. Returns true if it could be read to its end. `quiet`: does not report oddities.
-/// Errors: UsageError; CaptureError for a file that is neither.
+/// messages. Returns true if the source could be read to its end. `quiet`: does not report
+/// oddities. Errors: UsageError; CaptureError for a file of an unknown type.
 [[nodiscard]] bool read_lines(const RecordsOrigin& origin, bool quiet,
                               const std::function<void(std::string_view line)>& use);
 

@@ -88,7 +88,7 @@ constexpr std::size_t kMaxClients = 128;
 constexpr double kMinSpeed = 0.01;
 constexpr double kMaxSpeed = 100;
 constexpr double kNanoseconds = 1e9;
-/// The most bytes of a password that fit into the message.
+/// The most bytes of a password that fit into a client's info message.
 constexpr std::size_t kMaxPassword = 255;
 
 struct ReplayFlags {

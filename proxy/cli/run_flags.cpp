@@ -153,7 +153,7 @@ bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& 
     return !rest.empty() && *rest.begin() != "..";
 }
 
-/// Adds all errors of the flags and of what they name.
+/// Adds all errors of the flags, and of the files and addresses that the flags name.
 void add_flag_problems(const RunFlags& flags, const Settings& settings,
                        std::vector<std::string>& problems) {
     for (const RunFlags::Check& check : flags.checks(settings)) {
@@ -218,7 +218,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
 }
 
 void RunFlags::check_files(const Settings& settings) const {
-    const std::string none; // for segments these are only the start of names
+    const std::string none; // a path of segments is only the start of their names
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.given_files();
     read.insert(read.end(), {records.lookup.objects_file, settings.file(), http.token_file});

@@ -19,8 +19,8 @@ namespace tw::cli {
 class Command;
 class Settings;
 
-/// The flags of every live run, for any source of traffic. The functions throw UsageError for a flag
-/// whose value is not valid.
+/// The flags of every live run, for any source of traffic. The functions throw UsageError for a
+/// flag whose value is not valid.
 struct RunFlags {
     RecordFlags records;
     ArtifactFlags artifacts;
@@ -51,7 +51,7 @@ struct RunFlags {
     /// A check of some flags. Errors: UsageError.
     using Check = std::function<void()>;
 
-    /// All checks of the flags. `settings`: the settings that completed them.
+    /// All checks of the flags. `settings`: the settings that completed the flags.
     [[nodiscard]] std::vector<Check> checks(const Settings& settings) const;
     /// Checks the flags about the forwarded or tapped traffic.
     virtual void check_traffic(const Settings& settings) const = 0;
@@ -67,7 +67,7 @@ struct RunFlags {
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are created during the run.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
-    /// The folders of outputs whose files are opened again by their paths, once they were moved.
+    /// The folders of outputs whose files are opened again by their paths, after they were moved.
     [[nodiscard]] std::vector<std::filesystem::path> reopened_folders() const;
     /// The name of a server without a given name.
     [[nodiscard]] virtual std::string server_name() const = 0;

@@ -71,7 +71,7 @@ void check_variables(const CLI::App& command) {
     const auto commands =
         program == nullptr ? std::vector<const CLI::App*>{} : program->get_subcommands({});
     if (commands.size() <= 1) {
-        return; // a reload knows its own flags alone, and the start has checked
+        return; // a reload knows only its command's flags; the start has checked the variables
     }
     std::set<std::string, std::less<>> known;
     for (const CLI::App* each : commands) {
@@ -160,8 +160,8 @@ std::optional<std::string> without_comment(const std::string& line) {
     return open == '\0' ? std::optional{line} : std::nullopt;
 }
 
-/// Removes the comments of a settings file line by line, as the parser looks for them within
-/// quotes, too.
+/// Removes the comments of a settings file line by line, because the parser would look for comments
+/// within quotes, too.
 /// Errors: UsageError for quotes that stay open.
 std::string without_comments(const std::string& text, const std::string& path) {
     std::istringstream in{text};
@@ -217,14 +217,14 @@ std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string
     try {
         std::istringstream in{text};
         CLI::ConfigTOML reader;
-        reader.comment('\n'); // a character that no line contains, as comments were removed
+        reader.comment('\n'); // a character that no line contains; comments were removed
         return reader.from_config(in);
     } catch (const CLI::Error& error) {
         throw UsageError{fmt::format("--config {}: {}", path, error.what())};
     }
 }
 
-/// Flags that have no effect without one of the others.
+/// A flag that has no effect without one of certain other flags.
 struct RequiredFlag {
     const char* flag;
     std::array<const char*, 2> one_of;
@@ -427,7 +427,8 @@ void Settings::complete_from_file() {
 }
 
 std::string describe_parser_error(const CLI::Error& error) {
-    // "--keep: At Most 1 required but received 2", "--tick: 1 required TICK:INT in [0 - 100] missing"
+    // Examples of the parser's messages: "--keep: At Most 1 required but received 2",
+    // "--tick: 1 required TICK:INT in [0 - 100] missing".
     const std::string_view what{error.what()};
     const std::string_view flag = what.substr(0, what.find(':'));
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr ||

@@ -26,8 +26,8 @@ namespace tw::cli {
 /// Adds --color to a command. `value`: gets auto, always or never.
 void add_color_flag(Command& command, std::string& value);
 
-/// Calls `check`, and adds the message of the exception that it throws, if any, to a list, unless
-/// it is in the list.
+/// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains
+/// the message already.
 template <typename Check>
 void add_problem(std::vector<std::string>& problems, const Check& check) {
     try {
@@ -53,8 +53,8 @@ class Settings {
     /// Like fill(), but returns all errors, one per line, instead of throwing the first one.
     [[nodiscard]] std::vector<std::string> fill_all();
 
-    /// True if the file given with --config could be read, or none was given. Otherwise the flags are
-    /// not those that were meant, so checking them would give false errors.
+    /// True if the file given with --config could be read, or no file was given. Otherwise the
+    /// flags are not those that the user meant, so checking them would give false errors.
     [[nodiscard]] bool is_read() const { return is_read_; }
 
     /// Describes which flags each source has set, one line for each source. The lines contain no
