@@ -37,7 +37,7 @@ class PageItemConverter {
 
   private:
     world::SevenToSixTranslator seven_as_six_;
-    std::vector<world::View> views_; ///< member only to reuse its memory
+    std::vector<world::View> views_; ///< a member, so that its memory is reused
     snapshot::Snapshot items_;
     std::vector<std::int32_t> ints_;
 };
@@ -64,7 +64,7 @@ class PageTrafficCounter final : public inspect::Observer {
 
   private:
     const web::ViewerInterest* interest_;
-    bool is_counting_ = false; ///< the current datagram is counted
+    bool is_counting_ = false; ///< true if the current datagram is counted
     record::ByteLedger ledger_;
     inspect::Attribution attribution_{ledger_};
 };
@@ -159,14 +159,14 @@ class PageWorldFeed final : public record::RecordSink {
     web::ViewerBatch batch_;
     std::string server_; ///< the server whose merged snapshots are shown
     std::uint32_t views_ = 0;
-    record::Timestamp shown_at_ = 0; ///< time of the last merged snapshot that was shown
+    record::Timestamp shown_at_ = 0; ///< time of the latest merged snapshot that was shown
     snapshot::Tick tick_ = snapshot::kNoBase;
-    record::Timestamp line_written_at_ = 0; ///< time of the last JSON line
+    record::Timestamp line_written_at_ = 0; ///< time of the latest JSON line
 };
 
 /// Stores the records around the latest findings about snapshots, from the last valid snapshot
 /// before a finding to the first one after it. With these records, the page can explain the
-/// findings. Between findings, only the head of each session's last valid snapshot is stored.
+/// findings. Between findings, only the head of each session's latest valid snapshot is stored.
 class FindingContexts final : public record::RecordSink {
   public:
     /// The limit of stored contexts. If it is exceeded, the oldest context is dropped.
@@ -186,7 +186,7 @@ class FindingContexts final : public record::RecordSink {
     void copy_contexts_to(web::StatusView& view) const;
 
   private:
-    /// A session's last valid snapshot.
+    /// A session's latest valid snapshot.
     struct ValidSnapshot {
         record::RecordHeader head{};
         snapshot::Tick tick = 0;
@@ -201,7 +201,7 @@ class FindingContexts final : public record::RecordSink {
     };
 
     struct SessionState {
-        std::string session; ///< JSON line of the session's last session record
+        std::string session; ///< JSON line of the session's latest session record
         std::string map;
         std::optional<ValidSnapshot> last_valid{};
         std::unique_ptr<OpenContext> open;

@@ -133,7 +133,7 @@ class PageRecordings {
     std::shared_ptr<const Capture> capture_;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
-    std::string stopped_; ///< why the last recordings were stopped; empty if a viewer stopped them
+    std::string stopped_; ///< why recordings were stopped; empty if a viewer stopped them
     std::atomic<std::uint64_t> lost_{0};
 };
 

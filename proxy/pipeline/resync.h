@@ -24,15 +24,15 @@ class ResyncRequester {
     explicit ResyncRequester(std::function<bool(std::uint32_t session)> request)
         : request_{std::move(request)} {}
 
-    /// Requests a full snapshot if the session's snapshots are `undecodable` and the last request
-    /// is long enough ago. Call this function for each datagram from the server.
+    /// Requests a full snapshot if the session's snapshots are `undecodable` and the previous
+    /// request is long enough ago. Call this function for each datagram from the server.
     void on_server_datagram(std::uint32_t session, record::Timestamp time, bool undecodable);
 
     void forget_session(std::uint32_t session) { requested_at_.erase(session); }
 
   private:
     std::function<bool(std::uint32_t session)> request_;
-    /// Time of the last request, by session.
+    /// Time of the latest request, by session.
     std::unordered_map<std::uint32_t, record::Timestamp> requested_at_;
 };
 

@@ -81,7 +81,7 @@ class Worker {
     relay::Ring ring_;
     std::uint32_t observer_;
     const channel::RelayFacts* facts_;
-    /// The ring's events are for this observer and not for an earlier one.
+    /// True if the ring's next events are for this observer, not for an earlier one.
     bool own_events_ = false;
     const Config* config_;
     WorldQueue* worlds_; ///< the queue to the thread that merges snapshots; null: none
@@ -93,11 +93,11 @@ class Worker {
     /// Checkpoints of the sessions that another relay continues.
     SessionCheckpoints checkpoints_to_save_;
     const SessionCheckpoints* previous_checkpoints_ = nullptr;
-    /// Restored sessions. A gap at their start is not reported.
+    /// The sessions that were restored from checkpoints. A gap at their start is not reported.
     std::unordered_set<std::uint32_t> restored_;
     web::StatusBoard* board_;
     unsigned index_;
-    web::StatusView view_; ///< member only to reuse its memory
+    web::StatusView view_; ///< a member, so that its memory is reused
     base::Clock::time_point flushed_;
     base::Clock::time_point published_;
     bool needs_flush_ = false;  ///< events were read since the last flush

@@ -103,8 +103,8 @@ constexpr std::chrono::milliseconds kRoundPause{20};
 /// The pause if only the page shows merged snapshots. A tick is merged as soon as all its snapshots
 /// have arrived, to reduce the delay.
 constexpr std::chrono::milliseconds kPagePause{5};
-/// How long a tick waits for late snapshots if only the page shows merged snapshots: not long,
-/// because a tee may be missing briefly there.
+/// How long a tick waits for late snapshots if only the page shows merged snapshots. The wait is
+/// short, because it does no harm if a tee is missing on the page for a moment.
 constexpr world::WaitTicks kPageWaitTicks{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval at which queues are emptied while the page has no viewers.
@@ -167,7 +167,7 @@ void WorldThread::merge_input(WorldQueue::Batch& batch) {
     const QueuedInput next = std::move(batch.front());
     batch.pop_front();
     next.pass_on(merger_);
-    // The finding limit is told, because the records of merged snapshots contain no ends.
+    // Tells the finding limit that the session has ended: records of merged snapshots do not.
     if (const WorldInput& input = next.input; input.kind == WorldInput::Kind::close) {
         written_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});

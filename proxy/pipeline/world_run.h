@@ -36,7 +36,7 @@ struct QueuedInput {
         record::MapRecord record;
     };
 
-    world::WorldInput input; ///< its pointers are not valid
+    world::WorldInput input; ///< without valid pointers, which pass_on() sets
     snapshot::Snapshot items;
     std::vector<std::byte> payload;
     std::string server;
@@ -84,8 +84,8 @@ class WorldQueue final : public world::WorldInputSink {
 
     mutable std::mutex mutex_;
     Batch inputs_;
-    std::size_t bytes_ = 0;       ///< the size of the data in inputs_
-    record::Timestamp until_ = 0; ///< no further input has a time before this one
+    std::size_t bytes_ = 0;       ///< the size of the data in inputs_, in bytes
+    record::Timestamp until_ = 0; ///< no further input has an earlier time
     std::uint64_t dropped_ = 0;
     std::atomic<bool> idle_{false};
     std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used only by the worker's thread
@@ -124,7 +124,7 @@ class WorldThread {
         /// Filters inputs that are added to the queue; used if only the page shows merged snapshots.
         std::optional<ViewedInputFilter> watched{};
         WorldQueue::Batch batch{};
-        record::Timestamp until = 0; ///< no further input of the queue has a time before this one
+        record::Timestamp until = 0; ///< no further input of the queue has an earlier time
     };
 
     void run();
