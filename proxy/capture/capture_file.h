@@ -53,8 +53,8 @@ class CaptureFile {
     struct Interface {
         int link = 0;                               ///< libpcap's number of the link type
         std::uint32_t snap_length = 0;              ///< the most bytes of a frame; 0: unlimited
-        std::uint64_t units_per_second = 1'000'000; ///< the unit of its times
-        std::int64_t time_offset = 0;               ///< seconds to add to its times
+        std::uint64_t units_per_second = 1'000'000; ///< the unit of the interface's times
+        std::int64_t time_offset = 0;               ///< seconds to add to the interface's times
     };
 
     struct StoredFrame {
@@ -102,7 +102,7 @@ class CaptureFile {
     bool is_pcapng_ = false;
     bool is_swapped_ = false;           ///< the byte order differs from this machine's
     std::size_t record_header_ = 0;     ///< pcap: size of a frame's header
-    std::vector<Interface> interfaces_; ///< of the current section; pcap: the only one
+    std::vector<Interface> interfaces_; ///< those of the current section; pcap has one
     bool has_interfaces_ = false;       ///< an interface was read
     bool is_by_twscope_ = false;
     std::optional<CapturedState> next_state_; ///< state before the next frame

@@ -19,10 +19,10 @@
 
 namespace tw::capture {
 
-/// Holds datagrams back until it is known which one follows, and sorts those of captures by twscope
-/// by time. If twscope inspects with several threads, each thread writes its
-/// collected datagrams in one batch, about every 0.1 s. Therefore, other datagrams of 0.1 s (of
-/// more if a thread is late) can be between datagrams of the same time.
+/// Holds datagrams back until it is known which one follows. Sorts the datagrams by time if twscope
+/// wrote the capture. If twscope inspects with several threads, each thread writes its collected
+/// datagrams in one batch, about every 0.1 s. Therefore, datagrams of the same time can be 0.1 s of
+/// traffic apart in the file, or more if a thread is late.
 ///
 /// With one thread, only the first datagrams of a new client are older than the datagrams before
 /// them in the file, because twscope writes them only when the client's address is verified and its
@@ -33,7 +33,7 @@ namespace tw::capture {
 /// kWindow, the clock was set or another capture begins. No datagram is moved across that point.
 class TimeSorter {
   public:
-    /// the largest time by which datagrams are moved, in nanoseconds
+    /// The largest time by which datagrams are moved, in nanoseconds.
     static constexpr std::int64_t kWindow = 1'000'000'000;
     /// Limits of the waiting datagrams: half a second of a busy server. Above a limit, datagrams
     /// are returned early.
@@ -44,10 +44,11 @@ class TimeSorter {
         CapturedDatagram datagram; ///< refers to the members below
         std::vector<std::byte> payload;
         std::optional<CapturedState> state;
-        std::size_t file = 0; ///< index of the datagram's file, as passed to add()
+        std::size_t file = 0; ///< index of the datagram's file, see add_datagram()
     };
 
-    /// Adds a copy of a datagram. `sorts`: whether datagrams before it may be later.
+    /// Adds a copy of a datagram. `sorts`: whether datagrams that were added before may have a
+    /// later time.
     void add_datagram(const CapturedDatagram& datagram, std::size_t file, bool sorts = true);
 
     /// Returns the earliest datagram if no earlier one can follow, or if more than `most` are
@@ -65,11 +66,11 @@ class TimeSorter {
 
     std::deque<WaitingDatagram>
         waiting_; ///< sorted by time between points at which the clock was set back
-    /// The number of datagrams at the front of waiting_ that precede the last point at which the
+    /// The number of datagrams at the front of waiting_ that precede the latest point at which the
     /// clock was set back.
     std::size_t num_before_jump_ = 0;
     std::size_t bytes_ = 0; ///< size of the waiting datagrams in bytes
-    /// Several threads wrote the capture, because datagrams of known clients were out of order.
+    /// True if several threads wrote the capture: datagrams of known clients were out of order.
     bool has_several_threads_ = false;
     std::unique_ptr<OrderedDatagram> taken_;
 };
@@ -136,7 +137,8 @@ class CaptureRun {
 
     [[nodiscard]] static CaptureSource open_source(std::string path);
     void read_capture(std::size_t index, CaptureSessions& sessions);
-    /// Passes on the datagrams that cannot be followed by earlier ones, and all but `most` others.
+    /// Passes on the waiting datagrams that no earlier datagram can follow. Of the others, passes
+    /// on all but `most`.
     void pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most);
     void pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,
                           CaptureSessions& sessions);
@@ -147,7 +149,7 @@ class CaptureRun {
     std::vector<CaptureSource> sources_;
     ServerGuess guess_;
     TimeSorter order_; ///< sorts the datagrams of all files of a recording together
-    std::vector<DatagramPosition> positions_; ///< positions of the last datagrams, in a ring
+    std::vector<DatagramPosition> positions_; ///< positions of the latest datagrams, in a ring
     std::size_t num_positions_ = 0;           ///< number of datagrams that were inspected
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;

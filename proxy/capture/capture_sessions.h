@@ -78,7 +78,7 @@ class SessionReceiver : public record::Interface {
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
     /// Called for a datagram that belongs to no session and is not passed to on_datagram(). An
-    /// earlier call of that may have announced it as `next`.
+    /// earlier call of on_datagram() may have announced the datagram as `next`.
     virtual void on_next_skipped() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
@@ -156,7 +156,7 @@ class CaptureSessions {
         answered ///< a connection with datagrams of both sides
     };
 
-    /// The sessions of one stage, sorted by the time of their last datagram, the earliest first.
+    /// The sessions of one stage, sorted by the time of their latest datagram, the earliest first.
     using SessionList = std::list<const Pair*>;
 
     struct OpenSession {

@@ -139,8 +139,8 @@ class DemoChunkDecoder {
   public:
     DemoChunkDecoder();
 
-    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are its
-    /// body as on the network.
+    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are the
+    /// delta's body, in the format of the network.
     /// Errors: payload_undecodable, payload_too_long.
     [[nodiscard]] DemoResult<std::span<const std::byte>> decompress_varints(const DemoChunk& chunk);
     /// Returns the decoded ints of a chunk.

@@ -46,8 +46,8 @@ struct CapturedDatagram {
     CaptureEndpoint destination;
     std::span<const std::byte> payload;
     std::span<const std::byte> next{}; ///< payload of the next datagram; empty if unknown
-    /// State of the datagram's session, stored directly before the datagram; null if the capture
-    /// contains none there.
+    /// State of the datagram's session, stored directly before the datagram; null if no state is
+    /// stored there.
     const CapturedState* state = nullptr;
     bool cut = false; ///< the recorder truncated the datagram; the payload is then empty
 };
@@ -57,8 +57,8 @@ struct CaptureCounts {
     std::uint64_t datagrams = 0;
     std::uint64_t other = 0;       ///< number of frames that are not UDP over IPv4 or IPv6
     std::uint64_t reassembled = 0; ///< number of datagrams reassembled from IP fragments
-    /// Number of frames with fragments of reassembled datagrams, without the last fragment of each
-    /// datagram.
+    /// Number of frames with fragments of reassembled datagrams. The last fragment of each datagram
+    /// is not counted.
     std::uint64_t pieces = 0;
     std::uint64_t repeats = 0; ///< number of IP fragments that were captured twice
     /// Number of frames into which the host had merged several datagrams. The datagrams were
@@ -187,9 +187,9 @@ class FrameReader {
     [[nodiscard]] bool read_frame(std::span<const std::byte> frame, std::size_t sent,
                                   CapturedDatagram& datagram);
 
-    /// Reads the next datagram of the last frame if the host merged several datagrams into it (see
-    /// find_merged_size). Returns false if there are no more. Call this function until it returns
-    /// false, before reading the next frame.
+    /// Reads the next datagram of the current frame if the host merged several datagrams into the
+    /// frame (see find_merged_size). Returns false if no datagram is left. Call this function until
+    /// it returns false, before reading the next frame.
     [[nodiscard]] bool read_next_merged(CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }

@@ -73,7 +73,7 @@ class LiveCapture {
 
 /// Returns a filter for the kernel that drops other protocols and other ports. The filter accepts
 /// all fragments, of which only the first contains a port, and all frames with a VLAN tag, which
-/// moves the IP header. Their ports are checked later.
+/// moves the IP header. The ports of fragments and of such frames are checked later.
 [[nodiscard]] std::string live_filter_expression(const std::vector<std::uint16_t>& ports);
 
 } // namespace tw::capture
