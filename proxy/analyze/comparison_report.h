@@ -49,8 +49,8 @@ struct PairTotals {
 };
 
 /// Compares two recordings of games, called views A and B, tick by tick. The snapshots of each pair
-/// and view must be passed in the order of their ticks. If no view gets far ahead of the other, few
-/// snapshots have to be stored. In which order the views get their snapshots does not matter else.
+/// and view must be passed in the order of their ticks. If neither view gets far ahead of the
+/// other, few snapshots have to be stored. Otherwise, A and B may alternate in any way.
 class GameComparison {
   public:
     /// The most snapshots that are stored until the other view's snapshot of the same tick arrives.
@@ -66,7 +66,7 @@ class GameComparison {
         snapshot::Tick first = 0; ///< tick of the first difference
     };
 
-    /// DifferenceCounts of differing items, by item type and field.
+    /// The counts of differing items, by item type and field.
     using DifferenceCounts = std::map<std::pair<std::string, std::string>, DifferenceCount>;
 
     explicit GameComparison(std::size_t pairs) : pairs_(pairs) {}
@@ -77,8 +77,8 @@ class GameComparison {
     /// Ends the comparison. After this call, no snapshot may be added.
     void finish();
 
-    /// True if so many more snapshots of this view than of the other one are stored that the caller
-    /// should wait for the other one.
+    /// True if many more snapshots of this view are stored than of the other view. The caller
+    /// should then pass snapshots of the other view first.
     [[nodiscard]] bool is_ahead(std::size_t view) const {
         return waiting_[view] > waiting_[1 - view] + kMaxLead;
     }
@@ -97,7 +97,7 @@ class GameComparison {
 
     [[nodiscard]] const DifferenceCounts& difference_counts() const { return counts_; }
 
-    /// Returns the number of differences that counts() lacks because of kMaxCounted.
+    /// Returns the number of differences that counts() does not contain because of kMaxCounted.
     [[nodiscard]] std::uint64_t uncounted_differences() const { return uncounted_; }
 
     /// Returns the number of items for which one view has only raw ints and the other only fields.

@@ -57,7 +57,7 @@ struct Explanation {
         friend bool operator==(const ExplainableFinding&, const ExplainableFinding&) = default;
     };
 
-    /// All findings about snapshots with the same id.
+    /// The findings about snapshots that have the same id.
     struct FindingKind {
         std::string id;
         std::string type;         ///< the item's type, for snapshot.size_differs
@@ -72,22 +72,23 @@ struct Explanation {
     /// The first warnings and errors about snapshots, at most one per tick and session.
     std::vector<ExplainableFinding> explainable_findings{};
     std::uint64_t num_explainable = 0;
-    /// The kinds of findings that occurred, in the order of their first one; limited.
+    /// The kinds of findings, in the order of their first occurrence. Their number is limited.
     std::vector<FindingKind> finding_kinds{};
     std::uint64_t num_other_findings = 0; ///< number of findings that are not about snapshots
 
-    boost::json::object finding{}; ///< the finding's record; empty if the selection has none
-    std::int64_t session = 0;      ///< number of the finding's session; 0 if the session has ended
+    boost::json::object finding{}; ///< the finding's record; empty if no finding was selected
+    std::int64_t session = 0;      ///< number of the finding's session; 0 if a later run reused it
     /// A description of the session, for example
     /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     std::string title{};
-    boost::json::object explaining_finding{}; ///< a later finding that explains it; or empty
+    boost::json::object explaining_finding{}; ///< later, and explains `finding`; may be empty
     std::vector<std::string> events{};        ///< one line for each event, with its time
     Items before{};                           ///< the last verified snapshot before the finding
     std::optional<std::int64_t> before_tick{};
     Items after{}; ///< the first verified snapshot after the finding
     std::optional<std::int64_t> after_tick{};
-    /// Ticks of the rejected snapshots from the finding's on; empty if the finding's was not.
+    /// Ticks of the rejected snapshots, from the finding's snapshot on. Empty if the finding's
+    /// snapshot was not rejected.
     std::vector<std::int64_t> rejected{};
     /// The first of the rejected snapshots that the client acknowledged.
     std::optional<std::int64_t> acknowledged_tick{};
@@ -171,7 +172,7 @@ class ExplanationReader {
     std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
 };
 
-/// Stores for each session the last datagrams of a capture that contain parts of snapshots.
+/// Stores for each session of a capture the latest datagrams that contain parts of snapshots.
 class SnapshotDatagrams final : public inspect::Observer {
   public:
     /// The position of a datagram in its capture.
@@ -185,7 +186,8 @@ class SnapshotDatagrams final : public inspect::Observer {
     /// The most sessions whose datagrams are stored. An attacker can open any number of sessions.
     static constexpr std::size_t kMaxSessions = 4096;
 
-    /// `place`: returns the position of a datagram by its time. `on_read`: called after each one.
+    /// `place`: returns the position of a datagram by its time. `on_read`: called after each
+    /// datagram.
     SnapshotDatagrams(std::function<DatagramPosition(record::Timestamp)> place,
                       std::function<void()> on_read)
         : place_{std::move(place)}, on_read_{std::move(on_read)} {}

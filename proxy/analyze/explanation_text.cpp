@@ -405,7 +405,7 @@ Bytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // The byte of finding() is marked only if no explaining finding exists, which knows better.
+    // An explaining finding knows the byte better, so the byte of `finding` is not marked then.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);

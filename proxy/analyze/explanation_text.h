@@ -26,8 +26,8 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 /// Returns the explanation, or the findings that can be explained, as one JSON object.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);
 
-/// Returns the explanation of a finding as text. `lines`: record lines around the finding. If they
-/// do not contain the finding, returns explainable_findings_text().
+/// Returns the explanation of a finding as text. `lines`: record lines around the finding. If the
+/// lines do not contain the finding, returns explainable_findings_text().
 [[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
                                                std::int64_t tick);
 

@@ -54,7 +54,7 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
     return item;
 }
 
-/// Sets `name` to the name of the player whose session it is, from an item or from a 0.7 message.
+/// Sets `name` to the name of the session's own player, from an item or from a 0.7 message.
 void take_own_name(const json::object& record, std::string& name) {
     const json::object* fields = object_of(record, "fields");
     if (fields == nullptr ||

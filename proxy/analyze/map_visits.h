@@ -49,7 +49,7 @@ identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>
 /// The snapshots of a session on one map, from the first snapshot to the last.
 struct MapVisit {
     std::int64_t session = 0;
-    std::string name; ///< name of the player whose session it is; empty if unknown
+    std::string name; ///< name of the session's own player; empty if unknown
     /// The client's address; for a demo, the file name; for merged snapshots, the server's address.
     std::string client;
     std::string map;             ///< map name; empty if unknown
@@ -148,8 +148,8 @@ struct MapVisitPairs {
 };
 
 /// Pairs visits of A and B on the same map at the same ticks: by the player's name and the address,
-/// or else by the name, or else by the address. If both recordings have only one session, its name
-/// and address do not matter. Of several possible partners, a visit with the same first and last
+/// or else by the name, or else by the address. If both recordings have only one session, names and
+/// addresses do not matter. Of several possible partners, a visit with the same first and last
 /// tick is preferred, then a visit with mostly the same ticks. If several equally good partners
 /// remain, the visit stays unpaired. If `session_a` or `session_b` is given, only visits of that
 /// session are used. Returns nullopt if there are more than kMaxCandidates possible pairs.

@@ -14,8 +14,8 @@ namespace tw::analyze {
 
 namespace {
 
-/// True for findings about damaged and truncated demos. DemoReader prints these with the file's
-/// name and the position.
+/// True for findings about damaged and truncated demos. capture::CaptureRun prints these with the
+/// file's name and the position.
 bool is_end_of_demo(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }

@@ -20,7 +20,7 @@ namespace tw::analyze {
 
 /// Prints warnings and errors as a live run does: with time and player, one line for repeated
 /// findings, and a table at the end. Does not print findings about damaged demos, because
-/// DemoReader reports these with the name of the file.
+/// capture::CaptureRun reports these with the name of the file.
 class FindingPrinter final : public record::RecordSink {
   public:
     /// The most lines printed. Further findings appear only in the records and the table.

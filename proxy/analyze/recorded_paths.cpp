@@ -157,7 +157,7 @@ class PathReader::Collector {
     /// A tick far below all real ticks.
     static constexpr std::int64_t kNever = -kMostDistance;
 
-    /// A tee in the last snapshot of a view.
+    /// A tee in the latest snapshot of a view.
     struct Tee {
         std::int64_t type_id = 0;
         std::int64_t since = 0; ///< all snapshots of the view since this tick contain the tee
@@ -173,10 +173,10 @@ class PathReader::Collector {
         std::uint64_t game = 0; ///< number of maps of the session so far, or the server's run
         bool new_game = true;   ///< no snapshot of this game was read yet
         std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
-        std::int64_t tick = 0;                ///< tick of the last snapshot
-        std::int64_t team_kill = kNever;      ///< tick of the last kill message for a whole team
-        std::map<std::int64_t, Tee> tees{};   ///< the tees of the last snapshot, by client id
-        bool stopped = false;                 ///< the game was paused or over in the last snapshot
+        std::int64_t tick = 0;                ///< tick of the latest snapshot
+        std::int64_t team_kill = kNever;      ///< tick of the latest kill message for a whole team
+        std::map<std::int64_t, Tee> tees{};   ///< the tees of the latest snapshot, by client id
+        bool stopped = false;                 ///< the game is paused or over in the latest snapshot
         /// The players that death events named, by client id.
         std::map<std::int64_t, PlayerPath*> dead{};
 
@@ -191,15 +191,15 @@ class PathReader::Collector {
         const View* view = nullptr;         ///< view from which the path is taken; null: no view
         std::int64_t id = 0;                ///< the player's client id in `view`
         bool own = false;                   ///< `view` is the player's own session
-        std::int64_t shown = kNever;        ///< the last tick at which `view` had the player's tee
-        std::int64_t speed = 0;             ///< speed at the last position, in units per tick
+        std::int64_t shown = kNever;        ///< latest tick at which `view` had the player's tee
+        std::int64_t speed = 0;             ///< speed at the latest position, in units per tick
         bool ended = true;                  ///< the next position begins a path
         std::int64_t death_tick = kNever;   ///< tick at which the player last died or was removed
-        std::optional<std::size_t> death{}; ///< index of the last death in the list of deaths
-        std::int64_t event_tick = kNever;   ///< tick of the last death event that named the player
+        std::optional<std::size_t> death{}; ///< index of the latest death in the list of deaths
+        std::int64_t event_tick = kNever;   ///< tick of the latest death event about the player
         map::WorldPos event_at{0, 0};
-        PathPoint last{};            ///< the last position
-        std::uint64_t positions = 0; ///< number of positions of the last path
+        PathPoint last{};            ///< the latest position
+        std::uint64_t positions = 0; ///< number of positions of the latest path
         std::vector<std::vector<PathPoint>> paths{};
     };
 
@@ -224,7 +224,8 @@ class PathReader::Collector {
         const bool open = text_of(record, "event") == "open" && !record.contains("again");
         if (open || text_of(record, "event") == "close") {
             forget_tees(view);
-            // Merged snapshots of a session's last ticks follow the record of its end.
+            // Merged snapshots of a session's last ticks follow the record of the session's end, so
+            // its map is still needed.
             std::string map_crc = open ? std::string{} : std::move(view.map_crc);
             std::string map_name = open ? std::string{} : std::move(view.map_name);
             view = {.session = view.session,
@@ -353,7 +354,8 @@ class PathReader::Collector {
         }
     }
 
-    /// Returns whether the game is paused or over. Adds up for how long.
+    /// Returns whether the game is paused or over. While it is, adds the time to
+    /// RecordedPaths::stopped_ms.
     bool find_stop(const json::object& record, const json::array& items, View& view) {
         const bool was_stopped = view.stopped;
         for (const json::value& item : items) {
@@ -591,7 +593,7 @@ class PathReader::Collector {
     std::size_t points_ = 0;
     std::uint64_t every_ = 1;        ///< only every n-th position becomes a point; this is n
     std::int64_t begin_ = 0;         ///< time of the first position, in milliseconds
-    std::int64_t now_ = 0;           ///< time of the last position, in milliseconds
+    std::int64_t now_ = 0;           ///< time of the latest position, in milliseconds
     std::int64_t stopped_until_ = 0; ///< the latest time that RecordedPaths::stopped_ms includes
     std::set<std::string> types_;    ///< types of the records so far
     RecordedPaths all_;

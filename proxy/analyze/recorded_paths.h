@@ -16,7 +16,7 @@ namespace tw::analyze {
 inline constexpr std::size_t kMaxPathPoints = 4'000'000;
 /// The most names in RecordedPaths::other_maps.
 inline constexpr std::size_t kMaxOtherMaps = 8;
-/// The most names in RecordedPaths::players_on_map, beside those that are wanted.
+/// The most names in RecordedPaths::players_on_map, not counting the wanted players.
 inline constexpr std::size_t kMaxPlayersOnMap = 64;
 
 using PlayerNames = std::set<std::string>;
@@ -57,14 +57,16 @@ struct RecordedPaths {
 /// A path ends
 /// - when the tee was killed or paused: a kill message or a death event names the tee,
 /// - when the game was paused or over,
-/// - when the tee was missing: the session from which the path is taken got a snapshot without the
-///   tee, got no snapshot for more than a second, or lost records, and no other session had the tee,
-/// - when the tee jumped, as through a teleporter: it moved farther than two tiles plus the distance
-///   that the higher of its velocities before and after allows in the ticks between.
+/// - when the tee was missing: the session from which the path is taken got a snapshot without
+///   the tee, got no snapshot for more than a second, or lost records, and no other session had
+///   the tee,
+/// - when the tee jumped, for example through a teleporter: it moved more than two tiles farther
+///   than its velocity explains. The higher of the velocities before and after counts.
 ///
-/// Deaths are taken from kill messages; tees that the game removed, for example to spectate, do not
-/// count. The position of a death is that of its death event, or without an event the tee's last
-/// position. If there are more than `max_points` points, every second point is dropped.
+/// Deaths are taken from kill messages. Tees that the game removed, for example to spectate, do not
+/// count as killed. The position of a death is that of the death event or, without such an event,
+/// the tee's last position. If there are more than `max_points` points, every second point is
+/// dropped.
 class PathReader {
   public:
     /// `wanted`: names of the players whose paths and deaths are needed; empty for all.

@@ -47,7 +47,7 @@ class RecordsCheck {
     };
 
     struct Session {
-        std::string time{}; ///< time of the session's last record
+        std::string time{}; ///< time of the session's latest record
         bool begun = false; ///< the recording contains the session's first record
         bool has_events = false;
         bool closed = false; ///< the session has closed, so only its summary may follow
@@ -70,8 +70,8 @@ class RecordsCheck {
     std::uint64_t cut_off_ = 0; ///< number of sessions without a closing record
     /// Number of snapshots that the summaries count but the recordings lack.
     std::uint64_t absent_snapshots_ = 0;
-    std::uint64_t absent_messages_ = 0; ///< number of messages that are missing in the same way
-    std::map<std::string, std::uint64_t> numbers_; ///< number of the last segment of each recording
+    std::uint64_t absent_messages_ = 0;            ///< as absent_snapshots_, for messages
+    std::map<std::string, std::uint64_t> numbers_; ///< each recording's latest segment number
 };
 
 /// Converts records to a CSV table (RFC 4180). Each record with at least one of the columns becomes
@@ -99,8 +99,8 @@ class RecordsCsv {
     /// Returns the first row: the names of the columns.
     [[nodiscard]] std::string header_row() const;
     /// Appends the rows of a recording's line to `out`. Removed items have rows only if
-    /// `items.removed` is a column or a key of the condition. Their types are taken from earlier
-    /// lines; an unknown type is empty.
+    /// `items.removed` is a column or a key of the condition. The types of removed items are taken
+    /// from earlier lines; an unknown type is empty.
     void append_rows(std::string_view line, std::string& out);
 
     /// Returns the number of rows so far, without the header.

@@ -13,8 +13,8 @@
 namespace tw::analyze {
 
 /// Collects the sizes of numbered item types in verified snapshots, and finds the sizes that differ
-/// from the sizes agreed in the protocol. The records must come from an inspector that learns
-/// sizes.
+/// from the agreed sizes: the sizes that the protocol sets, which deltas leave out. The records
+/// must come from an inspector that learns sizes.
 class TypeSizes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
@@ -22,17 +22,18 @@ class TypeSizes final : public record::RecordSink {
     /// True if at least one verified snapshot was read.
     [[nodiscard]] bool has_snapshots() const { return snapshots_ != 0; }
 
-    /// True if a size differs from the agreed size.
+    /// True if a type has another size than the protocol sets.
     [[nodiscard]] bool has_differences() const { return !differing_.empty(); }
 
-    /// True if a size differs from the agreed size but no finding names the type. The reason is
-    /// that too few snapshots contain the type, or that a file of objects describes this size.
+    /// True if a type has another size than the protocol sets, but no finding names the type. The
+    /// reason is that too few snapshots contain the type, or that a file of objects describes this
+    /// size.
     [[nodiscard]] bool has_unnamed_differences() const;
 
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string sizes_table() const;
     [[nodiscard]] boost::json::object sizes_json() const;
-    /// Returns a line for each counted type whose size differs from the agreed size, such as
+    /// Returns a line for each counted type with another size than the protocol sets, such as
     /// "  client_info: 18 ints instead of 17 in 1237 verified snapshots".
     [[nodiscard]] std::string differences_text() const;
     /// Returns the types with differing sizes as a file of objects (snapshot/OBJECTS.md). Ints
@@ -41,20 +42,20 @@ class TypeSizes final : public record::RecordSink {
 
   private:
     struct SeenSizes {
-        /// Number of snapshots with an item of this size, by size.
+        /// Number of snapshots with an item of the type, by the item's size.
         std::map<std::size_t, std::uint64_t> snapshots;
-        std::uint64_t counted = 0; ///< value of `snapshots_` at the last counted snapshot
+        std::uint64_t counted = 0; ///< value of `snapshots_` at the latest counted snapshot
     };
 
     /// A numbered type. 0.6 and 0.7 have separate numbers.
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
-    /// True if the size differs from the agreed size, and no finding names the type.
+    /// True if the protocol sets another size for the type, and no finding names the type.
     [[nodiscard]] bool is_unnamed(const Type& type, std::size_t size) const;
 
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;
-    /// The sizes that differ from the agreed ones, by type; 0: deltas contain the size.
+    /// The sizes that differ from the protocol's, by type; 0: deltas contain the size.
     std::map<Type, std::size_t> differing_;
     std::uint64_t snapshots_ = 0;
 };
