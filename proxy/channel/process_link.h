@@ -31,9 +31,11 @@ enum class ControlMessage : std::uint8_t {
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
     finish,
     /// Start to inspect, because the previous observer has finished. Sent to an observer that waits
-    /// for it. The descriptor, if any, is a file with that observer's session checkpoints.
+    /// for the previous one. The descriptor, if any, is a file with the previous observer's session
+    /// checkpoints.
     start_inspecting,
-    /// From the observer: make the server send a full snapshot to a session. The text is Event::session.
+    /// From the observer: make the server send a full snapshot to a session. The text is the value
+    /// of Event::session.
     resync,
     flight, ///< write the flight recorder's data to a file
     page,   ///< once for each address of the live page, in order: the descriptor is its socket

@@ -71,12 +71,13 @@ struct RelayFacts {
 struct SharedBlock {
     relay::ObserverSharedMemory observation;
     RelayFacts facts; ///< written by the relay's process and read by the observer
-    /// The last session number that an observer assigned. A later observer assigns greater numbers.
+    /// The highest session number that an observer assigned. A later observer assigns greater
+    /// numbers.
     std::atomic<std::uint32_t> numbered_sessions{};
     std::atomic<std::uint64_t> heartbeats{}; ///< the observer increases this while it runs
     std::atomic<std::uint64_t> progress{};   ///< bytes of records that the observer has written
     /// The item sizes that the observers learned about the servers, zeroed at the start of the run.
-    /// If an observer is killed, the next observer reads them. The relay does not use them.
+    /// If an observer is killed, the next observer reads the sizes. The relay does not use them.
     alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned{};
 };
 
@@ -160,7 +161,7 @@ class RelayAccess {
     }
 
     /// Reads the impairment from the shared memory. Must be called after a takeover, which may
-    /// change it.
+    /// change the impairment.
     void reload_impairment();
 
     /// Returns the impairment that was last read from the shared memory or requested.
