@@ -111,7 +111,7 @@ void ScriptReader::on_system_message(const wire::MessageHeader& head,
         script.version.assign(whole.begin(), whole.end());
         break;
     case wire::MessageId::enter_game:
-        // DDNet's client requests chunks of a 0.7 map with this message number and an int as body.
+        // In 0.7, DDNet's client also uses this message number, with an int, to request map chunks.
         if (script.dialect == wire::Dialect::six || head.body.empty()) {
             reading.entered = reading.entered.value_or(head_.time);
         }

@@ -119,7 +119,7 @@ using Bytes = std::vector<std::byte>;
 
 /// Returns the client's info message, which contains its version and the password.
 [[nodiscard]] Bytes info_message(const ClientScript& script, std::string_view password);
-/// Returns the captured cl_start_info message, or a default one without a name.
+/// Returns the captured cl_start_info message, or a default message without a name.
 [[nodiscard]] Bytes start_info_message(const ClientScript& script);
 
 /// Returns an input without a pressed key: size and ints.

@@ -25,8 +25,8 @@ constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
 /// is added.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
-/// The number of padding bytes after an announced token. With them, a request is not shorter than
-/// its answer, so servers cannot be used to amplify traffic.
+/// The number of padding bytes after the client's token in a request. They make the request at
+/// least as long as its answer, so that servers cannot be used to amplify traffic.
 constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
@@ -156,8 +156,8 @@ constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
 /// not be realistic.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// How long to wait for a server that answers but does not let the client into the game, in
-/// timeouts.
+/// How long to wait for a server that answers but does not let the client into the game, as a
+/// multiple of Options::timeout.
 constexpr int kPatience = 3;
 /// After more wrong snapshots than this, a DDNet client requests a full snapshot.
 constexpr int kMaxBad = 10;
@@ -228,7 +228,7 @@ void ReplayClient::connect() {
     }
 }
 
-/// Stores the current time as the time of the server's last packet.
+/// Stores the current time as the time of the server's latest packet.
 void ReplayClient::record_answer() {
     heard_ = now_;
     answered_ = true;

@@ -43,8 +43,8 @@ class PacketSender {
     void add_control(wire::ControlKind kind, record::Timestamp now,
                      std::optional<std::string_view> reason = std::nullopt);
 
-    /// Sets the sequence to acknowledge: the sequence of the last vital chunk that was received in
-    /// order.
+    /// Sets the sequence to acknowledge: the sequence of the latest vital chunk that was received
+    /// in order.
     void set_acknowledged_sequence(std::uint16_t sequence) { ack_ = sequence; }
 
     /// Makes the next packet request a resend. Call this function if a chunk of the peer is
@@ -89,7 +89,7 @@ class PacketSender {
     wire::Dialect dialect_;
     std::optional<wire::Token> token_;
     wire::Token own_token_ = wire::kTokenUnknown;
-    std::uint16_t sequence_ = 0; ///< sequence of the last vital chunk that was sent
+    std::uint16_t sequence_ = 0; ///< sequence of the latest vital chunk that was sent
     std::uint16_t ack_ = 0;
     bool resend_requested_ = false;
     std::deque<UnackedChunk> unacked_;
@@ -97,7 +97,7 @@ class PacketSender {
     std::uint8_t num_chunks_ = 0;
     std::vector<Bytes> packets_;
     record::Timestamp sent_ = 0;
-    record::Timestamp answered_ = 0; ///< time of the last answer to a resend request
+    record::Timestamp answered_ = 0; ///< time of the latest answer to a resend request
     std::uint64_t resent_ = 0;
 };
 
@@ -118,7 +118,7 @@ enum class Ending : std::uint8_t {
 struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
-    std::uint64_t skipped = 0; ///< number of inputs not sent because the client had no snapshot yet
+    std::uint64_t skipped = 0; ///< number of inputs that were not sent, before the first snapshot
     std::uint64_t pings = 0;
     record::Spread round_trip_us{};
 };
@@ -148,7 +148,7 @@ class ReplayClient {
     void on_time(Timestamp now);
 
     // These functions receive the server's packets: first on_packet(), then on_chunk() for each
-    // chunk. The current time is the argument of the last on_time().
+    // chunk. The current time is the argument of the latest on_time().
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
@@ -211,14 +211,14 @@ class ReplayClient {
     Timestamp start_;
     Timestamp heard_;
     bool answered_ = false;   ///< the server has sent a packet
-    Timestamp connected_ = 0; ///< time of the last CONNECT
+    Timestamp connected_ = 0; ///< time of the latest CONNECT
     std::optional<Timestamp> entered_;
     bool ready_ = false; ///< the client has answered the server's messages that verify its address
     std::optional<snapshot::Tick> newest_; ///< tick of the newest snapshot
     int bad_ = 0; ///< number of wrong snapshots minus number of correct snapshots, at least 0
     std::size_t next_ = 0; ///< index of the next step
     Timestamp input_sent_ = 0;
-    std::vector<std::byte> pressed_; ///< the ints of the last input
+    std::vector<std::byte> pressed_; ///< the ints of the latest input
     Timestamp pinged_ = 0;
     bool ping_open_ = false;
     ClientCounts counts_;
