@@ -32,9 +32,9 @@ class CaptureFile {
     /// the next call. Returns false at the end of the file.
     [[nodiscard]] bool read_datagram(CapturedDatagram& datagram);
 
-    /// Returns true if twscope wrote the file, according to the description of the first interface.
-    /// Other programs keep this description when they rewrite the file. The datagrams of such a
-    /// file may be slightly out of order.
+    /// Returns true if twscope wrote the file, according to the description of the first interface,
+    /// which other programs keep when they rewrite a file. Datagrams in files that twscope wrote
+    /// may be slightly out of order.
     [[nodiscard]] bool is_by_twscope() const { return is_by_twscope_; }
 
     /// Returns why the rest of the file cannot be read; empty if the file was read to the end or is

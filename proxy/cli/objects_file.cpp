@@ -98,7 +98,7 @@ FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpe
     return field;
 }
 
-/// True if one field of a known object directly precedes the other.
+/// True if the known object has the field `before` directly before the field `name`.
 bool follows(const ObjectSpec& known, std::string_view before, std::string_view name) {
     const FieldSpec* const first = find_known(&known, before);
     const FieldSpec* const second = find_known(&known, name);

@@ -417,7 +417,8 @@ class PathWalk {
   public:
     explicit PathWalk(std::string_view path) : path_{path} {}
 
-    /// Reads the next value of the list. Returns true if the value is at the path.
+    /// Must be called with each value of a message in order. Returns true if the value is at the
+    /// path that the key names.
     bool step(const FieldValue& value) {
         if (value.kind == FieldValue::Kind::end) {
             --depth_;

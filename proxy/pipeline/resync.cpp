@@ -11,7 +11,8 @@ namespace tw::pipeline {
 
 namespace {
 
-/// The least time between two requests for a session; the relay ignores earlier ones.
+/// The least time between two requests of a full snapshot for a session. It is a little longer than
+/// the time for which the relay ignores further requests.
 constexpr record::Timestamp kMinInterval =
     record::Timestamp{relay::ResyncState::kBetweenMs} * 1'000'000 + 100'000'000;
 

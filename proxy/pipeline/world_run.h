@@ -121,7 +121,8 @@ class WorldThread {
   private:
     struct Source {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
-        /// Filters inputs that are added to the queue; used if only the page shows merged snapshots.
+        /// Filters inputs that are added to the queue; used if only the page shows merged
+        /// snapshots.
         std::optional<ViewedInputFilter> watched{};
         WorldQueue::Batch batch{};
         record::Timestamp until = 0; ///< no further input of the queue has an earlier time

@@ -285,7 +285,8 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverL
 std::string_view HandoverGiver::await_forwarding() {
     auto message = link_->receive(in(kGoTime));
     if (!message && !link_->closed()) {
-        // The new relay may have reported just now that it forwards. After this call, it cannot.
+        // The new relay may have reported just now that it forwards. After this call no further
+        // report can arrive, so that one more look is enough.
         link_->stop_receiving();
         message = link_->receive(base::Clock::now());
         if (!message) {

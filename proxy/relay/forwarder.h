@@ -220,7 +220,7 @@ class Forwarder {
             std::array<std::byte, 2048> bytes{};
         };
 
-        /// One entry for each datagram of a batch; empty if Resync has no functions.
+        /// One entry for each datagram of a batch; empty if no functions were set in `resync_`.
         std::vector<Datagram> datagrams;
         bool any = false;
     };

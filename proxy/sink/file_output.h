@@ -41,8 +41,9 @@ class Framing : public record::Interface {
     /// a run that continues an existing file.
     [[nodiscard]] virtual std::string file_header() const { return {}; }
 
-    /// Returns the bytes at the start of a segment: the bytes of file_header(), or a unit that
-    /// contains the segment's name and number. `now`: nanoseconds since 1970-01-01 UTC.
+    /// Returns the bytes at the start of a segment. Unless a format overrides this function, these
+    /// are the bytes of file_header(); otherwise they are a record or block with the segment's name
+    /// and number. `now`: nanoseconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::string segment_header(std::string_view /*name*/,
                                                      std::uint64_t /*number*/,
                                                      std::int64_t /*now*/) const {

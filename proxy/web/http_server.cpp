@@ -245,7 +245,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void close() { stream_.close(); }
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous operation
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
+    // operation
     void read_body() {
         http::async_read(stream_, buffer_, parser_,
                          [self = shared_from_this()](const Error& error, std::size_t) {

@@ -250,7 +250,8 @@ class AcceptedWebSocket final : public WebSocket,
     }
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous operation
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
+    // operation
     void read() {
         socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
             if (error || !self->open_) {

@@ -25,8 +25,9 @@ namespace tw::web {
 /// Encodes bytes in base64.
 [[nodiscard]] std::string base64(const std::vector<unsigned char>& bytes);
 
-/// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte for
-/// each tile, rows from the top; the colours of the tiles' pictures; the names of the tiles in use.
+/// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte
+/// for each tile, rows from the top; the colours of the tiles' pictures; the names of the tiles in
+/// use.
 [[nodiscard]] std::string map_json(const map::PhysicsLayers& physics);
 
 /// Stores compressed map_json() texts while the maps are in use, because converting a large map

@@ -300,7 +300,8 @@ constexpr std::string_view kSilentSentence = "1 while the server answers none of
 constexpr std::string_view kServerFindings =
     "Warnings and errors reported in the server's sessions.";
 
-/// Collects metrics. Metrics of the same name are added one after the other.
+/// Collects metrics. The caller adds all metrics of a name one after the other, because the output
+/// format has them in one group.
 class Metrics {
   public:
     void add_counter(std::string_view name, std::string_view help, std::uint64_t value,

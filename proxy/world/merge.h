@@ -83,8 +83,8 @@ class ViewMerger {
     /// the items are different objects, which cannot be merged.
     [[nodiscard]] bool merge_item(const MergedItem& first, ItemRef other);
 
-    /// Uses all of `other` in place of `first` if it is better. Returns true if the fields of the
-    /// two items need not be compared.
+    /// Chooses one of the two items as a whole, if a rule for their type says which. Returns true
+    /// if it chose one; false if the items have to be merged field by field.
     [[nodiscard]] bool merge_as_whole(const MergedItem& first, ItemRef other);
 
     /// Does what merge_as_whole() does, for items that depend on whether a switch is on for the

@@ -105,8 +105,8 @@ class ServerWorlds {
     void set_tile_map(const WorldInput& input);
     void write_world(ClosedWorld closed);
     void begin_run(std::uint32_t run);
-    /// Sets the protocol version of the merged snapshots. From the first 0.6 view on, they are in
-    /// 0.6.
+    /// Begins anew with merged snapshots of this protocol version: 0.7 until the first 0.6 view,
+    /// then 0.6.
     void set_dialect(snapshot::Dialect dialect);
     /// Prepares the views of a tick for the merge.
     void read_views(std::vector<View> views);

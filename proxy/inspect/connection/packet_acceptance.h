@@ -29,8 +29,8 @@ enum class TokenBit : std::uint8_t {
 struct ReceiverRules {
     std::string_view program;
     bool refuses_compressed_control = false;
-    /// The program drops a control packet whose header announces chunks. If false, the program
-    /// reads these chunks, beginning at the byte of the control kind.
+    /// The game program that receives the packet drops a control packet whose header has a number
+    /// of chunks above 0. If false, it reads chunks, too, from the byte of the control kind on.
     bool refuses_control_with_chunks = false;
     TokenBit token_bit = TokenBit::refused;
     /// On a 0.6 connection, the program accepts a control packet with a 0.7 header, and reads the

@@ -200,7 +200,7 @@ class Diagnosis {
         learner_.reset();
     }
 
-    /// Returns the sizes that this session and other sessions of the server learned.
+    /// Returns the item types' sizes that this session and the server's other sessions learned.
     [[nodiscard]] std::vector<LearnedSize> learned_sizes(snapshot::Dialect dialect) const {
         return learner_ ? learner_->save(dialect) : SizeLearner{*agreed_, shared_}.save(dialect);
     }

@@ -143,7 +143,7 @@ class SizeLearner {
     /// that remains.
     void add_undecided_to(snapshot::History& history);
 
-    /// Returns the sizes that this session and other sessions of the server learned.
+    /// Returns the item types' sizes that this session and the server's other sessions learned.
     [[nodiscard]] std::vector<LearnedSize> save(snapshot::Dialect dialect) const;
     /// Continues with the sizes that a previous observer learned. When later snapshots confirm a
     /// size, it is reported again.

@@ -176,14 +176,15 @@ constexpr std::int64_t near_limit(std::int64_t limit) {
 /// The lowest key that an item of a type with a UUID can have.
 constexpr std::uint32_t kFirstExtended = std::uint32_t{snapshot::kFirstUuidType} << 16U;
 
-/// Returns whether the snapshot has a descriptor for each type with a UUID. Reports types without
-/// one. `first_extended`: the index of the first item of such a type.
+/// Returns whether the snapshot has a descriptor for each type with a UUID. Reports types whose
+/// descriptor is missing. `first_extended`: the index of the first item whose type has a UUID.
 bool check_descriptors(const record::SnapshotRecord& record, std::size_t first_extended,
                        Reporter& reporter) {
     const auto keys = record.items.keys();
     bool is_complete = true;
-    // Clients need the type's descriptor item in the same snapshot. A descriptor's id is the number
-    // of its type. So descriptors come first, in the order of the types.
+    // Clients need the descriptor of a type in the same snapshot. A descriptor is an item of type
+    // 0, and its id is the number of the type that it describes. Items are sorted by type and id,
+    // so descriptors come first, in the order of the types that they describe.
     auto descriptor = keys.begin();
     for (auto at = keys.begin() + static_cast<std::ptrdiff_t>(first_extended); at != keys.end();) {
         const auto key = snapshot::ItemKey::from_packed(*at);

@@ -20,7 +20,8 @@ class SnapshotLimitCheck {
     /// A warning is reported if snapshots would reach a limit within this time (ticks) at the
     /// current rate.
     static constexpr snapshot::Tick kWarningTicks = 60 * 50;
-    /// The growth rate is measured over one to four times this time (ticks).
+    /// The snapshots' growth rate is measured over the last one to four intervals of this many
+    /// ticks.
     static constexpr snapshot::Tick kTrendTicks = 5 * 50;
 
     void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
