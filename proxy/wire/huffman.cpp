@@ -43,7 +43,7 @@ void assign_codes(HuffmanTree& tree, std::uint16_t node, SymbolCode code) {
 
 /// Joins the two rarest nodes until one node is left. The codes agree with those of other programs
 /// only if nodes of equal frequency keep their order in the list: the sort is stable, and a parent
-/// replaces its child for bit 1 in the list.
+/// comes after all of its frequency.
 HuffmanTree build_tree() {
     struct Entry {
         std::uint32_t frequency;
@@ -55,15 +55,17 @@ HuffmanTree build_tree() {
     for (std::uint16_t symbol = 0; symbol < kNumSymbols; ++symbol) {
         list.push_back({kFrequencies[symbol], symbol});
     }
+    const auto is_before = [](const Entry& a, const Entry& b) { return a.frequency > b.frequency; };
+    std::stable_sort(list.begin(), list.end(), is_before);
     std::uint16_t next_node = kNumSymbols;
     while (list.size() > 1) {
-        std::stable_sort(list.begin(), list.end(),
-                         [](const Entry& a, const Entry& b) { return a.frequency > b.frequency; });
         const Entry last = list.back();
         list.pop_back();
-        Entry& other = list.back();
+        const Entry other = list.back();
+        list.pop_back();
         tree.children[next_node] = {last.node, other.node};
-        other = {last.frequency + other.frequency, next_node};
+        const Entry parent{last.frequency + other.frequency, next_node};
+        list.insert(std::upper_bound(list.begin(), list.end(), parent, is_before), parent);
         ++next_node;
     }
     tree.root = list.front().node;
@@ -163,23 +165,30 @@ void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tab
 
 Tables build_tables(const HuffmanTree& tree) {
     Tables tables;
+    // The symbol with which each window begins; kNumSymbols if its code is longer than a window.
+    std::array<std::uint16_t, std::size_t{1} << kTableBits> begins{};
+    begins.fill(kNumSymbols);
+    for (std::uint16_t symbol = 0; symbol < kNumSymbols; ++symbol) {
+        const SymbolCode code = tree.codes[symbol];
+        for (std::size_t window = code.bits; code.length <= kTableBits && window < begins.size();
+             window += std::size_t{1} << code.length) {
+            begins[window] = symbol;
+        }
+    }
     for (std::uint32_t window = 0; window < tables.first.size(); ++window) {
         Entry& entry = tables.first[window];
-        std::uint16_t node = tree.root;
-        std::uint32_t length = 0;
-        for (std::uint32_t used = 0; used < kTableBits; ++used) {
-            node = tree.children[node][window >> used & 1U];
-            ++length;
-            if (node >= kNumSymbols) {
-                continue;
-            }
-            if (!entry.append(node, length)) {
+        for (std::uint32_t used = 0; used < kTableBits; used = entry.bits()) {
+            const std::uint16_t symbol = begins[window >> used];
+            if (symbol == kNumSymbols || used + tree.codes[symbol].length > kTableBits ||
+                !entry.append(symbol, tree.codes[symbol].length)) {
                 break;
             }
-            node = tree.root;
-            length = 0;
         }
         if (entry.count() == 0) {
+            std::uint16_t node = tree.root;
+            for (std::uint32_t used = 0; used < kTableBits; ++used) {
+                node = tree.children[node][window >> used & 1U];
+            }
             entry = Entry::long_code(tables.second.size());
             append_second_step(tree, node, tables);
         }
