@@ -140,39 +140,56 @@ constexpr std::byte kSixKind{0x3c};
 constexpr std::byte kSevenKind{0xe4};
 constexpr unsigned kManyChunks = 32;
 
-/// Checks quickly whether a packet of the same flow may start at the position `at`. Returns true
-/// also in some cases in which none starts there.
-bool may_begin_at(Bytes payload, std::size_t at) {
-    if (std::to_integer<unsigned>(payload[at + 2]) > kManyChunks ||
-        wire::sequence_distance(ack_at(payload, 0), ack_at(payload, at)) > kMaxAckSteps) {
+/// Checks quickly whether the packets at the positions `before` and `at` may be of one flow, the
+/// second one after the first one. Returns true also for some that are not.
+bool may_follow(Bytes payload, std::size_t before, std::size_t at) {
+    if (wire::sequence_distance(ack_at(payload, before), ack_at(payload, at)) > kMaxAckSteps) {
         return false;
     }
-    const std::byte differs = payload[0] ^ payload[at];
+    const std::byte differs = payload[before] ^ payload[at];
     return (differs & kSixKind) == std::byte{0} ||
            ((differs & kSevenKind) == std::byte{0} &&
             at + wire::kSevenHeaderSize <= payload.size() &&
-            std::ranges::equal(payload.subspan(wire::kHeaderSize, wire::kTokenSize),
+            std::ranges::equal(payload.subspan(before + wire::kHeaderSize, wire::kTokenSize),
                                payload.subspan(at + wire::kHeaderSize, wire::kTokenSize)));
 }
 
-constexpr std::size_t kBlock = 16;
+/// Checks quickly whether a payload may consist of packets of this size. Returns true also for some
+/// that do not.
+bool may_have_size(Bytes payload, std::size_t size) {
+    if (std::to_integer<unsigned>(payload[size + 2]) > kManyChunks) {
+        return false;
+    }
+    for (std::size_t at = size; at + wire::kHeaderSize <= payload.size(); at += size) {
+        if (!may_follow(payload, at - size, at)) {
+            return false;
+        }
+    }
+    return true;
+}
 
-/// Returns false if may_begin_at() is false at each of the first kBlock positions of `bytes`.
+constexpr std::size_t kBlock = 32;
+
+/// Returns false if may_have_size() is false for each of the first kBlock positions of `bytes`.
 /// Neither branches nor is inlined; otherwise compilers would not use vector instructions.
-/// Precondition: at least kBlock + 2 bytes.
-[[gnu::noinline]] bool may_begin_within(const std::uint8_t* bytes, std::uint8_t first) {
+/// `first`: the payload's first two bytes. Precondition: at least kBlock + 2 bytes.
+[[gnu::noinline]] bool may_begin_within(const std::uint8_t* bytes, const std::uint8_t* first) {
     constexpr auto kSix = std::to_integer<std::uint8_t>(kSixKind);
     constexpr auto kSeven = std::to_integer<std::uint8_t>(kSevenKind);
+    const std::uint8_t kind = first[0];
+    const std::uint8_t ack = first[1];
     std::uint8_t found = 0;
     for (std::size_t i = 0; i < kBlock; ++i) {
-        const auto differs = static_cast<std::uint8_t>(bytes[i] ^ first);
+        const auto differs = static_cast<std::uint8_t>(bytes[i] ^ kind);
         const unsigned same_kind =
             ((differs & kSix) == 0 ? 1U : 0U) | ((differs & kSeven) == 0 ? 1U : 0U);
         // The two high bits of the acknowledgement are equal to those of the first packet, or one
-        // more.
-        const unsigned little_ahead = ((bytes[i] - first) & 2) == 0 ? 1U : 0U;
+        // more; its low byte is a little ahead.
+        const unsigned high_bits_fit = ((bytes[i] - kind) & 2) == 0 ? 1U : 0U;
+        const auto ahead = static_cast<std::uint8_t>(bytes[i + 1] - ack);
+        const unsigned low_byte_fits = ahead <= kMaxAckSteps ? 1U : 0U;
         const unsigned few_chunks = bytes[i + 2] <= kManyChunks ? 1U : 0U;
-        found |= static_cast<std::uint8_t>(same_kind & little_ahead & few_chunks);
+        found |= static_cast<std::uint8_t>(same_kind & high_bits_fit & low_byte_fits & few_chunks);
     }
     return found != 0;
 }
@@ -181,12 +198,13 @@ bool may_be_merged(Bytes payload) {
     constexpr std::size_t kLeast = wire::kHeaderSize + 1;
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(payload.data());
     for (std::size_t block = kLeast; block + kLeast <= payload.size(); block += kBlock) {
-        if (block + kBlock + 2 <= payload.size() && !may_begin_within(bytes + block, bytes[0])) {
+        const std::size_t end = std::min(block + kBlock, payload.size() - kLeast + 1);
+        if (payload.size() >= kLeast + kBlock &&
+            !may_begin_within(bytes + std::min(block, payload.size() - kBlock - 2), bytes)) {
             continue;
         }
-        const std::size_t end = std::min(block + kBlock, payload.size() - kLeast + 1);
         for (std::size_t at = block; at < end; ++at) {
-            if (may_begin_at(payload, at)) {
+            if (may_have_size(payload, at)) {
                 return true;
             }
         }
@@ -255,9 +273,8 @@ std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
         const std::size_t end = header + packet->payload.size() - rest->size();
         return {end, end + wire::kTokenSize};
     }
-    using wire::HuffmanEnding;
-    return {header + huffman_compressed_size(packet->payload, HuffmanEnding::without_zero_byte),
-            header + huffman_compressed_size(packet->payload, HuffmanEnding::with_zero_byte)};
+    const std::size_t end = header + wire::huffman_compressed_size(packet->payload);
+    return {end, end + 1}; // a zero byte may follow
 }
 
 /// Returns true if the payload consists of packets of one flow, all of this size except the last

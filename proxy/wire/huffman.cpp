@@ -450,14 +450,13 @@ std::vector<std::byte> huffman_compress(std::span<const std::byte> in, HuffmanEn
     return out;
 }
 
-std::size_t huffman_compressed_size(std::span<const std::byte> in, HuffmanEnding ending) {
+std::size_t huffman_compressed_size(std::span<const std::byte> in) {
     const auto& lengths = huffman_code_lengths();
     std::size_t bits = huffman_tree().codes[kEndSymbol].length;
     for (const std::byte byte : in) {
         bits += lengths[std::to_integer<std::size_t>(byte)];
     }
-    const bool is_longer = bits % 8 != 0 || ending == HuffmanEnding::with_zero_byte;
-    return bits / 8 + (is_longer ? 1 : 0);
+    return (bits + 7) / 8;
 }
 
 } // namespace tw::wire

@@ -63,8 +63,7 @@ enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 /// last byte are used, like vanilla and DDNet before 20.0.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
-/// Returns the number of bytes that huffman_compress would return.
-[[nodiscard]] std::size_t huffman_compressed_size(std::span<const std::byte> in,
-                                                  HuffmanEnding ending);
+/// Returns the number of bytes that huffman_compress would return without a zero byte.
+[[nodiscard]] std::size_t huffman_compressed_size(std::span<const std::byte> in);
 
 } // namespace tw::wire
