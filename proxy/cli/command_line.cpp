@@ -216,6 +216,7 @@ constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 /// A subcommand, with the meanings of the exit codes that only some commands have. Null: the
 /// subcommand never exits with that code.
 struct Subcommand {
+    const char* name;
     std::function<Action(Command&)> add;
     const char* finding = nullptr; ///< meaning of kExitFinding
     const char* not_yet = nullptr; ///< meaning of kExitNotYet
@@ -237,7 +238,8 @@ std::string exit_codes_text(const Subcommand& command) {
 
 } // namespace
 
-CommandLine::CommandLine(const Invocation& invocation) : program{kAboutTwscope, "twscope"} {
+CommandLine::CommandLine(const Invocation& invocation, std::string_view only)
+    : program{kAboutTwscope, "twscope"} {
     CLI::App& app = program.app();
     app.formatter(help_format()); // before adding the commands, which inherit it
     app.set_version_flag(
@@ -257,23 +259,29 @@ CommandLine::CommandLine(const Invocation& invocation) : program{kAboutTwscope, 
         ->configurable(false);
     app.require_subcommand(1);
     const Subcommand commands[] = {
-        {[&](Command& to) { return add_proxy_command(to, invocation); }, kUnmetCheck,
+        {"proxy", [&](Command& to) { return add_proxy_command(to, invocation); }, kUnmetCheck,
          "could not start yet (a name, address or port is unavailable, or there is no twscope to "
          "take over from)"},
-        {[&](Command& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
+        {"tap", [&](Command& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
          "could not start yet (the interface or a port is unavailable)"},
-        {add_decode_command, kUnmetCheck},
-        {add_records_command},
-        {add_collect_command, kUnmetCheck,
+        {"decode", add_decode_command, kUnmetCheck},
+        {"records", add_records_command},
+        {"collect", add_collect_command, kUnmetCheck,
          "could not start yet (the bus, the stream or a port is unavailable)"},
-        {add_compare_command, "the games differ"},
-        {add_replay_command, kUnmetCheck, "the server did not answer"},
-        {add_map_command},
-        {add_explain_command},
-        {add_health_command, "no answer"},
-        {add_extcap_command},
-        {add_completion_command}};
+        {"compare", add_compare_command, "the games differ"},
+        {"replay", add_replay_command, kUnmetCheck, "the server did not answer"},
+        {"map", add_map_command},
+        {"explain", add_explain_command},
+        {"health", add_health_command, "no answer"},
+        {"extcap", add_extcap_command},
+        {"completion", add_completion_command}};
+    const bool has_only =
+        only == "-V" || only == "--version" ||
+        std::ranges::find(commands, only, &Subcommand::name) != std::end(commands);
     for (const Subcommand& each : commands) {
+        if (has_only && each.name != only) {
+            continue;
+        }
         Action action = each.add(program);
         Command added{app.get_subcommand_ptr(app.get_subcommands({}).back())};
         CLI::App& command = added.app();
@@ -393,10 +401,10 @@ std::string missing_argument(const CLI::App& chosen) {
                              missing.front()->get_description());
 }
 
-/// Returns the error message for arguments that the parser refused.
-std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
-                           const std::vector<std::string>& given) {
-    const auto chosen = app.get_subcommands();
+/// Returns the error message for arguments that the parser refused. `app`: has all commands.
+/// `chosen`: the command that was parsed, or none.
+std::string describe_error(const CLI::App& app, const std::vector<CLI::App*>& chosen,
+                           const CLI::ParseError& error, const std::vector<std::string>& given) {
     if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
         std::vector<std::string_view> names;
         for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -454,7 +462,8 @@ int run(Invocation invocation) {
         sink::print_text(stderr, kFirstSteps);
         return kExitUsage;
     }
-    CommandLine line{invocation};
+    const bool needs_all = has_variables() || given[1] == "completion";
+    CommandLine line{invocation, needs_all ? std::string_view{} : given[1]};
     CLI::App& app = line.program.app();
     check_values(app, given);
     try {
@@ -465,7 +474,9 @@ int run(Invocation invocation) {
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
-        sink::print_error("{} (see 'twscope {}--help')", describe_error(app, error, given), where);
+        const CommandLine all{invocation};
+        sink::print_error("{} (see 'twscope {}--help')",
+                          describe_error(all.program.app(), chosen, error, given), where);
         return kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,9 @@ namespace tw::cli {
 
 /// The program's command line: all commands and their flags, with the action of each command.
 struct CommandLine {
-    explicit CommandLine(const Invocation& invocation = {});
+    /// `only`: the name of the only command to add, or --version to add none, which is faster. With
+    /// any other text, all are added.
+    explicit CommandLine(const Invocation& invocation = {}, std::string_view only = {});
 
     Command program;
     std::string color{"auto"}; ///< value of --color for commands without coloured output

@@ -71,7 +71,7 @@ void check_variables(const CLI::App& command) {
     const auto commands =
         program == nullptr ? std::vector<const CLI::App*>{} : program->get_subcommands({});
     if (commands.size() <= 1) {
-        return; // a reload knows only its command's flags; the start has checked the variables
+        return; // a reload knows only its command's flags; the start has checked (has_variables)
     }
     std::set<std::string, std::less<>> known;
     for (const CLI::App* each : commands) {
@@ -269,6 +269,14 @@ void check_required_flags(const CLI::App& command) {
 
 } // namespace
 
+bool has_variables() {
+    char** each = environ;
+    while (*each != nullptr && !std::string_view{*each}.starts_with(kVariables)) {
+        ++each;
+    }
+    return *each != nullptr;
+}
+
 void add_color_flag(Command& command, std::string& value) {
     command.add("--color", &value, "WHEN", "Colour text on the terminal; auto obeys NO_COLOR")
         .one_of({"auto", "always", "never"});
@@ -326,8 +334,10 @@ std::vector<std::string> Settings::fill_all() {
             sources_.emplace_back(option->get_lnames().front(), kCommandLine);
         }
     }
-    add_problem(problems_, [this] { check_variables(*command_); });
-    complete_from_variables();
+    if (has_variables()) {
+        add_problem(problems_, [this] { check_variables(*command_); });
+        complete_from_variables();
+    }
     is_read_ = file_.empty();
     if (!is_read_) {
         add_problem(problems_, [this] { complete_from_file(); });

@@ -39,6 +39,10 @@ void add_problem(std::vector<std::string>& problems, const Check& check) {
     }
 }
 
+/// Whether the environment has a variable that may be a setting. Checking its name takes the flags
+/// of all commands.
+[[nodiscard]] bool has_variables();
+
 /// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
 /// --config. Flags win, then variables, then the file. An unknown key is an error.
 class Settings {

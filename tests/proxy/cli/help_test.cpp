@@ -172,6 +172,23 @@ TEST_CASE("each flag with a heading is a flag of a live run") {
     }
 }
 
+TEST_CASE("a command line can have a single command, or none for the version") {
+    const auto is_any = [](const CLI::App*) { return true; };
+    const tw::cli::CommandLine all;
+    const auto commands = all.program.app().get_subcommands(is_any);
+    for (const CLI::App* command : commands) {
+        CAPTURE(command->get_name());
+        const tw::cli::CommandLine one{{}, command->get_name()};
+        const auto only = one.program.app().get_subcommands(is_any);
+        REQUIRE(only.size() == 1);
+        CHECK(only.front()->get_name() == command->get_name());
+    }
+    const tw::cli::CommandLine none{{}, "--version"};
+    CHECK(none.program.app().get_subcommands(is_any).empty());
+    const tw::cli::CommandLine unknown{{}, "unknown"};
+    CHECK(unknown.program.app().get_subcommands(is_any).size() == commands.size());
+}
+
 TEST_CASE("no line of help is longer than the terminal is wide") {
     const tw::cli::CommandLine line;
     std::vector<std::string> commands{""};
