@@ -189,7 +189,7 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
                     found.begin, found.end);
     if (!flags.heat.empty()) {
         drawn.about += found.knows_deaths
-                           ? ", " + record::counted(found.deaths.size(), "death[s]")
+                           ? ", " + record::counted(found.deaths.size(), "recorded death[s]")
                            : "; deaths are not known: the recording has no message records or no "
                              "session records";
     }

@@ -69,7 +69,7 @@ TEST_CASE("twscope map describes and draws a map") {
     const Finished told_of = twscope({"map", file, "--png", png, "--heat", records});
     CHECK(told_of.out.empty());
     CHECK(told_of.err.starts_with("wrote " + png + " with 1 player from 20"));
-    CHECK(told_of.err.ends_with("Z, 0 deaths\n"));
+    CHECK(told_of.err.ends_with("Z, 0 recorded deaths\n"));
     CHECK(drawn({"--path", records, "--player", "session 1 id 3"}) == way);
     check_refused({"map", file, "--png", png, "--heat", records, "--player", "bob"},
                   "--player bob: not on this map; the players are session 1 id 3");
