@@ -160,6 +160,15 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
     return share == kPerMille ? "100%" : fmt::format("{}.{}%", share / 10, share % 10);
 }
 
+/// Returns a text such as "1 error, 2 warnings" or "no warnings". Other findings do not count.
+std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
+    if (errors == 0) {
+        return warnings == 0 ? "no warnings" : record::counted(warnings, "warning[s]");
+    }
+    return record::counted(errors, "error[s]") +
+           (warnings == 0 ? "" : ", " + record::counted(warnings, "warning[s]"));
+}
+
 } // namespace
 
 std::string Console::colour(std::string_view code, std::string text) const {
@@ -192,7 +201,8 @@ std::string Console::take_status(record::Timestamp now, double seconds,
                     snapshots == 0 ? std::string{}
                                    : ", " + colour(verified < snapshots ? "31" : "32",
                                                    share_text(verified, snapshots) + " verified"),
-                    record::counted(findings_.num_findings(), "finding[s]"));
+                    severe_findings_text(findings_.num_findings(record::Severity::error),
+                                         findings_.num_findings(record::Severity::warning)));
     const auto fits = [columns](const std::string& text) {
         return cut_to_columns(text, columns) == text;
     };

@@ -61,7 +61,7 @@ FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) c
 }
 
 void FindingLines::count_finding(const record::FindingRecord& finding) {
-    ++total_;
+    ++total_.at(static_cast<std::size_t>(record::severity_of(finding)));
     Total& total = totals_[finding.id];
     if (total.count++ == 0) {
         total.first = finding.head.time;

@@ -2,6 +2,7 @@
 
 #include "proxy/record/records.h"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -50,8 +51,11 @@ class FindingLines {
     /// Returns all lines at once, without waiting for more findings of a kind.
     [[nodiscard]] std::vector<Line> take_all();
 
-    /// Returns the number of all findings that are not informational.
-    [[nodiscard]] std::uint64_t num_findings() const { return total_; }
+    /// Returns the number of all findings of this severity; 0 for informational ones, which are not
+    /// counted.
+    [[nodiscard]] std::uint64_t num_findings(record::Severity severity) const {
+        return total_.at(static_cast<std::size_t>(severity));
+    }
 
     /// A function that returns the command line that explains a session's finding at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
@@ -97,7 +101,7 @@ class FindingLines {
 
     std::map<Kind, Shown> kinds_;
     std::map<record::FindingId, Total> totals_;
-    std::uint64_t total_ = 0;
+    std::array<std::uint64_t, 3> total_{}; ///< indexed by severity
 };
 
 } // namespace tw::sink

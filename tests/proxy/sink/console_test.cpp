@@ -49,8 +49,21 @@ TEST_CASE("a notice is shown once, before the findings, and is none of them") {
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] == "the server does not answer");
     CHECK(lines[1].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
-    CHECK(console.take_status(0, 1, "", 200).find("1 finding |") != std::string::npos);
+    CHECK(console.take_status(0, 1, "", 200).find("1 error |") != std::string::npos);
     CHECK(console.take_lines(0).empty());
+}
+
+TEST_CASE("the status counts errors and warnings, and not what is harmless") {
+    Console console{false};
+    const auto report = [&console](record::FindingId id) {
+        const record::FindingRecord finding{.head = {.session = 1}, .id = id};
+        console.add_finding(finding);
+        return console.take_status(0, 1, "", 200);
+    };
+    CHECK(report(record::FindingId::session_resync).ends_with("snapshots/s, no warnings"));
+    CHECK(report(record::FindingId::inspect_gap).ends_with("snapshots/s, 1 warning"));
+    CHECK(report(record::FindingId::snapshot_crc_mismatch).ends_with("1 error, 1 warning"));
+    CHECK(report(record::FindingId::inspect_gap).ends_with("1 error, 2 warnings"));
 }
 
 TEST_CASE("the status says who plays, what was verified, and what is recorded where") {
@@ -62,7 +75,7 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
 
     const Row rows[] = {
         {0, 0,
-         "1 player, 1 joining, 0 snapshots/s, 0 findings | recording to a | ann (1,2) air | "
+         "1 player, 1 joining, 0 snapshots/s, no warnings | recording to a | ann (1,2) air | "
          "session 2 connecting"},
         {100, 100, "50 snapshots/s, 100% verified, "},
         {100'000, 99'999, "50000 snapshots/s, 99.9% verified, "},
@@ -85,10 +98,10 @@ TEST_CASE("the status leaves out a recording for which it has no space, rather t
     const auto status = [&console](std::size_t columns) {
         return console.take_status(0, 1, "recording to a", columns);
     };
-    CHECK(status(87).ends_with("findings | recording to a | ann (1,2) | bob (3,4)"));
-    CHECK(status(76).ends_with("findings | recording to a | and 2 more"));
-    CHECK(status(63).ends_with("findings | recording to a"));
-    CHECK(status(61).ends_with("findings | and 2 more"));
+    CHECK(status(88).ends_with("warnings | recording to a | ann (1,2) | bob (3,4)"));
+    CHECK(status(77).ends_with("warnings | recording to a | and 2 more"));
+    CHECK(status(64).ends_with("warnings | recording to a"));
+    CHECK(status(62).ends_with("warnings | and 2 more"));
 }
 
 TEST_CASE("players for whom the status has no space are counted") {
@@ -98,11 +111,11 @@ TEST_CASE("players for whom the status has no space are counted") {
     };
 
     const Row rows[] = {
-        {200, "findings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
-        {79, "findings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
-        {78, "findings | p0 (1,2) | and 2 more"},
-        {60, "findings | and 3 more"},
-        {47, "0 findings"},
+        {200, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
+        {80, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
+        {79, "warnings | p0 (1,2) | and 2 more"},
+        {61, "warnings | and 3 more"},
+        {48, "no warnings"},
         {30, "3 players, 0 snapsho"},
     };
     Console console{false};

@@ -64,7 +64,7 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     CHECK(lines[0].ends_with(" (+7 like this)"));
     CHECK(holds(lines[1], "character 2 y"));
     CHECK_FALSE(holds(lines[1], "like this"));
-    CHECK(findings.num_findings() == 9);
+    CHECK(findings.num_findings(record::Severity::error) == 9);
     record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
     other.name = "ambiguous"; // another cause is another kind
     findings.add(other, "ann");
@@ -131,7 +131,7 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
         findings.add(finding, "");
     }
     CHECK(findings.take_due(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
-    CHECK(findings.num_findings() == kManySessions);
+    CHECK(findings.num_findings(record::Severity::error) == kManySessions);
     const auto table = findings.table(nullptr);
     REQUIRE(table.size() == 2);
     CHECK(holds(table[1], "5000  00:00:01  00:00:01     1024+"));
@@ -157,7 +157,9 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
         "'twscope explain NAME' says what a finding means, and what causes it."};
     CHECK(findings.table(explain) == expected);
     CHECK(findings.table(nullptr).size() == 3);
-    CHECK(findings.num_findings() == 3); // without the informational one
+    CHECK(findings.num_findings(record::Severity::error) == 2);
+    CHECK(findings.num_findings(record::Severity::warning) == 1);
+    CHECK(findings.num_findings(record::Severity::info) == 0); // they are not counted
 }
 
 TEST_CASE("of an object of another size, the effects are one line, and the cause is first") {
