@@ -446,7 +446,11 @@ Result<std::vector<std::byte>> draw_png(const Map& map, const PictureOptions& op
 
 namespace {
 
-constexpr std::array<std::uint16_t, 26> kLetters = {
+constexpr std::array<std::uint16_t, 26> kSmallLetters = {
+    006357, 046556, 003443, 013553, 003563, 012722, 003536, 046555, 020222,
+    010152, 045665, 062227, 007775, 006555, 002552, 006564, 003531, 003444,
+    003636, 027223, 005553, 005572, 005777, 005225, 005312, 007367};
+constexpr std::array<std::uint16_t, 26> kCapitals = {
     025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227,
     011152, 055655, 044447, 057755, 065555, 025552, 065644, 025573, 065655,
     034216, 072222, 055557, 055552, 055775, 055255, 055222, 071247};
@@ -470,10 +474,10 @@ constexpr Sign kSigns[] = {
 
 std::uint16_t glyph(char c) {
     if (c >= 'a' && c <= 'z') {
-        return kLetters.at(static_cast<std::size_t>(c - 'a'));
+        return kSmallLetters.at(static_cast<std::size_t>(c - 'a'));
     }
     if (c >= 'A' && c <= 'Z') {
-        return kLetters.at(static_cast<std::size_t>(c - 'A'));
+        return kCapitals.at(static_cast<std::size_t>(c - 'A'));
     }
     if (c >= '0' && c <= '9') {
         return kDigits.at(static_cast<std::size_t>(c - '0'));

@@ -104,8 +104,7 @@ inline constexpr int kGlyphWidth = 3;
 inline constexpr int kGlyphHeight = 5;
 
 /// Returns the dots of a character as five octal digits, one per row from the top. In each digit, 4
-/// is the left dot. Lower case looks like upper case. Characters that are not printable ASCII are
-/// blank.
+/// is the left dot. Characters that are not printable ASCII are blank.
 [[nodiscard]] std::uint16_t glyph(char c);
 
 [[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {

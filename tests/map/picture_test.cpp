@@ -300,19 +300,19 @@ std::string drawn(char c) {
 } // namespace
 
 TEST_CASE("dots stand where the octal digits say") {
-    CHECK(drawn('l') == "#..\n#..\n#..\n#..\n###\n");
+    CHECK(drawn('L') == "#..\n#..\n#..\n#..\n###\n");
+    CHECK(drawn('h') == "#..\n##.\n#.#\n#.#\n#.#\n");
     CHECK(drawn('7') == "###\n..#\n..#\n..#\n..#\n");
     CHECK(drawn('-') == "...\n...\n###\n...\n...\n");
 }
 
-TEST_CASE("every letter and digit has a shape, and small letters are capitals") {
+TEST_CASE("every letter and digit has a shape, and each letter its own") {
     std::set<std::uint16_t> letters;
     for (char c = 'a'; c <= 'z'; ++c) {
-        CAPTURE(c);
-        CHECK(glyph(c) == glyph(static_cast<char>(c - 'a' + 'A')));
         letters.insert(glyph(c));
+        letters.insert(glyph(static_cast<char>(c - 'a' + 'A')));
     }
-    CHECK(letters.size() == 26);
+    CHECK(letters.size() == 52);
     std::set<std::uint16_t> digits;
     for (char c = '0'; c <= '9'; ++c) {
         digits.insert(glyph(c));
