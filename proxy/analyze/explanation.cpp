@@ -303,6 +303,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
             story_.has_acknowledgements = false;
             story_.datagrams.clear();
             num_listed_acks_ = 0;
+            last_listed_ack_.reset();
             story_.before = session.items;
             story_.before_tick = session.tick;
             story_.events.assign(session.recent.begin(), session.recent.end());
@@ -336,12 +337,15 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     constexpr int kAcks = 3;
     const bool behind = is_explained(number) && !story_.after_tick && num_listed_acks_ < kAcks;
     if (gave_up || again || behind) {
-        num_listed_acks_ += behind ? 1 : 0;
+        const std::size_t event = story_.events.size();
         add_event(record, number, session,
                   gave_up ? "the client acknowledges nothing: it requests a full snapshot"
-                          : fmt::format("the client acknowledges {}{}", *acked,
-                                        num_listed_acks_ == kAcks ? " (the next ones are left out)"
-                                                                  : ""));
+                          : fmt::format("the client acknowledges {}", *acked));
+        if (behind && ++num_listed_acks_ == kAcks && event < story_.events.size()) {
+            last_listed_ack_ = event;
+        }
+    } else if (is_explained(number) && last_listed_ack_) {
+        story_.events.at(*std::exchange(last_listed_ack_, {})) += " (later ones are not listed)";
     }
 }
 

@@ -169,6 +169,8 @@ class ExplanationReader {
     Explanation story_;
     std::map<std::int64_t, Session> sessions_;
     int num_listed_acks_ = 0; ///< number of acknowledgements among the events after the finding
+    /// Index of the last acknowledgement that is listed, until a later one is not listed.
+    std::optional<std::size_t> last_listed_ack_;
     std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace tw;
 using analyze::Explanation;
@@ -189,6 +190,25 @@ TEST_CASE("the client's acknowledgements are compared with the rejected snapshot
     }
     CHECK(explanation_text(told({kRecords.begin(), kRecords.begin() + 5}))
               .find("No later input of the client was seen") != std::string::npos);
+}
+
+TEST_CASE("three acknowledgements after the finding are listed, with a note if there are more") {
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    const auto acknowledge = [&records](int tick) {
+        records.push_back(kRecords[5]);
+        records.back().replace(records.back().find(R"("ack_tick":10)"), 13,
+                               fmt::format(R"("ack_tick":{})", tick));
+        return explanation_text(told(records));
+    };
+    acknowledge(10);
+    acknowledge(11);
+    const std::string all = acknowledge(12);
+    CHECK(all.find("the client acknowledges 12\n") != std::string::npos);
+    const std::string some = acknowledge(13);
+    CHECK(some.find("acknowledges 12 (later ones are not listed)\n") != std::string::npos);
+    CHECK(some.find("acknowledges 11\n") != std::string::npos);
+    CHECK(some.find("acknowledges 13") == std::string::npos);
+    CHECK(acknowledge(14) == some);
 }
 
 TEST_CASE("a client that acknowledges a rejected snapshot had what is missing here") {
