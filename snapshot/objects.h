@@ -240,8 +240,8 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 [[nodiscard]] std::size_t decode_int_string(std::span<const std::int32_t> ints,
                                             std::span<char> out);
 
-/// Parses a UUID such as "76ce455b-f9eb-3a48-add7-e04b941d045c" in a constexpr table, where a
-/// malformed UUID is a compile error.
+/// Parses a UUID such as "76ce455b-f9eb-3a48-add7-e04b941d045c", in lower case. For constants only:
+/// the wrong number of digits is a compile error; other characters are not detected.
 constexpr Uuid parse_uuid(std::string_view text) {
     Uuid bytes{};
     std::size_t digits = 0;

@@ -193,8 +193,8 @@ json::object place_json(map::LayerPlace place, const map::TileLayer& layer) {
             {"tilemap_version", layer.version}};
 }
 
-/// Returns the number of tiles by tile id, without the ids that do not occur. `size`: bytes of a
-/// tile's record; `id_at`: the offset of the id in it.
+/// Returns how many tiles have each id; ids that no tile has are left out. `size`: the size of a
+/// tile in bytes; `id_at`: the position of the id among these bytes.
 json::object histogram(std::span<const std::byte> records, std::size_t size, std::size_t id_at) {
     std::array<std::size_t, 256> counts{};
     for (std::size_t at = id_at; at < records.size(); at += size) {

@@ -37,7 +37,7 @@ constexpr std::int64_t kOtherGame = 250;
 /// A death event and the kill messages of all sessions belong to the same death if they are at most
 /// this many ticks apart. A killed tee comes back after half a second.
 constexpr std::int64_t kSameDeath = 25;
-/// The most sessions. Even recordings of years have fewer.
+/// The most views (see View). Even recordings of years have fewer.
 constexpr std::size_t kMaxViews = 65536;
 constexpr std::size_t kMaxPlayers = 65536; ///< the most players
 /// The most tees in a session's snapshots: twice the players of the largest servers.
@@ -160,7 +160,7 @@ class PathReader::Collector {
     /// A tee in the latest snapshot of a view.
     struct Tee {
         std::int64_t type_id = 0;
-        std::int64_t since = 0; ///< all snapshots of the view since this tick contain the tee
+        std::int64_t since = 0; ///< from this tick on, each snapshot of the view contains the tee
         PlayerPath* player_path = nullptr;
     };
 
@@ -252,8 +252,8 @@ class PathReader::Collector {
                 on_death(*tee->second.player_path, died);
             } else if (tee == each->tees.end() && dead != each->dead.end() &&
                        is_soon_after(each->tick, dead->second->event_tick)) {
-                on_death(*dead->second,
-                         died); // the last snapshot before the kill message had no tee
+                // The last snapshot before the kill message had no tee.
+                on_death(*dead->second, died);
             }
         }
     }

@@ -32,8 +32,9 @@ struct ServerFacts {
     std::array<char, kMaxName + 1> name{};
     std::array<base::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
-    /// The server's address is addresses[current_address]. A new address is written into the other
-    /// element, so that the observer never reads a half-written address.
+    /// The server's address is addresses[current_address], where current_address is 0 or 1. A new
+    /// address is written into the unused element before current_address changes, so that the
+    /// observer never reads an address while it is written.
     std::array<base::Endpoint, 2> addresses{};
     std::atomic<std::uint32_t> current_address{0};
     std::atomic<bool> removed{false};

@@ -19,30 +19,31 @@
 
 namespace tw::sink {
 
-/// The latest blocks of a capture, in memory that is allocated once. A new block replaces the
-/// oldest blocks. Blocks are numbered from 0, so that a reader notices if its block was replaced.
+/// The latest blocks of a capture, in memory of a fixed size. When it is full, a new block replaces
+/// the oldest blocks. Blocks are numbered from 0 in the order in which they were added, so that a
+/// reader notices if a block was replaced.
 class FlightRing {
   public:
     struct Block {
         std::uint32_t session = 0;
         record::Timestamp time = 0;
-        std::uint64_t at = 0; ///< position of its bytes among the bytes of all blocks so far
+        std::uint64_t at = 0; ///< total size of all blocks before it, replaced blocks included
         std::size_t size = 0; ///< in bytes
     };
 
-    /// Uses up to `bytes` bytes of memory, an eighth of it for the list of blocks. The system
-    /// provides the memory only when it is filled.
+    /// `bytes`: the most memory that the ring takes. An eighth of it is for the list of blocks. The
+    /// process grows only as the ring is filled.
     explicit FlightRing(std::size_t bytes);
 
     /// Adds a block. Returns false if the block is larger than the ring.
     bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> bytes);
-    /// Drops blocks older than `time`.
+    /// Removes all blocks older than `time`.
     void drop_before(record::Timestamp time);
 
-    /// Returns the number of the oldest block: the number of blocks that were dropped so far.
+    /// Returns the number of the oldest block.
     [[nodiscard]] std::uint64_t begin() const { return dropped_; }
 
-    /// Returns the number that the next added block gets.
+    /// Returns the number that the next block will have.
     [[nodiscard]] std::uint64_t end() const { return dropped_ + blocks_.size(); }
 
     /// Returns a block by its number. Precondition: begin() <= number < end().
@@ -86,10 +87,9 @@ struct FlightOptions {
 /// Counts of files that flight recorders wrote, and of losses.
 struct FlightCounts {
     std::uint64_t files = 0;
-    /// Findings after which no file was written, because another file was written shortly before.
+    /// Findings without a file of their own, because another file was written shortly before.
     std::uint64_t held_back = 0;
-    /// Datagrams that are missing from files, for example because they were dropped from memory
-    /// before they were written.
+    /// Datagrams that a file lacks, because they left the memory before they were written.
     std::uint64_t lost = 0;
 
     void merge(const FlightCounts& other) {
@@ -103,9 +103,9 @@ struct FlightCounts {
 /// request. Writes the file in pieces, so that callers do not wait.
 class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
-    /// The lower limit of the pause between two files that are written after findings, in
-    /// nanoseconds. Usually the pause is FlightOptions::time, and the files together contain all
-    /// datagrams. The pause is shorter if datagrams around a finding would otherwise be dropped.
+    /// The shortest time between two files that are written after findings, in nanoseconds. Usually
+    /// this time is FlightOptions::time, so that each datagram is in one file only. It is shorter if
+    /// the memory would be full, and the datagrams around a finding lost, before it is over.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
     /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.
@@ -154,9 +154,9 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
 
     struct Dump {
         FileQueue::File file;
-        std::uint32_t session;
-        std::uint64_t at;  ///< number of the next block
-        std::uint64_t end; ///< number of the first block that is newer than the file
+        std::uint32_t session; ///< session whose datagrams are written; 0 for all sessions
+        std::uint64_t at;      ///< number of the next block to write
+        std::uint64_t end;     ///< number of the first block that was added after the file's begin
     };
 
     /// Returns whether a finding's file may be begun: the previous file is old enough, or the

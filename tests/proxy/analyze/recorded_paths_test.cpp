@@ -32,13 +32,14 @@ std::string map_of(int session, std::string_view crc, std::string_view more = ""
     return line("map", session, fmt::format(R"("name":"x","crc":"{}"{})", crc, more));
 }
 
-/// Returns a tee at x = 0 with additional fields, such as `,"vel_x":256`.
+/// Returns the item of a tee at (x, 0). `more`: further fields, such as `,"vel_x":256`.
 std::string tee(int id, std::string_view player, int x, std::string_view more = "") {
     return fmt::format(R"({{"type":"character","type_id":9,"id":{},"player":"{}",)"
                        R"("fields":{{"x":{},"y":0{}}}}})",
                        id, player, x, more);
 }
 
+/// Ends a snapshot's list of items, and begins its list of removed items with this tee.
 std::string gone(int id) {
     return fmt::format(R"(],"removed":[[9,{}])", id);
 }
@@ -55,6 +56,7 @@ std::string death(int id, int x) {
         id);
 }
 
+/// Returns the item that names the session's own player.
 std::string own(int id) {
     return fmt::format(R"({{"type":"player_info","id":{},"fields":{{"local":1}}}})", id);
 }
@@ -307,7 +309,7 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
     CHECK(show(read(map_named("a", "00000007") + world_on("a", 1, 98, 1) + map_named("a", kMap) +
                     world_on("a", 1, 100, 2) + world_on("a", 1, 102, 3) + world_on("a", 2, 10, 31) +
                     world_on("a", 2, 12, 32))) == "31 32; ");
-    // The recording begins between the announcement of a map and the last worlds of the map before.
+    // The recording begins after the next map was announced, before the last worlds of this map.
     const auto unknown = read(map_named("b", "00000007") + world_on("a", 1, 100, 2) +
                               world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31));
     CHECK(unknown.on_unknown_maps == 2);
@@ -354,7 +356,7 @@ TEST_CASE("the time in which the game is paused or over is left out") {
           "2 ");
     CHECK(show_deaths(read(begin + seen(1, 6, death(0, 7) + "," + info("game_info", "gameover")) +
                            killed(1, 0))) == "7 ");
-    // Of this map only; and each stop counts from its own beginning.
+    // Only the stops on this map count, each from its own beginning.
     const std::string stop =
         at("48.0000", 1, 2, info("game_info", "paused")) + at("48.5000", 1, 4, "");
     CHECK(read(map_of(1, kMap) + stop).stopped_ms == 500);
