@@ -113,6 +113,11 @@ struct AdmissionLimits {
 
 /// The most sessions of each standing in one relay thread, derived from max_sessions.
 struct AdmissionPools {
+    /// The least size of the pools for handshakes, if the table is that large. In a smaller pool,
+    /// clients that join at the same time would displace each other during their handshakes. The
+    /// server may then play with a client of whose handshake the relay has seen only a part.
+    static constexpr std::size_t kLeastHandshakes = 4;
+
     std::size_t unproven; ///< limit for unproven and stray sessions together
     std::size_t verified;
     std::size_t connless;
@@ -121,7 +126,8 @@ struct AdmissionPools {
     std::size_t per_address;
 
     AdmissionPools(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
-        : unproven{part(max_sessions, 4 * threads)}, verified{part(max_sessions, 8 * threads)},
+        : unproven{handshakes(max_sessions, 4 * threads)}, verified{handshakes(max_sessions,
+                                                                               8 * threads)},
           connless{std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256)}, weak{part(
                                                                                       max_sessions,
                                                                                       2 * threads)},
@@ -138,6 +144,10 @@ struct AdmissionPools {
   private:
     [[nodiscard]] static std::size_t part(std::size_t all, std::size_t of) noexcept {
         return std::max<std::size_t>(all / of, 1);
+    }
+
+    [[nodiscard]] static std::size_t handshakes(std::size_t all, std::size_t of) noexcept {
+        return std::max(part(all, of), std::min(all, kLeastHandshakes));
     }
 };
 

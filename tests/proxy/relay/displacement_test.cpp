@@ -227,6 +227,28 @@ TEST_CASE("a proof of an address takes no player's place") {
     }
 }
 
+TEST_CASE("clients that join a small table at once do not displace each other") {
+    for (const std::size_t max_sessions : {std::size_t{2}, std::size_t{3}, std::size_t{4}}) {
+        CAPTURE(max_sessions);
+        Scene scene{max_sessions};
+        std::vector<Endpoint> clients;
+        for (std::uint32_t i = 0; i < max_sessions; ++i) {
+            clients.push_back(v4(kHonest + i, 1000));
+        }
+        for (const char letter : {'c', 'v'}) {
+            for (const Endpoint& each : clients) {
+                CHECK(scene.says(each, letter));
+            }
+        }
+        for (const Endpoint& each : clients) {
+            scene.answers(each, 'm');
+        }
+        CHECK(scene.count(Standing::player) == max_sessions);
+        CHECK_FALSE(scene.says(v4(kAttacker, 1000), 'c'));
+        CHECK(scene.count(clients) == max_sessions);
+    }
+}
+
 TEST_CASE("one address fills no table, even where the server plays with all it sends") {
     Scene scene{64};
     std::vector<Endpoint> all;
