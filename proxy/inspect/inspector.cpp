@@ -305,11 +305,15 @@ void Inspector::free_memory(record::Timestamp time) {
 void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string client,
                         std::string server, std::optional<SessionCheckpoint> checkpoint,
                         std::string_view server_name) {
+    if (checkpoint && checkpoint->is_closed) {
+        closed_elsewhere_.insert_or_assign(
+            key, ClosedSession{std::move(client), std::move(server), server_name});
+        return;
+    }
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
     session->set_server_name(server_name);
-    seen_ += checkpoint && checkpoint->is_closed ? 0U : 1U;
     if (checkpoint) {
         session->restore(*std::move(checkpoint));
     }
@@ -317,14 +321,22 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
     OpenSession& watched = sessions_[key];
     release(watched);
     watched = {.session = std::move(session), .heard = time};
+    ++seen_;
 }
 
 void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                             std::span<const std::byte> bytes, std::span<const std::byte> next) {
     workspace_.packet.begin(bytes, next);
-    const auto found = sessions_.find(key);
+    auto found = sessions_.find(key);
     if (found == sessions_.end()) {
-        return;
+        auto closed = closed_elsewhere_.extract(key);
+        if (closed.empty()) {
+            return;
+        }
+        ClosedSession& again = closed.mapped();
+        on_open(key, time, std::move(again.client), std::move(again.server), std::nullopt,
+                again.server_name);
+        found = sessions_.find(key);
     }
     OpenSession& watched = found->second;
     watched.heard = time;
@@ -341,6 +353,9 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
 }
 
 std::optional<SessionCheckpoint> Inspector::save(std::uint64_t key) const {
+    if (closed_elsewhere_.contains(key)) {
+        return SessionCheckpoint{.map = {}, .is_closed = true};
+    }
     const auto found = sessions_.find(key);
     return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->save()};
 }
@@ -363,6 +378,9 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
                        std::string_view reason) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
         found->second.session->on_gap(time, lost, reason);
+        return;
+    }
+    if (closed_elsewhere_.contains(key)) {
         return;
     }
     for (auto& [unused, watched] : sessions_) {
@@ -389,6 +407,7 @@ bool Inspector::wants_resync(std::uint64_t key) const {
 }
 
 void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_view reason) {
+    closed_elsewhere_.erase(key);
     const auto found = sessions_.find(key);
     if (found == sessions_.end()) {
         return;

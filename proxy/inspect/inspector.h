@@ -119,7 +119,8 @@ class Inspector {
 
     /// Opens a session. `key`: identifies the session in later calls; no other open session may
     /// have it. `checkpoint`: the previous observer's state of the session, for which is_sound()
-    /// must hold. `server_name`: configured name of the server, empty if it has none; the text must
+    /// must hold. If it says that the session is closed, the session opens with its next datagram,
+    /// and nothing is reported about it before. `server_name`: configured name of the server, empty if it has none; the text must
     /// live as long as the run.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
@@ -181,6 +182,13 @@ class Inspector {
         std::uint32_t until_charge = 1; ///< number of datagrams until `charged` is updated
     };
 
+    /// A session whose close another observer has reported, and of which no datagram followed.
+    struct ClosedSession {
+        std::string client;
+        std::string server;
+        std::string_view server_name;
+    };
+
     /// Returns the keys of the open sessions, in the order in which the sessions were opened.
     [[nodiscard]] std::vector<std::uint64_t> open_keys() const;
     void charge(OpenSession& watched) const;
@@ -198,6 +206,7 @@ class Inspector {
     /// shares one with other inspectors.
     std::unique_ptr<LearnedSizes> own_learned_;
     std::unordered_map<std::uint64_t, OpenSession> sessions_;
+    std::unordered_map<std::uint64_t, ClosedSession> closed_elsewhere_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;
     const Session* current_session_ = nullptr; ///< the session whose datagram is being read

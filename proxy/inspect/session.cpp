@@ -69,10 +69,8 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
       sees_all_{options.sees_all} {}
 
 void Session::open(record::Timestamp time) {
-    if (!closed_elsewhere_) {
-        reporter_.set_head(time, std::nullopt);
-        emit_session(record::SessionEvent::open);
-    }
+    reporter_.set_head(time, std::nullopt);
+    emit_session(record::SessionEvent::open);
 }
 
 void Session::emit_session(record::SessionEvent event, std::string_view reason) {
@@ -88,10 +86,6 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, Workspace& workspace) {
-    if (closed_elsewhere_) {
-        closed_ = closed_elsewhere_ = false;
-        open(time);
-    }
     reporter_.set_head(time, direction);
     if (!is_connless(bytes)) {
         acceptance_.store_activity(time, direction);
@@ -573,9 +567,6 @@ void Session::close(record::Timestamp time, std::string_view reason, Workspace& 
 }
 
 void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason) {
-    if (closed_elsewhere_) {
-        return;
-    }
     reporter_.set_head(time, std::nullopt);
     reporter_.stats.gap_lost += lost;
     reporter_.report_finding({.id = FindingId::inspect_gap,

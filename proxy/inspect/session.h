@@ -187,13 +187,7 @@ class Session {
 
     /// Updates this session from the checkpoint of another observer, which has inspected the
     /// session so far. Precondition: checkpoint.is_sound().
-    void restore(SessionCheckpoint checkpoint) {
-        if (checkpoint.is_closed) {
-            closed_ = closed_elsewhere_ = true;
-        } else {
-            checkpoint_ = std::move(checkpoint);
-        }
-    }
+    void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
     void on_resync(record::Timestamp time);
@@ -207,9 +201,6 @@ class Session {
 
     /// Emits a summary record with the totals of the current connection.
     void emit_summary(record::Timestamp time) {
-        if (closed_elsewhere_) {
-            return;
-        }
         reporter_.set_head(time, std::nullopt);
         reporter_.emit(
             record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
@@ -289,9 +280,6 @@ class Session {
     record::SessionStats ended_; ///< totals of the session's earlier connections
     bool running_ = false;       ///< a connection is established and not closed yet
     bool closed_ = false;        ///< the session's close was reported
-    /// Another observer has reported the session's close, and no datagram followed. Nothing is
-    /// reported about such a session.
-    bool closed_elsewhere_ = false;
 };
 
 } // namespace tw::inspect

@@ -386,6 +386,20 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
     CHECK(std::ranges::count(lines, "session open") == static_cast<long>(sessions.size()));
     CHECK(second.totals().verified > 0);
     CHECK(second.totals().verified == second.totals().snapshots);
+    CHECK(second.num_sessions_opened() == sessions.size());
+}
+
+TEST_CASE("a session that was closed elsewhere and ends unused is never reported") {
+    test::NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    test::RecordLog log;
+    inspect::Inspector next{{}, maps, log, numbers};
+    next.on_open(7, 1, "client", "server", SessionCheckpoint{.map = {}, .is_closed = true});
+    next.on_close(7, 2, "idle");
+    CHECK_FALSE(next.save(7));
+    next.finish(3, "shutdown");
+    CHECK(log.lines({"session", "summary", "finding"}).empty());
+    CHECK(next.num_sessions_opened() == 0);
 }
 
 TEST_CASE("a snapshot of which some parts came is whole when the others come") {
