@@ -83,7 +83,12 @@ relay::AnswerFunctions info_answer_functions() {
         .read_question = read_question, .read_answer = read_answer, .write_answer = write_answer};
 }
 
-std::optional<std::string> AdmissionReport::next_line(const relay::Counters& counters) {
+std::optional<std::string> AdmissionReport::next_line(const relay::Counters& counters,
+                                                      bool at_end) {
+    seconds_ = std::min(seconds_ + 1, kPause + 1);
+    if (seconds_ < kPause && !at_end) {
+        return std::nullopt;
+    }
     std::string text;
     const auto add = [&](std::uint64_t number, std::string_view why) {
         if (number != 0) {
@@ -109,7 +114,14 @@ std::optional<std::string> AdmissionReport::next_line(const relay::Counters& cou
         text += fmt::format("{}requests answered with the server's last answer: {}",
                             text.empty() ? "" : "; ", repeated);
     }
-    return text.empty() ? std::nullopt : std::optional{text};
+    if (text.empty()) {
+        return std::nullopt;
+    }
+    if (seconds_ <= kPause) {
+        text += fmt::format(", in {} s", seconds_);
+    }
+    seconds_ = 0;
+    return text;
 }
 
 namespace {
@@ -311,9 +323,9 @@ void RelayRun::on_second() {
     servers_->on_second(!supervisor_->has_observer());
 }
 
-void RelayRun::report_failed_sessions() {
+void RelayRun::report_failed_sessions(bool at_end) {
     const relay::Counters counters = relay_->counters();
-    if (const auto turned_away = admission_report_.next_line(counters)) {
+    if (const auto turned_away = admission_report_.next_line(counters, at_end)) {
         spdlog::warn("{}", *turned_away);
     }
     const std::uint64_t failed = counters.sessions_failed;
@@ -340,6 +352,7 @@ LiveRunResult RelayRun::finish() {
         relay_->stop();
     }
     relay_->join();
+    report_failed_sessions(true);
     if (previous_relay_) {
         pollfd ended{.fd = previous_relay_->native_handle(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));

@@ -38,14 +38,20 @@ class AdmissionReport {
     explicit AdmissionReport(std::string address_limit)
         : address_limit_{std::move(address_limit)} {}
 
-    /// Call it once a second. Returns the line to log; nullopt if the counters have not changed.
-    [[nodiscard]] std::optional<std::string> next_line(const relay::Counters& counters);
+    /// A line covers at least this many seconds, except the first line after a quiet time.
+    static constexpr int kPause = 10;
+
+    /// Call it once a second. Returns the line to log; nullopt if the counters have not changed, or
+    /// the last line was returned less than kPause seconds ago. `at_end`: there are no later calls.
+    [[nodiscard]] std::optional<std::string> next_line(const relay::Counters& counters,
+                                                       bool at_end = false);
 
   private:
     std::string address_limit_;
     relay::AdmissionTotals<std::uint64_t> reported_{};
     std::uint64_t refused_reported_ = 0;
     std::uint64_t repeated_reported_ = 0;
+    int seconds_ = kPause; ///< seconds since the last line, at most kPause + 1
 };
 
 struct RelayRunOptions {
@@ -97,7 +103,7 @@ class RelayRun {
   private:
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
-    void report_failed_sessions();
+    void report_failed_sessions(bool at_end = false);
     [[nodiscard]] HandoverTaker::ServerStart prepare_server(const ConfiguredServer& served,
                                                             relay::ServerIndex number) const;
     void open_takeover_socket();

@@ -3,6 +3,7 @@
 #include "proxy/wire/packet.h"
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -77,27 +78,56 @@ TEST_CASE("the relay repeats a server's answer to another client") {
 }
 
 TEST_CASE("rejected datagrams are reported once, with the reason") {
-    tw::process::AdmissionReport report{"--limit"};
+    using tw::process::AdmissionReport;
+    AdmissionReport report{"--limit"};
     tw::relay::Counters counters;
+    /// Returns the next line after a quiet time.
+    auto first_line = [&report, last = counters](const tw::relay::Counters& now) mutable {
+        for (int second = 0; second < AdmissionReport::kPause; ++second) {
+            CHECK_FALSE(report.next_line(last));
+        }
+        last = now;
+        return report.next_line(now);
+    };
     CHECK_FALSE(report.next_line(counters));
     counters.admission.flood = 17;
     counters.admission.proven = 3;
-    CHECK(report.next_line(counters) ==
-          "datagrams rejected at the door: 17 (too many from one address)");
-    CHECK_FALSE(report.next_line(counters));
+    CHECK(first_line(counters) == "datagrams rejected at the door: 17 (too many from one address)");
     counters.admission.flood = 18;
     counters.admission.crowd = 5;
     counters.sessions_refused = 2;
     counters.admission.address = 3;
-    CHECK(report.next_line(counters) ==
+    CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
           "clients at once), 3 (their address has all sessions that it may have: --limit), 2 "
           "(no session is free)");
     counters.repeated_answers = 7;
-    CHECK(report.next_line(counters) == "requests answered with the server's last answer: 7");
+    CHECK(first_line(counters) == "requests answered with the server's last answer: 7");
     counters.repeated_answers = 8;
     counters.admission.own = 1;
-    CHECK(report.next_line(counters) ==
+    CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (sent in the proxy's or the server's own name); "
           "requests answered with the server's last answer: 1");
+}
+
+TEST_CASE(
+    "datagrams that are rejected all the time are reported every ten seconds, and at the end") {
+    tw::process::AdmissionReport report{"--limit"};
+    tw::relay::Counters counters;
+    std::vector<std::string> lines;
+    for (int second = 0; second < 25; ++second) {
+        counters.admission.flood += 2;
+        if (const auto line = report.next_line(counters)) {
+            lines.push_back(*line);
+        }
+    }
+    if (const auto line = report.next_line(counters, true)) {
+        lines.push_back(*line);
+    }
+    CHECK(lines == std::vector<std::string>{
+                       "datagrams rejected at the door: 2 (too many from one address)",
+                       "datagrams rejected at the door: 20 (too many from one address), in 10 s",
+                       "datagrams rejected at the door: 20 (too many from one address), in 10 s",
+                       "datagrams rejected at the door: 8 (too many from one address), in 5 s"});
+    CHECK_FALSE(report.next_line(counters, true));
 }
