@@ -91,19 +91,10 @@ constexpr MessageField kInfo[] = {text("version", kOneLine),
 constexpr MessageField kRconAuthStatus[] = {always_shown(integer("authed")),
                                             always_shown(optional(integer("receive_commands")))};
 
-constexpr MessageField kRconLine[] = {text("line", kLines)};
-
-constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
-
 constexpr MessageField kRconAuth[] = {text("name", kOneLine), text("password", kOneLine),
                                       always_shown(optional(integer("request_commands")))};
 
 constexpr MessageField kRequestMapData[] = {integer("chunk")};
-
-constexpr MessageField kRconCmdAdd[] = {always_shown(text("name", kOneLine)),
-                                        text("help", kOneLine), text("params", kOneLine)};
-
-constexpr MessageField kRconCmdRem[] = {always_shown(text("name", kOneLine))};
 
 constexpr MessageField kUuid[] = {uuid("uuid")};
 
@@ -193,8 +184,6 @@ constexpr MessageSpec kSystemMessages[] = {
                   "maplist_group_end", s2c)),
 };
 
-constexpr MessageField kMessage[] = {text("message", kLines)};
-
 constexpr MessageField kSvKillMsg[] = {client_id("killer"), client_id("victim"),
                                        ranged("weapon", -3, 5, &names::kill_weapon),
                                        integer("mode_special")};
@@ -203,8 +192,6 @@ constexpr MessageField kSvSoundGlobal[] = {ranged("sound_id", 0, 40, &names::sou
 
 constexpr MessageField kSvExtraProjectile[] = {integer("num"),
                                                objects("projectiles", "projectile")};
-
-constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapon)};
 
 constexpr MessageField kSvEmoticon[] = {client_id("client_id"),
                                         ranged("emoticon", 0, 15, &names::emoticon)};
@@ -217,8 +204,6 @@ constexpr MessageField kSvVoteOptionListAdd[] = {
     text("description11", kStrict), text("description12", kStrict), text("description13", kStrict),
     text("description14", kStrict)};
 
-constexpr MessageField kSvVoteOptionAdd[] = {text("description", kStrict)};
-
 constexpr MessageField kSvVoteSet[] = {ranged("timeout", 0, INT32_MAX),
                                        text("description", kStrict), text("reason", kStrict)};
 
@@ -228,18 +213,12 @@ constexpr MessageField kSvVoteStatus[] = {
 
 constexpr MessageField kClSay[] = {boolean("team"), text("message", kOneLine)};
 
-constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &names::team)};
-
 constexpr MessageField kClSetSpectatorMode[] = {
     ranged("spectator_id", -1, kMaxClientId, &names::spectator_special)};
 
 constexpr MessageField kPlayerInfo[] = {
     text("name", kStrict),       text("clan", kStrict), integer("country"),   text("skin", kStrict),
     boolean("use_custom_color"), integer("color_body"), integer("color_feet")};
-
-constexpr MessageField kClEmoticon[] = {ranged("emoticon", 0, 15, &names::emoticon)};
-
-constexpr MessageField kClVote[] = {ranged("vote", -1, 1)};
 
 constexpr MessageField kClCallVote[] = {text("type", kStrict), text("value", kStrict),
                                         text("reason", kStrict)};
@@ -308,8 +287,8 @@ constexpr MessageSpec kGameMessages[] = {
     game(10, "sv_emoticon", s2c, kSvEmoticon),
     game(11, "sv_vote_clear_options", s2c),
     game(12, "sv_vote_option_list_add", s2c, kSvVoteOptionListAdd),
-    game(13, "sv_vote_option_add", s2c, kSvVoteOptionAdd),
-    game(14, "sv_vote_option_remove", s2c, kSvVoteOptionAdd),
+    game(13, "sv_vote_option_add", s2c, kDescription),
+    game(14, "sv_vote_option_remove", s2c, kDescription),
     game(15, "sv_vote_set", s2c, kSvVoteSet),
     game(16, "sv_vote_status", s2c, kSvVoteStatus),
     game(17, "cl_say", c2s, kClSay),

@@ -241,6 +241,31 @@ inline constexpr MessageField kSvCommandInfo[] = {
 
 inline constexpr MessageField kSvCommandInfoRemove[] = {text("name", kStrict)};
 
+// Fields that messages of 0.6 and of 0.7 share.
+
+inline constexpr MessageField kRconLine[] = {text("line", kLines)};
+
+inline constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
+
+inline constexpr MessageField kRconCmdAdd[] = {always_shown(text("name", kOneLine)),
+                                               text("help", kOneLine), text("params", kOneLine)};
+
+inline constexpr MessageField kRconCmdRem[] = {always_shown(text("name", kOneLine))};
+
+inline constexpr MessageField kMessage[] = {text("message", kLines)};
+
+inline constexpr MessageField kSvWeaponPickup[] = {
+    ranged("weapon", 0, 5, &snapshot::names::weapon)};
+
+inline constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &snapshot::names::team)};
+
+inline constexpr MessageField kClEmoticon[] = {
+    ranged("emoticon", 0, 15, &snapshot::names::emoticon)};
+
+inline constexpr MessageField kClVote[] = {ranged("vote", -1, 1)};
+
+inline constexpr MessageField kDescription[] = {text("description", kStrict)};
+
 /// The tuning parameters, as integers in hundredths. All are optional, because older versions have
 /// fewer of them.
 inline constexpr auto kSvTuneParams = [] {

@@ -36,15 +36,8 @@ constexpr MessageField kInfo[] = {text("version", kOneLine),
 // `ready`.
 constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
 
-constexpr MessageField kRconLine[] = {text("line", kLines)};
-constexpr MessageField kRconCmdAdd[] = {always_shown(text("name", kOneLine)),
-                                        text("help", kOneLine), text("params", kOneLine)};
-constexpr MessageField kRconCmdRem[] = {always_shown(text("name", kOneLine))};
-constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
 constexpr MessageField kRconAuth[] = {text("password", kOneLine)};
 constexpr MessageField kName[] = {text("name", kOneLine)};
-
-constexpr MessageField kMessage[] = {text("message", kLines)};
 
 constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), player("victim"),
                                        ranged("weapon", -3, 5, &names::kill_weapon),
@@ -62,8 +55,6 @@ constexpr auto kSevenTuneParams = [] {
     return fields;
 }();
 
-constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapon)};
-
 constexpr MessageField kSvEmoticon[] = {player("client_id"),
                                         ranged("emoticon", 0, 15, &names::emoticon)};
 
@@ -71,8 +62,6 @@ constexpr MessageField kSvEmoticon[] = {player("client_id"),
 constexpr MessageField kSvVoteOptionListAdd[] = {integer("num_options"),
                                                  array_of(text("descriptions", kStrict), 0),
                                                  optional(strings("more", kStrict))};
-
-constexpr MessageField kDescription[] = {text("description", kStrict)};
 
 constexpr MessageField kSvVoteSet[] = {player_or_none("client_id"),
                                        ranged("type", 0, 6, &seven::vote), ranged("timeout", 0, 60),
@@ -109,18 +98,12 @@ constexpr MessageField kDeClientLeave[] = {text("name", kStrict), player_or_none
 constexpr MessageField kClSay[] = {ranged("mode", 0, 3, &seven::chat), player_or_none("target"),
                                    text("message", kStrict)};
 
-constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &names::team)};
-
 constexpr MessageField kClSetSpectatorMode[] = {ranged("spec_mode", 0, 3, &seven::spec_mode),
                                                 player_or_none("spectator_id")};
 
 constexpr MessageField kClStartInfo[] = {text("name", kStrict), text("clan", kStrict),
                                          integer("country"),    kSkinPartNames,
                                          kUseCustomColors,      kSkinPartColors};
-
-constexpr MessageField kClEmoticon[] = {ranged("emoticon", 0, 15, &names::emoticon)};
-
-constexpr MessageField kClVote[] = {ranged("vote", -1, 1)};
 
 constexpr MessageField kClCallVote[] = {text("type", kStrict), text("value", kStrict),
                                         text("reason", kStrict), boolean("force")};
