@@ -45,12 +45,8 @@ class ImpairedPath {
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
 
     /// Replaces the impairment and sends the waiting datagrams at once. Afterwards the caller must
-    /// call restart_random_decisions() with the sessions of each table.
+    /// reset Session::lines of all sessions.
     void set_impairment(const Impairment& impairment);
-
-    static void restart_random_decisions(Sessions& sessions) {
-        sessions.for_each([](Session& session) { session.lines.reset(); });
-    }
 
     /// Queues a datagram. The session must live until its datagrams are sent. Precondition:
     /// active().
@@ -107,7 +103,7 @@ class Forwarder {
     void set_impairment(const Impairment& impairment) {
         impaired_.set_impairment(impairment);
         for (const auto& table : tables_) {
-            ImpairedPath::restart_random_decisions(table->sessions());
+            table->sessions().for_each([](Session& session) { session.lines.reset(); });
         }
     }
 
