@@ -173,6 +173,14 @@ struct Running {
     }
 };
 
+/// Lets `next` go on with what `old`, which is paused, did.
+void go_on(const Running& old, const Running& next) {
+    next.take(old);
+    old.relay->stop_for_handover();
+    old.relay->join();
+    next.relay->start();
+}
+
 bool echoes(Peer& client, const Relay& relay, std::uint32_t number, ServerIndex server = 0) {
     const Bytes sent = payload(64, number);
     const Udp::endpoint where = relay.listen_endpoints(server)[0];
@@ -214,11 +222,8 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         for (std::uint32_t i = 0; i < 20; ++i) {
             clients[i]->send(payload(32, 100 + i), next.relay->listen_endpoints()[0]);
         }
-        next.take(old);
+        go_on(old, next);
         CHECK(next.relay->num_sessions() == 20);
-        old.relay->stop_for_handover();
-        old.relay->join();
-        next.relay->start();
         for (std::uint32_t i = 0; i < 20; ++i) {
             const auto waited = clients[i]->receive();
             REQUIRE(waited);
@@ -282,11 +287,8 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         options.threads = row.after;
         Running next{options, &old, others};
         REQUIRE(old.relay->pause(kHold));
-        next.take(old);
+        go_on(old, next);
         CHECK(next.relay->num_sessions() == 12 * kServers);
-        old.relay->stop_for_handover();
-        old.relay->join();
-        next.relay->start();
         for (ServerIndex server = 0; server < kServers; ++server) {
             CHECK(next.relay->listen_endpoints(server) ==
                   old.relay->listen_endpoints(Running::number_in(server, kServers)));
@@ -356,10 +358,7 @@ TEST_CASE("the server sees no new address, with loopback addresses of clients' o
         const auto address = server.sender().address();
         Running next{options, &old};
         REQUIRE(old.relay->pause(kHold));
-        next.take(old);
-        old.relay->stop_for_handover();
-        old.relay->join();
-        next.relay->start();
+        go_on(old, next);
         CHECK(port_at_server(client, *next.relay, server) == port);
         CHECK(server.sender().address() == address);
         // Another session of the same client address gets the same loopback address.
@@ -411,10 +410,7 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
     REQUIRE(echoes(client, *old.relay, 2));
     Running next{options, &old};
     REQUIRE(old.relay->pause(kHold));
-    next.take(old);
-    old.relay->stop_for_handover();
-    old.relay->join();
-    next.relay->start();
+    go_on(old, next);
     CHECK(echoes(client, *next.relay, 3));
     next.relay->stop();
     next.relay->join();

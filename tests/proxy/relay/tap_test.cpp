@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -40,6 +41,36 @@ void fill(Ring& ring) {
     ring.commit();
 }
 
+/// Returns an event as text: "1 open at 5", "1 c2s at 7", "1 s2c gap of 2".
+std::string text_of(const Event& event) {
+    const std::string session = std::to_string(event.session);
+    const std::string side = event.direction == Direction::c2s ? " c2s" : " s2c";
+    const std::string time = " at " + std::to_string(event.time);
+    switch (event.kind) {
+    case EventKind::open:
+        return session + " open" + time;
+    case EventKind::datagram:
+        return session + side + time;
+    case EventKind::close:
+        return session + " close" + time;
+    case EventKind::gap:
+        return session + side + " gap of " + std::to_string(event.lost) +
+               (event.gap == GapReason::new_observer ? " for a new observer" : "");
+    case EventKind::observer:
+        return "observer " + session;
+    default:
+        return "?";
+    }
+}
+
+using Texts = std::vector<std::string>;
+
+Texts take_texts(Ring& ring) {
+    Texts texts;
+    ring.consume([&](const Event& event) { texts.push_back(text_of(event)); });
+    return texts;
+}
+
 TEST_CASE(
     "an open that did not fit is reported with the first datagram that does, the gap behind it") {
     Ring ring{Ring::kMinBytes};
@@ -58,19 +89,8 @@ TEST_CASE(
     REQUIRE(tap.retry_pending(103));
     tap.copy_datagram(one, 104, Direction::c2s, bytes);
     tap.commit();
-    const auto events = take_all(ring);
-    REQUIRE(events.size() == 4);
-    CHECK(events[0].event.kind == EventKind::open);
-    CHECK(events[0].event.time == 100);
-    CHECK(events[0].event.client.port == 1);
-    CHECK(events[1].event.kind == EventKind::gap);
-    CHECK(events[1].event.direction == Direction::c2s);
-    CHECK(events[1].event.lost == 1);
-    CHECK(events[2].event.kind == EventKind::gap);
-    CHECK(events[2].event.direction == Direction::s2c);
-    CHECK(events[2].event.lost == 2);
-    CHECK(events[3].event.kind == EventKind::datagram);
-    CHECK(events[3].event.time == 104);
+    CHECK(take_texts(ring) ==
+          Texts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
 }
 
 TEST_CASE("a close that did not fit is reported later, before anything else, with what was lost") {
@@ -86,16 +106,7 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     TapSession two = session(2);
     tap.open_session(two, 5);
     tap.commit();
-    const auto events = take_all(ring);
-    REQUIRE(events.size() == 3);
-    CHECK(events[0].event.kind == EventKind::gap);
-    CHECK(events[0].event.session == 1);
-    CHECK(events[0].event.lost == 1);
-    CHECK(events[1].event.kind == EventKind::close);
-    CHECK(events[1].event.session == 1);
-    CHECK(events[1].event.time == 3);
-    CHECK(events[2].event.kind == EventKind::open);
-    CHECK(events[2].event.session == 2);
+    CHECK(take_texts(ring) == Texts{"1 s2c gap of 1", "1 close at 3", "2 open at 5"});
     CHECK(tap.retry_pending(6));
 }
 
@@ -112,11 +123,7 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
     }
     take_all(ring);
     CHECK(tap.retry_pending(4));
-    const auto events = take_all(ring);
-    REQUIRE(events.size() == 1);
-    CHECK(events[0].event.kind == EventKind::gap);
-    CHECK(events[0].event.session == 0);
-    CHECK(events[0].event.lost == 100);
+    CHECK(take_texts(ring) == Texts{"0 c2s gap of 100"});
 }
 
 TEST_CASE("without a ring nothing happens") {
@@ -153,28 +160,11 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     tap.close_session(two, 9, CloseReason::idle);
     tap.commit();
 
-    std::vector<Event> events;
-    ring.consume([&](const Event& event) { events.push_back(event); });
-    const auto hello = std::ranges::find_if(events, [](const Event& event) {
-        return event.kind == EventKind::observer && event.session == 2;
-    });
-    REQUIRE(hello != events.end());
-    events.erase(events.begin(), hello + 1);
-    REQUIRE(events.size() == 7);
-    CHECK(events[0].kind == EventKind::open);
-    CHECK(events[0].session == 1);
-    CHECK(events[0].time == 7);
-    CHECK(events[1].kind == EventKind::gap);
-    CHECK(events[1].gap == GapReason::new_observer);
-    CHECK(events[1].lost == 2);
-    CHECK(events[2].kind == EventKind::datagram);
-    CHECK(events[3].kind == EventKind::open);
-    CHECK(events[3].session == 2);
-    CHECK(events[4].gap == GapReason::new_observer);
-    CHECK(events[4].lost == 0);
-    CHECK(events[5].kind == EventKind::datagram);
-    CHECK(events[6].kind == EventKind::close);
-    CHECK(events[6].session == 2);
+    Texts events = take_texts(ring);
+    events.erase(events.begin(), std::ranges::find(events, "observer 2"));
+    CHECK(events == Texts{"observer 2", "1 open at 7", "1 c2s gap of 2 for a new observer",
+                          "1 s2c at 7", "2 open at 8", "2 c2s gap of 0 for a new observer",
+                          "2 c2s at 8", "2 close at 9"});
     CHECK(tap.num_lost() == 2);
 }
 
@@ -192,15 +182,8 @@ TEST_CASE(
     ring.consume([](const Event& event) { CHECK(event.session != 2); });
     tap.copy_datagram(one, 3, Direction::c2s, {});
     tap.commit();
-    std::vector<EventKind> kinds;
-    std::uint64_t lost = 0;
-    ring.consume([&](const Event& event) {
-        kinds.push_back(event.kind);
-        lost += event.lost;
-    });
-    CHECK(kinds == std::vector<EventKind>{EventKind::observer, EventKind::open, EventKind::gap,
-                                          EventKind::datagram});
-    CHECK(lost == 1);
+    CHECK(take_texts(ring) ==
+          Texts{"observer 2", "1 open at 3", "1 c2s gap of 1 for a new observer", "1 c2s at 3"});
 }
 
 /// Reads the events like an observer and checks the order that the tap guarantees.
