@@ -4,7 +4,6 @@ import type { Moment } from './moment';
 
 const BODIES = ['#f2c14e', '#5bc0eb', '#9bc53d', '#e55934', '#c792ea', '#fa7921', '#4ecdc4', '#ff6b9d', '#b8e986', '#8fa8ff'];
 
-export const WEAPONS = ['hammer', 'gun', 'shotgun', 'grenade', 'laser', 'ninja'];
 export const WEAPON_COLORS = ['#d7ccc8', '#eceff1', '#ffb74d', '#ef5350', '#64b5f6', '#b39ddb'];
 
 /** Unpacks a skin colour as DDNet packs it: hue, saturation and the upper half of lightness, one byte each. */
