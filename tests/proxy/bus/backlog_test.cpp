@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,20 @@ void append(Backlog& backlog, std::uint64_t from, std::uint64_t to) {
         REQUIRE(backlog.has_room());
         backlog.append(line(number));
     }
+}
+
+/// Leaves lines in a folder, as a run that ended does.
+void leave_lines(const FilledFolder& where, std::uint64_t to,
+                 const std::string& run = make_run_id()) {
+    SpoolFolder folder{where.path(), kLimit};
+    Backlog spool{folder, run, "one", kStream};
+    append(spool, 1, to);
+}
+
+std::unique_ptr<Backlog> take_over(SpoolFolder& folder, const std::string& own = "") {
+    auto left = Backlog::take_over_next(folder, own, kStream);
+    REQUIRE(left != nullptr);
+    return left;
 }
 
 /// The result of read_all(): the first line's number, and the number of lines.
@@ -96,8 +111,7 @@ TEST_CASE("a line may be longer than the reading buffer") {
     Backlog spool{folder, make_run_id(), "one", kStream};
     spool.append(line(1, 3'000'000));
     spool.append(line(2));
-    const Reading reading = read_all(spool, 1);
-    CHECK(reading.count == 2);
+    CHECK(read_all(spool, 1).count == 2);
 }
 
 TEST_CASE("settled lines are removed, and with the last line all files") {
@@ -131,8 +145,7 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
     SpoolFolder folder{sequence.path(), kLimit};
     const Backlog own{folder, make_run_id(), "two", kStream};
     {
-        const auto left = Backlog::take_over_next(folder, own.run_id(), kStream);
-        REQUIRE(left != nullptr);
+        const auto left = take_over(folder, own.run_id());
         CHECK(left->run_id() == run);
         CHECK(left->server_name() == "one");
         CHECK(left->last_settled() == 100);
@@ -174,28 +187,19 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
 
 TEST_CASE("lines for another stream stay where they are") {
     const FilledFolder sequence;
-    {
-        SpoolFolder folder{sequence.path(), kLimit};
-        Backlog spool{folder, make_run_id(), "one", kStream};
-        append(spool, 1, 3);
-    }
+    leave_lines(sequence, 3);
     SpoolFolder folder{sequence.path(), kLimit};
     folder.report_unpublished("another");
     CHECK(Backlog::take_over_next(folder, "", "another") == nullptr);
     CHECK(total_bytes(folder) == 3000);
-    const auto left = Backlog::take_over_next(folder, "", kStream);
-    REQUIRE(left != nullptr);
+    const auto left = take_over(folder);
     CHECK(left->last_line() == 3);
 }
 
 TEST_CASE("damaged or missing lines of an earlier run are counted") {
     const FilledFolder sequence;
     const std::string run = make_run_id();
-    {
-        SpoolFolder folder{sequence.path(), kLimit};
-        Backlog spool{folder, run, "one", kStream};
-        append(spool, 1, 1);
-    }
+    leave_lines(sequence, 1, run);
     const auto put = [&](std::uint64_t first, const std::string& text) {
         std::ofstream{sequence.path() / spool_file_name(run, first)} << text;
     };
@@ -203,8 +207,7 @@ TEST_CASE("damaged or missing lines of an earlier run are counted") {
     put(10, std::string(300, '\0'));
     put(20, line(20) + line(21) + "{");
     SpoolFolder folder{sequence.path(), kLimit};
-    const auto left = Backlog::take_over_next(folder, "", kStream);
-    REQUIRE(left != nullptr);
+    const auto left = take_over(folder);
     CHECK(read_all(*left, 4).first == 20);
     CHECK(read_all(*left, 1).count == 5);
     CHECK(folder.missing_lines() == 16);
@@ -235,25 +238,18 @@ TEST_CASE("the spool of a running process is not taken over") {
     SpoolFolder other{sequence.path(), kLimit};
     CHECK(total_bytes(other) == 0);
     CHECK(Backlog::take_over_next(other, "", kStream) == nullptr);
-    const Reading reading = read_all(alive, 1);
-    CHECK(reading.count == 10);
+    CHECK(read_all(alive, 1).count == 10);
 }
 
 TEST_CASE("an incomplete last line is ignored") {
     const FilledFolder sequence;
     const std::string run = make_run_id();
-    {
-        SpoolFolder folder{sequence.path(), kLimit};
-        Backlog spool{folder, run, "one", kStream};
-        append(spool, 1, 3);
-    }
+    leave_lines(sequence, 3, run);
     std::ofstream{sequence.path() / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
     SpoolFolder folder{sequence.path(), kLimit};
-    const auto left = Backlog::take_over_next(folder, "", kStream);
-    REQUIRE(left != nullptr);
+    const auto left = take_over(folder);
     CHECK(left->last_line() == 3);
-    const Reading reading = read_all(*left, 1);
-    CHECK(reading.count == 3);
+    CHECK(read_all(*left, 1).count == 3);
 }
 
 TEST_CASE("an invalid state file stays where it is, and its lines are not published") {
@@ -309,8 +305,7 @@ TEST_CASE("lines of ended runs are dropped first") {
     CHECK(total_bytes(folder) <= kLimit);
     const Reading own = read_all(spool, 1);
     CHECK(own.count == 500);
-    const auto left = Backlog::take_over_next(folder, spool.run_id(), kStream);
-    REQUIRE(left != nullptr);
+    const auto left = take_over(folder, spool.run_id());
     const Reading reading = read_all(*left, 11);
     CHECK(reading.count == 900 - 10 - folder.dropped_lines());
     CHECK(reading.first == 11 + folder.dropped_lines());
@@ -318,16 +313,11 @@ TEST_CASE("lines of ended runs are dropped first") {
 
 TEST_CASE("lines of an ended run that are being published are not dropped") {
     const FilledFolder sequence;
-    {
-        SpoolFolder folder{sequence.path(), kLimit};
-        Backlog spool{folder, make_run_id(), "one", kStream};
-        append(spool, 1, 500);
-    }
+    leave_lines(sequence, 500);
     SpoolFolder folder{sequence.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     {
-        const auto left = Backlog::take_over_next(folder, spool.run_id(), kStream);
-        REQUIRE(left != nullptr);
+        const auto left = take_over(folder, spool.run_id());
         append(spool, 1, 800);
         CHECK(read_all(*left, 1).count == 500);
         CHECK(read_all(spool, 1).first == 1 + folder.dropped_lines());
@@ -359,26 +349,20 @@ TEST_CASE("lines in a file that somebody removed are missing, and later lines ar
 
 TEST_CASE("files that another process published no longer count for the folder's size") {
     const FilledFolder sequence;
-    {
-        SpoolFolder folder{sequence.path(), kLimit};
-        Backlog spool{folder, make_run_id(), "one", kStream};
-        append(spool, 1, 900);
-    }
+    leave_lines(sequence, 900);
     SpoolFolder ours{sequence.path(), kLimit};
     Backlog spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
     CHECK(total_bytes(ours) == 1'000'000);
     {
         SpoolFolder theirs{sequence.path(), kLimit};
-        const auto left = Backlog::take_over_next(theirs, "", kStream);
-        REQUIRE(left != nullptr);
+        const auto left = take_over(theirs);
         left->settle_lines(900, 1);
     }
     append(spool, 101, 1000);
     CHECK(ours.dropped_lines() == 0);
     CHECK(total_bytes(ours) == 1'000'000);
-    const Reading reading = read_all(spool, 1);
-    CHECK(reading.count == 1000);
+    CHECK(read_all(spool, 1).count == 1000);
 }
 
 TEST_CASE("lines dropped while being read are lost, and reading continues after them") {
@@ -419,8 +403,7 @@ TEST_CASE(
     CHECK(spool.unsaved_lines() == 0);
     append(spool, 12, 20);
     CHECK(spool.error() == 0);
-    const Reading reading = read_all(spool, 1);
-    CHECK(reading.count == 20);
+    CHECK(read_all(spool, 1).count == 20);
 }
 
 TEST_CASE("a spool created on a full disk accepts nothing at first, and its later lines are found "
@@ -448,12 +431,10 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
         CHECK(spool.error() == 0);
     }
     SpoolFolder folder{sequence.path(), kLimit};
-    const auto left = Backlog::take_over_next(folder, "", kStream);
-    REQUIRE(left != nullptr);
+    const auto left = take_over(folder);
     CHECK(left->run_id() == run);
     CHECK(left->server_name() == "one");
-    const Reading reading = read_all(*left, 1);
-    CHECK(reading.count == 10);
+    CHECK(read_all(*left, 1).count == 10);
 }
 
 TEST_CASE("a spool in a folder that cannot be created is an error") {
