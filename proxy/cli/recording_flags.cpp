@@ -27,8 +27,8 @@ constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
 /// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
 /// to an hour.
-constexpr sink::RotateLimits kUsualRotation{.age = std::chrono::hours{1},
-                                            .bytes = std::uint64_t{512} << 20U};
+constexpr sink::AgeAndSize kUsualRotation{.age = std::chrono::hours{1},
+                                          .bytes = std::uint64_t{512} << 20U};
 
 struct Unit {
     std::string_view name;

@@ -40,12 +40,6 @@ enum class SyncPolicy : std::uint8_t {
     every_second, ///< about a second after data was written
 };
 
-/// The age and size at which a segment ends; zero: no limit.
-struct RotateLimits {
-    std::chrono::seconds age{0};
-    std::uint64_t bytes = 0; ///< size of the file, which may be compressed
-};
-
 /// The destination and limits of a recording.
 struct RecordingOptions {
     std::string path; ///< path of the file; for segments, the path as the user gave it
@@ -53,8 +47,9 @@ struct RecordingOptions {
     const Framing* units = &record_lines(); ///< the kind of the units in the recording
     Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
-    RotateLimits rotate{};
-    KeepLimits keep{};
+    /// Where a segment ends. Its size is that of the file, which may be compressed.
+    AgeAndSize rotate{};
+    AgeAndSize keep{}; ///< above these limits, old segments are deleted
     /// The number of bytes that must stay free on the disk; 0: no limit. If fewer are free, old
     /// segments are deleted if `keep` has a limit; otherwise writing stops.
     std::uint64_t least_free = 0;

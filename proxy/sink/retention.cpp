@@ -153,7 +153,7 @@ std::vector<std::int64_t> SegmentAges::ages_of(std::span<const DatedSegment> seg
     return ages;
 }
 
-std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
+std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const AgeAndSize& limits,
                                 std::uint64_t least_free, const SegmentAges& ages,
                                 SegmentAges::Clock::time_point now, std::string_view current) {
     if (!limits.has_limit()) {

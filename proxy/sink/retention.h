@@ -55,8 +55,8 @@ struct Segment {
 [[nodiscard]] std::vector<Segment> segments_in(const std::string& folder,
                                                const SegmentNames* names = nullptr);
 
-/// The age and size above which old segments of a recording are deleted; zero: no limit.
-struct KeepLimits {
+/// Limits of a recording or of its segments; zero: no limit.
+struct AgeAndSize {
     std::chrono::seconds age{0};
     std::uint64_t bytes = 0;
 
@@ -110,7 +110,7 @@ class SegmentAges {
 /// Deletes the oldest segments until the recording is within the limits, and at least `least_free`
 /// bytes are free on its disk. Never deletes the file `current`, nor a segment that ended within
 /// the last hour. Deletes nothing if `limits` has no limit. Returns the number of deleted segments.
-std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
+std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const AgeAndSize& limits,
                                 std::uint64_t least_free, const SegmentAges& ages,
                                 SegmentAges::Clock::time_point now, std::string_view current);
 

@@ -389,7 +389,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
 TEST_CASE("segments are begun by time, by size, when asked, and when the current one is gone") {
     struct Row {
         const char* name;
-        RotateLimits limits;
+        AgeAndSize limits;
         void (*cause)(Recording& recording, Clockwork& clock, const std::string& current);
     };
 
