@@ -31,9 +31,9 @@ constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
 /// A capture passes, and a flight recorder looks on.
 struct Flight {
-    explicit Flight(FlightOptions options, FileQueue& files, std::size_t bytes = 4 * kMiB,
+    explicit Flight(const FlightOptions& options, std::size_t bytes = 4 * kMiB,
                     const std::string& name = "golden/token-map-change.pcap", bool states = true)
-        : recorder{std::move(options), bytes, files} {
+        : recorder{in_folder(options), bytes, files} {
         test::NoMaps maps;
         observers.add(observer);
         std::atomic<std::uint32_t> numbers{0};
@@ -48,11 +48,25 @@ struct Flight {
         seen = inspector.totals();
     }
 
+    [[nodiscard]] FlightOptions in_folder(FlightOptions options) const {
+        options.folder = folder.path() / options.folder;
+        return options;
+    }
+
     void write() {
         while (recorder.on_time(last)) {
         }
     }
 
+    /// Writes what was asked for, and returns the files.
+    std::vector<std::filesystem::path> finish() {
+        write();
+        files.finish();
+        return folder.files();
+    }
+
+    test::FilledFolder folder;
+    FileQueue files;
     FlightRecorder recorder;
     pipeline::DatagramForwarder observer{recorder};
     inspect::Observers observers;
@@ -83,15 +97,11 @@ record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
 } // namespace
 
 TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
-    const test::FilledFolder folder;
-    FileQueue files;
-    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
+    Flight flight{{.time = 3600 * kSecond}};
     flight.write();
-    CHECK(folder.files().empty());
+    CHECK(flight.folder.files().empty());
     flight.recorder.request_file(0);
-    flight.write();
-    files.finish();
-    const auto written = folder.files();
+    const auto written = flight.finish();
     REQUIRE(written.size() == 1);
     const auto name = written.front().filename().string();
     CHECK(name.starts_with("flight-2"));
@@ -112,10 +122,8 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
 }
 
 TEST_CASE("a finding writes its session, once in the time that is kept, and the rest is counted") {
-    const test::FilledFolder folder;
-    FileQueue files;
     const auto id = record::FindingId::snapshot_crc_mismatch;
-    Flight flight{{.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, files};
+    Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
     const auto other = finding(1, record::FindingId::snapshot_unknown_base);
     flight.recorder.on_record(&other);
     flight.write();
@@ -132,8 +140,8 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
     flight.write();
     CHECK(flight.recorder.tally().files == 2);
     CHECK(flight.recorder.tally().held_back == 998);
-    files.finish();
-    const auto written = folder.files();
+    flight.files.finish();
+    const auto written = flight.folder.files();
     REQUIRE(written.size() == 2);
     CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
     CHECK(test::file_text(written.front()).find("session 1: ") != std::string::npos);
@@ -193,14 +201,10 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
 }
 
 TEST_CASE("what is too old, or beyond the size, is not there any more") {
-    const test::FilledFolder folder;
-    FileQueue files;
-    Flight flight{{.folder = folder.path(), .time = 2 * kSecond}, files};
+    Flight flight{{.time = 2 * kSecond}};
     std::ignore = flight.recorder.on_time(flight.last);
     flight.recorder.request_file(0);
-    flight.write();
-    files.finish();
-    const auto again = decode(folder.files().front());
+    const auto again = decode(flight.finish().front());
     const auto datagrams = [](const record::SessionStats& stats) {
         return stats.directions[0].datagrams + stats.directions[1].datagrams;
     };
@@ -210,18 +214,10 @@ TEST_CASE("what is too old, or beyond the size, is not there any more") {
 
 TEST_CASE("what begins in mid-game is verified from the first state on") {
     const auto kept = [](bool states) {
-        const test::FilledFolder folder;
-        FileQueue files;
-        Flight flight{{.folder = folder.path(), .time = 6 * kSecond},
-                      files,
-                      4 * kMiB,
-                      "captures/bench-4.pcap.gz",
-                      states};
+        Flight flight{{.time = 6 * kSecond}, 4 * kMiB, "captures/bench-4.pcap.gz", states};
         std::ignore = flight.recorder.on_time(flight.last);
         flight.recorder.request_file(0);
-        flight.write();
-        files.finish();
-        return decode(folder.files().front());
+        return decode(flight.finish().front());
     };
     const auto blind = kept(false);
     const auto again = kept(true);
@@ -233,16 +229,12 @@ TEST_CASE("what begins in mid-game is verified from the first state on") {
 }
 
 TEST_CASE("one session is written where one is asked for") {
-    const test::FilledFolder folder;
-    FileQueue files;
-    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
+    Flight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(7); // another recorder's, or nobody's
     flight.write();
     CHECK(flight.recorder.tally().files == 0);
     flight.recorder.request_file(1);
-    flight.write();
-    files.finish();
-    const auto written = folder.files();
+    const auto written = flight.finish();
     REQUIRE(written.size() == 1);
     CHECK(written.front().filename().string().ends_with("-s1.pcapng"));
     const auto again = decode(written.front());
@@ -251,23 +243,17 @@ TEST_CASE("one session is written where one is asked for") {
 }
 
 TEST_CASE("who asks for one session while another is wanted gets a file with both") {
-    const test::FilledFolder folder;
-    FileQueue files;
-    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files};
+    Flight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(1);
     flight.recorder.request_file(7);
     flight.recorder.request_file(1);
-    flight.write();
-    files.finish();
-    const auto written = folder.files();
+    const auto written = flight.finish();
     REQUIRE(written.size() == 1);
     CHECK(written.front().filename().string().ends_with("Z.pcapng")); // of all
 }
 
 TEST_CASE("at the end all that is kept is written, however much that is") {
-    const test::FilledFolder folder;
-    FileQueue files;
-    Flight flight{{.folder = folder.path(), .time = 3600 * kSecond}, files, 64 * kMiB};
+    Flight flight{{.time = 3600 * kSecond}, 64 * kMiB};
     // More than is queued in the game, all of it noise.
     const std::vector<std::byte> noise(1200, std::byte{0x55});
     constexpr std::size_t kDatagrams = 20'000;
@@ -277,30 +263,26 @@ TEST_CASE("at the end all that is kept is written, however much that is") {
     }
     flight.recorder.request_file(0);
     flight.recorder.finish(flight.last);
-    files.finish();
+    flight.files.finish();
     CHECK(flight.recorder.tally().lost == 0);
-    const auto written = folder.files();
+    const auto written = flight.folder.files();
     REQUIRE(written.size() == 1);
     CHECK(std::filesystem::file_size(written.front()) > kDatagrams * noise.size());
 }
 
 TEST_CASE("a folder that cannot be written to is complained of, and costs nothing else") {
-    const test::FilledFolder folder;
-    FileQueue files;
-    Flight flight{{.folder = folder.path() / "not there", .time = 60 * kSecond}, files};
+    Flight flight{{.folder = "not there", .time = 60 * kSecond}};
     flight.recorder.request_file(0);
     flight.write();
-    files.finish();
-    CHECK(files.take_error_text());
-    CHECK(files.created() == 0);
+    flight.files.finish();
+    CHECK(flight.files.take_error_text());
+    CHECK(flight.files.created() == 0);
     CHECK_FALSE(flight.recorder.is_busy());
 }
 
 TEST_CASE("what was asked for at the end is written before it ends") {
-    const test::FilledFolder folder;
-    FileQueue files;
     const auto id = record::FindingId::snapshot_crc_mismatch;
-    Flight flight{{.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, files};
+    Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
     for (int i = 0; i < 3; ++i) {
         const auto found = finding(1, id);
         flight.recorder.on_record(&found);
@@ -308,9 +290,9 @@ TEST_CASE("what was asked for at the end is written before it ends") {
     }
     flight.recorder.request_file(0);
     flight.recorder.finish(flight.last);
-    files.finish();
-    CHECK(folder.files().size() == 3);
-    for (const auto& path : folder.files()) {
+    flight.files.finish();
+    CHECK(flight.folder.files().size() == 3);
+    for (const auto& path : flight.folder.files()) {
         CHECK(decode(path).directions[0].datagrams > 50);
     }
 }
