@@ -139,6 +139,14 @@ test('sessions that ended are last and grey; the table fits, is searchable, and 
     await view.page.fill('input[type=search]', '');
     await view.page.getByRole('button', { name: 'all columns' }).click();
     assert.equal((await view.text('table.players th')).length, 15);
+    await view.page.getByRole('button', { name: 'all columns' }).click();
+    for (const width of [1440, 1366, 1280]) {
+        await view.page.setViewportSize({ width, height: 720 });
+        await view.state({ sessions: [session(12, 'nameless tee 15', { missed: 123, frozen_ms: 12_345, findings: 123 }),
+            session(13, 'nameless tee 16', { closed: true })] });
+        assert.ok(await fits(), `wider than the panel at ${width}`);
+        assert.ok((await view.text('table.players th')).includes('findings'));
+    }
     assert.deepEqual(view.page.complaints, []);
 });
 
