@@ -357,6 +357,9 @@ std::vector<std::string> Settings::sources() const {
         }
         last = source;
     }
+    if (!overridden_.empty()) {
+        lines.push_back(fmt::format("{}, but overridden: {}", file_, fmt::join(overridden_, ", ")));
+    }
     return lines;
 }
 
@@ -486,6 +489,8 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
         if (filled.contains(*found) || (*found)->count() == 0) {
             auto& values = filled[*found];
             values.insert(values.end(), item.inputs.begin(), item.inputs.end());
+        } else if (std::ranges::find(overridden_, item.name) == overridden_.end()) {
+            overridden_.push_back(item.name);
         }
     }
     for (const auto& [option, values] : filled) {

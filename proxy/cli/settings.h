@@ -61,8 +61,8 @@ class Settings {
     /// flags are not those that the user meant, so checking them would give false errors.
     [[nodiscard]] bool is_read() const { return is_read_; }
 
-    /// Describes which flags each source has set, one line for each source. The lines contain no
-    /// values, which may be secret.
+    /// Describes which flags each source has set, one line for each source, and which flags of the
+    /// file another source overrides. The lines contain no values, which may be secret.
     [[nodiscard]] std::vector<std::string> sources() const;
 
     /// Like fill(), and also sets the colours of the log according to --color.
@@ -99,6 +99,7 @@ class Settings {
     std::string color_{"auto"};
     std::vector<std::string> problems_;                        ///< errors of fill_all() so far
     std::vector<std::pair<std::string, std::string>> sources_; ///< flag and source
+    std::vector<std::string> overridden_; ///< flags of the file that another source has set
     bool is_read_ = true;
 };
 

@@ -257,7 +257,8 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
     const std::string output = folder.file("game.jsonl");
-    write_text(config, "output = \"" + output + "\"\nmax-sessions = 5\n");
+    write_text(config, "output = \"" + output + "\"\nmax-sessions = 5\n" +
+                           "http = \"9000\"\nhttp = \"9001\"\n");
     const Finished done =
         in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=secret $twscope proxy -s 127.0.0.1:8304 "
                  "--check-config --config " +
@@ -278,6 +279,7 @@ TEST_CASE("--check-config describes the run and starts nothing") {
                                "from " +
                                config + ": "));
     CHECK(done.out.find("max-sessions", done.out.find(config)) != std::string::npos);
+    CHECK(done.out.ends_with("from " + config + ", but overridden: http\n"));
     CHECK(done.out.find("secret") == std::string::npos);
     CHECK_FALSE(std::filesystem::exists(output));
     const std::string records = folder.file("records/"); // the run creates the folder
