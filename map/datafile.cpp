@@ -10,14 +10,6 @@
 
 namespace tw::map {
 
-Result<Datafile> Datafile::open(const std::filesystem::path& path, const Limits& limits) {
-    auto file = read_file(path, limits.max_file_bytes);
-    if (!file) {
-        return tl::unexpected{file.error()};
-    }
-    return parse(std::move(*file), limits);
-}
-
 ItemView Datafile::item(std::size_t index) const {
     const std::size_t start = item_starts_[index];
     const auto head = static_cast<std::uint32_t>(ints_[start]);

@@ -124,8 +124,6 @@ class Datafile {
   public:
     [[nodiscard]] static Result<Datafile> parse(std::vector<std::byte> file,
                                                 const Limits& limits = {});
-    [[nodiscard]] static Result<Datafile> open(const std::filesystem::path& path,
-                                               const Limits& limits = {});
 
     [[nodiscard]] const DatafileHeader& header() const { return header_; }
 

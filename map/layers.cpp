@@ -10,32 +10,13 @@ namespace tw::map {
 namespace {
 
 constexpr std::size_t kGroupInts = 7;
-constexpr std::size_t kGroupClipInts = 12;
-constexpr std::size_t kGroupNameAt = 12;
 constexpr std::size_t kLayerHeadInts = 3;
 constexpr std::size_t kTileLayerInts = 15;
-constexpr std::size_t kQuadLayerInts = 7;
-constexpr std::size_t kSoundLayerInts = 7;
+constexpr std::size_t kDesignLayerInts = 7;
 constexpr std::size_t kNameInts = 3;
 constexpr std::int32_t kPackedVersion = 4;
 
 using Ints = std::span<const std::int32_t>;
-
-std::optional<std::string> name_at(Ints ints, std::size_t at) {
-    if (ints.size() < at + kNameInts) {
-        return std::nullopt;
-    }
-    return decode_int_text(ints.subspan(at, kNameInts));
-}
-
-/// Reads a layer's name. Returns nullopt if the item has no name, and "" if the name is not UTF-8.
-std::optional<std::string> clean_name_at(Ints ints, std::size_t at) {
-    auto name = name_at(ints, at);
-    if (name && !is_utf8(*name)) {
-        name->clear();
-    }
-    return name;
-}
 
 TileLayer decode_tiles(Ints ints) {
     TileLayer layer;
@@ -44,16 +25,16 @@ TileLayer decode_tiles(Ints ints) {
     layer.height = ints[5];
     layer.flags = ints[6];
     layer.color = {ints[7], ints[8], ints[9], ints[10]};
-    layer.color_envelope = ints[11];
-    layer.color_envelope_offset = ints[12];
     layer.image = ints[13];
     layer.data = ints[14];
     std::size_t indices_at = kTileLayerInts;
     if (layer.version >= 3) {
-        layer.name = name_at(ints, kTileLayerInts);
-        layer.name_is_utf8 = !layer.name || is_utf8(*layer.name);
-        if (!layer.name_is_utf8) {
-            layer.name->clear();
+        if (ints.size() >= kTileLayerInts + kNameInts) {
+            layer.name = decode_int_text(ints.subspan(kTileLayerInts, kNameInts));
+            layer.name_is_utf8 = is_utf8(*layer.name);
+            if (!layer.name_is_utf8) {
+                layer.name->clear();
+            }
         }
         indices_at += kNameInts;
     }
@@ -79,14 +60,6 @@ std::optional<Group> decode_group(Ints ints) {
     group.parallax_y = ints[4];
     group.first_layer = ints[5];
     group.num_layers = ints[6];
-    if (ints.size() >= kGroupClipInts) {
-        group.clipping = ints[7] != 0;
-        group.clip_x = ints[8];
-        group.clip_y = ints[9];
-        group.clip_width = ints[10];
-        group.clip_height = ints[11];
-    }
-    group.name = clean_name_at(ints, kGroupNameAt);
     return group;
 }
 
@@ -94,20 +67,13 @@ std::optional<MapLayer> decode_layer(Ints ints) {
     if (ints.size() < kLayerHeadInts) {
         return std::nullopt;
     }
-    MapLayer layer{.type = ints[1],
-                   .flags = ints[2],
-                   .detail = (ints[2] & 1) != 0,
-                   .item_ints = ints.size(),
-                   .content = {}};
+    MapLayer layer{.type = ints[1], .item_ints = ints.size(), .content = {}};
     if (layer.type == kLayerTiles && ints.size() >= kTileLayerInts) {
         layer.content = decode_tiles(ints);
-    } else if (layer.type == kLayerQuads && ints.size() >= kQuadLayerInts) {
-        layer.content = QuadLayer{ints[3], ints[4], ints[5], ints[6], clean_name_at(ints, 7)};
-    } else if ((layer.type == kLayerSounds || layer.type == kLayerOldSounds) &&
-               ints.size() >= kSoundLayerInts) {
-        layer.content =
-            SoundLayer{layer.type == kLayerOldSounds, ints[3], ints[4], ints[5], ints[6],
-                       clean_name_at(ints, 7)};
+    } else if ((layer.type == kLayerQuads || layer.type == kLayerSounds ||
+                layer.type == kLayerOldSounds) &&
+               ints.size() >= kDesignLayerInts) {
+        layer.content = DesignLayer{};
     }
     return layer;
 }

@@ -29,24 +29,17 @@ inline constexpr std::int32_t kLayerSounds = 10;
 
 struct Color {
     std::int32_t r = 0, g = 0, b = 0, a = 0;
-
-    friend bool operator==(const Color&, const Color&) = default;
 };
 
-/// A group of layers that move together and have the same clipping.
+/// A group of layers that move together.
 ///
-/// Units:   offsets and clip in pixels, parallax in percent.
+/// Units:   offsets in pixels, parallax in percent.
 struct Group {
     std::int32_t version = 0;
     std::int32_t offset_x = 0, offset_y = 0;
     std::int32_t parallax_x = 0, parallax_y = 0;
     std::int32_t first_layer = 0; ///< index among all layers of the map
     std::int32_t num_layers = 0;
-    bool clipping = false;
-    std::int32_t clip_x = 0, clip_y = 0, clip_width = 0, clip_height = 0;
-    std::optional<std::string> name; ///< nullopt before version 3
-
-    friend bool operator==(const Group&, const Group&) = default;
 };
 
 /// A plain tile layer or a physics layer. References to images, envelopes and data blocks are
@@ -56,8 +49,6 @@ struct TileLayer {
     std::int32_t width = 0, height = 0;
     std::int32_t flags = 0;
     Color color;
-    std::int32_t color_envelope = -1;
-    std::int32_t color_envelope_offset = 0; ///< ms
     std::int32_t image = -1;
     std::int32_t data = -1;
     std::optional<std::string> name; ///< nullopt before version 3; empty if the name is not UTF-8
@@ -65,44 +56,18 @@ struct TileLayer {
     /// Indices of the data blocks of DDNet's layers; nullopt if the item is too short to contain
     /// them.
     std::optional<std::int32_t> tele, speedup, front, switch_, tune;
-
-    friend bool operator==(const TileLayer&, const TileLayer&) = default;
 };
 
-struct QuadLayer {
-    std::int32_t version = 0;
-    std::int32_t num_quads = 0;
-    std::int32_t data = -1;
-    std::int32_t image = -1;
-    std::optional<std::string> name;
-
-    friend bool operator==(const QuadLayer&, const QuadLayer&) = default;
-};
-
-struct SoundLayer {
-    bool old_format = false; ///< the layer has the old type 9, in which a source has 36 bytes
-    std::int32_t version = 0;
-    std::int32_t num_sources = 0;
-    std::int32_t data = -1;
-    std::int32_t sound = -1;
-    std::optional<std::string> name;
-
-    friend bool operator==(const SoundLayer&, const SoundLayer&) = default;
-};
+/// A layer of quads or sounds. Only its type is read.
+struct DesignLayer {};
 
 /// A layer whose type is unknown or whose item is too short for its type. It is not decoded.
-struct UnknownLayer {
-    friend bool operator==(const UnknownLayer&, const UnknownLayer&) = default;
-};
+struct UnknownLayer {};
 
 struct MapLayer {
     std::int32_t type = 0;
-    std::int32_t flags = 0;
-    bool detail = false; ///< clients that are set to reduced details do not draw the layer
     std::size_t item_ints = 0;
-    std::variant<UnknownLayer, TileLayer, QuadLayer, SoundLayer> content;
-
-    friend bool operator==(const MapLayer&, const MapLayer&) = default;
+    std::variant<UnknownLayer, TileLayer, DesignLayer> content;
 };
 
 /// Decodes a group item. Returns nullopt if it has fewer than 7 ints, the size in version 1.

@@ -51,6 +51,9 @@ class Map {
     /// blocks.
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
+    /// Returns the number of items of the type.
+    [[nodiscard]] std::size_t count(std::uint16_t type) const;
+
     [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }
 
     [[nodiscard]] std::size_t layer_count() const { return count(kItemLayer); }
@@ -79,7 +82,6 @@ class Map {
 
   private:
     explicit Map(Datafile file);
-    [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
 

@@ -113,14 +113,15 @@ json::value info_json(const map::Map& map) {
 json::object images_json(const map::Map& map) {
     std::size_t external = 0;
     std::set<std::int32_t> versions;
-    for (std::size_t i = 0; i < map::image_count(map); ++i) {
+    for (std::size_t i = 0; i < map.count(map::kItemImage); ++i) {
         if (const auto image = map::read_image(map, i)) {
             external += image->external ? 1U : 0U;
             versions.insert(image->version);
         }
     }
-    return {
-        {"total", map::image_count(map)}, {"external", external}, {"versions", array_of(versions)}};
+    return {{"total", map.count(map::kItemImage)},
+            {"external", external},
+            {"versions", array_of(versions)}};
 }
 
 json::object envelopes_json(const map::Map& map) {
@@ -128,7 +129,7 @@ json::object envelopes_json(const map::Map& map) {
     std::set<std::size_t> ints;
     std::map<std::int32_t, std::size_t> channels;
     std::int64_t points_needed = 0;
-    for (std::size_t i = 0; i < map::envelope_count(map); ++i) {
+    for (std::size_t i = 0; i < map.count(map::kItemEnvelope); ++i) {
         if (const auto envelope = map::read_envelope(map, i)) {
             versions.insert(envelope->version);
             ints.insert(envelope->item_ints);
@@ -142,7 +143,7 @@ json::object envelopes_json(const map::Map& map) {
     for (std::size_t i = 0; range && i < range->num; ++i) {
         points_ints.push_back(map.datafile().item(range->start + i).ints.size());
     }
-    return {{"total", map::envelope_count(map)},
+    return {{"total", map.count(map::kItemEnvelope)},
             {"versions", array_of(versions)},
             {"ints", array_of(ints)},
             {"channels", counts_of(channels)},
@@ -299,7 +300,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
 void add_content(json::object& out, const map::Map& map) {
     out["info"] = info_json(map);
     out["images"] = images_json(map);
-    out["sounds"] = map::sound_count(map);
+    out["sounds"] = map.count(map::kItemSound);
     out["envelopes"] = envelopes_json(map);
     add_layers(out, map);
     out["game_layer"] = game_layer_json(map);

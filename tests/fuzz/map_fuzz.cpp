@@ -23,10 +23,6 @@ void read_layers(const Map& map) {
         }
         if (const auto* const tiles = std::get_if<TileLayer>(&layer->content)) {
             static_cast<void>(read_tiles(map, *tiles));
-        } else if (const auto* const quads = std::get_if<QuadLayer>(&layer->content)) {
-            static_cast<void>(read_quads(map, *quads));
-        } else if (const auto* const sounds = std::get_if<SoundLayer>(&layer->content)) {
-            static_cast<void>(read_sources(map, *sounds));
         }
     }
 }
@@ -57,13 +53,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return 0;
     }
     read_layers(*map);
-    for (std::size_t i = 0; i < image_count(*map); ++i) {
+    for (std::size_t i = 0; i < map->count(kItemImage); ++i) {
         if (const auto image = read_image(*map, i)) {
             static_cast<void>(read_pixels(*map, *image));
         }
     }
-    static_cast<void>(read_envelope_points(*map));
-    static_cast<void>(read_automappers(map->datafile()));
     static_cast<void>(read_info(*map));
     if (const auto physics = map->physics()) {
         locate(*physics);

@@ -281,8 +281,8 @@ TEST_CASE("limits hold for files and blocks") {
 }
 
 TEST_CASE("what is no file cannot be opened") {
-    CHECK(Datafile::open("/").error().code == MapErrc::file_unreadable);
-    CHECK(Datafile::open("/no such file").error().code == MapErrc::file_unreadable);
+    CHECK(read_file("/", 1).error().code == MapErrc::file_unreadable);
+    CHECK(read_file("/no such file", 1).error().code == MapErrc::file_unreadable);
 }
 
 TEST_CASE("every error and oddity has a name, a sentence and its place") {
